@@ -1,0 +1,1 @@
+"""Anchors: choosing them, and judging a choice."""

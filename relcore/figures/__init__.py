@@ -1,0 +1,1 @@
+"""Figures: pure functions of results. interactive.py draws with Plotly, publication.py with Matplotlib."""

@@ -1,0 +1,68 @@
+"""Scene: what the linked panes show, apart from how it is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Pane:
+    """One picture of the rows: `coordinates` (n, 2) or (n, 3), under a title; `note` is the small print beneath it."""
+
+    title: str
+    coordinates: np.ndarray
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Up to four panes over the same n rows, row i in the same colour everywhere.
+
+    Attributes
+    ----------
+    panes : tuple of Pane
+        All with n rows in the same order.
+    ids : array (n,) of str
+        Shown on hover, written to the CSV.
+    categories : array (n,) of int
+        Index into `category_names`, -1 for none (drawn in neutral grey).
+    category_names : tuple of str
+        The legend.
+    anchors : array (k,) of int
+        Rows drawn as numbered ringed stars, 1 … k in this order.
+    caption : str
+        One sentence that says what is seen; also the alt text.
+    """
+
+    panes: tuple[Pane, ...]
+    ids: np.ndarray
+    categories: np.ndarray
+    category_names: tuple[str, ...] = ()
+    anchors: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.panes) <= 4:
+            raise ValueError(f"expected 1 to 4 panes, got {len(self.panes)}")
+        for pane in self.panes:
+            if pane.coordinates.ndim != 2 or pane.coordinates.shape[0] != len(self.ids):
+                raise ValueError(f"pane {pane.title!r}: expected ({len(self.ids)}, 2 or 3), got {pane.coordinates.shape}")
+        if len(self.categories) != len(self.ids):
+            raise ValueError(f"expected {len(self.ids)} categories, one a row, got {len(self.categories)}")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def table(self) -> pd.DataFrame:
+        """The plotted numbers, one row a point: id, category, anchor number (0 for none), and the coordinates of every pane."""
+        names = np.array([*self.category_names, ""], dtype=object)
+        numbers = np.zeros(len(self), dtype=np.int64)
+        numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
+        columns = {"id": self.ids, "category": names[self.categories], "anchor": numbers}
+        for pane in self.panes:
+            for axis, values in zip("xyz", pane.coordinates.T, strict=False):
+                columns[f"{pane.title} {axis}"] = values
+        return pd.DataFrame(columns)

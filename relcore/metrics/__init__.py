@@ -1,0 +1,1 @@
+"""Metrics: how alike two spaces are, each score with its permutation null."""

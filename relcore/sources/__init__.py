@@ -1,0 +1,1 @@
+"""Where spaces come from: files, words, and the catalogue of what can be loaded."""

@@ -1,0 +1,217 @@
+"""LatentSpace: the rows that an encoder gave, and who they are; match() pairs two of them by id."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+class SpaceError(ValueError):
+    """Something about a space, a file or a choice is wrong, and the message says what and how to mend it."""
+
+
+class LatentSpace:
+    """An absolute space: one float32 vector a row, one id a row, nothing that can change.
+
+    Parameters
+    ----------
+    vectors : array (n, d)
+        Kept as float32, read-only; copied unless it is a read-only float32 array already.
+    ids : n distinct strings
+        What pairs this space with another; see `match`.
+    name : str
+        What people call it: ``"word2vec-novels"``.
+    labels : n strings, optional
+        One category a row, for colour and class-balanced anchors; ``""`` where a row has none.
+    payload : n items, optional
+        The raw thing behind each row (a sentence, the path of a picture).
+    counts : n non-negative integers, optional
+        How often each row occurs in its corpus; "most frequent" anchors go by it, or by row order where it is absent.
+
+    Raises
+    ------
+    SpaceError
+        Not two dimensions, no rows, NaN or infinite values, lengths that differ, duplicate ids.
+    """
+
+    def __init__(
+        self,
+        vectors: np.ndarray,
+        ids: Sequence[str],
+        *,
+        name: str = "space",
+        labels: Sequence[str] | None = None,
+        payload: Sequence[Any] | None = None,
+        counts: Sequence[int] | None = None,
+    ) -> None:
+        given = np.asarray(vectors)
+        if given.ndim != 2 or 0 in given.shape:
+            raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
+        vectors = np.ascontiguousarray(given, dtype=np.float32)
+        if vectors.flags.writeable and np.may_share_memory(vectors, given):
+            vectors = vectors.copy()  # the caller's array stays the caller's to change
+        self.name = name
+        self.vectors = _read_only(vectors)
+        self.ids = _read_only(_strings(ids, len(vectors), name, "ids"))
+        self.labels = None if labels is None else _read_only(_strings(labels, len(vectors), name, "labels"))
+        self.payload = None if payload is None else tuple(payload)
+        self.counts = None if counts is None else _read_only(np.asarray(counts, dtype=np.int64))
+        for what, column in (("payload", self.payload), ("counts", self.counts)):
+            if column is not None and len(column) != len(vectors):
+                raise SpaceError(f"{name}: expected {len(vectors)} {what}, one a row, got {len(column)}")
+        self._check_finite()
+        self._check_distinct()
+
+    def _check_finite(self) -> None:
+        # A finite sum proves finite rows at a fraction of the cost of looking at every value.
+        if np.isfinite(np.sum(self.vectors, dtype=np.float64)):
+            return
+        bad = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))
+        if len(bad):
+            raise SpaceError(
+                f"{self.name}: {len(bad)} of {len(self)} rows hold NaN or infinite values, first {quote(self.ids[bad[:3]])}; "
+                "drop these rows, or load the file with invalid='drop'"
+            )
+
+    def _check_distinct(self) -> None:
+        if self.index.is_unique:
+            return
+        twice = self.index[self.index.duplicated()].unique()
+        raise SpaceError(
+            f"{self.name}: ids must be distinct, {len(twice)} occur more than once, first {quote(twice[:3])}; "
+            "make them distinct, or load the file with duplicates='first'"
+        )
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def __repr__(self) -> str:
+        return f"LatentSpace({self.name!r}, n={len(self)}, d={self.dimension}, digest={self.digest[:8]})"
+
+    @property
+    def dimension(self) -> int:
+        return self.vectors.shape[1]
+
+    @cached_property
+    def index(self) -> pd.Index:
+        return pd.Index(self.ids, dtype=object)
+
+    @cached_property
+    def norms(self) -> np.ndarray:
+        """Euclidean length of each row, (n,)."""
+        return _read_only(np.linalg.norm(self.vectors, axis=1))
+
+    @cached_property
+    def zero_rows(self) -> np.ndarray:
+        """Row numbers of zero vectors: they have no direction, so no cosine."""
+        return _read_only(np.flatnonzero(self.norms == 0))
+
+    @cached_property
+    def digest(self) -> str:
+        """Hexadecimal digest of vectors, ids and labels: equal content, equal digest, whatever the name."""
+        digest = hashlib.blake2b(repr(self.vectors.shape).encode(), digest_size=16)
+        digest.update(memoryview(self.vectors).cast("B"))
+        for column in (self.ids, self.labels):
+            digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
+
+    def rows(self, ids: Sequence[str]) -> np.ndarray:
+        """Row numbers (m,) of the ids, in their order.
+
+        Raises
+        ------
+        SpaceError
+            Ids that the space lacks, naming the first three.
+        """
+        rows = self.index.get_indexer(pd.Index(list(ids), dtype=object))
+        unknown = [identifier for identifier, row in zip(ids, rows, strict=True) if row < 0]
+        if unknown:
+            raise SpaceError(f"expected ids of {self.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}")
+        return rows
+
+    def take(self, rows: np.ndarray, name: str | None = None) -> LatentSpace:
+        """The space of these rows, in this order."""
+        rows = np.asarray(rows)
+        return LatentSpace(
+            self.vectors[rows],
+            self.ids[rows],
+            name=name or self.name,
+            labels=None if self.labels is None else self.labels[rows],
+            payload=None if self.payload is None else [self.payload[row] for row in rows],
+            counts=None if self.counts is None else self.counts[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Match:
+    """Two spaces over the same ids in the same order, and what was left out to get there."""
+
+    source: LatentSpace
+    target: LatentSpace
+    n_source_only: int
+    n_target_only: int
+    n_zero: int
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.source.ids
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def match(source: LatentSpace, target: LatentSpace) -> Match:
+    """Pair two spaces by id, in the source's order; rows that are zero in either are left out and counted.
+
+    Raises
+    ------
+    SpaceError
+        No shared id, or none left after zero vectors are taken out.
+    """
+    rows = target.index.get_indexer(source.index)
+    in_source = np.flatnonzero(rows >= 0)
+    in_target = rows[in_source]
+    if not len(in_source):
+        raise SpaceError(
+            f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and "
+            f"{quote(target.ids[:2])}); encode the same items with both, or give both files the same id column"
+        )
+    alive = (source.norms[in_source] > 0) & (target.norms[in_target] > 0)
+    if not alive.any():
+        raise SpaceError(f"{source.name!r} and {target.name!r} share {len(alive)} ids, but every shared row is a zero vector")
+    return Match(
+        source=_take_unless_all(source, in_source[alive]),
+        target=_take_unless_all(target, in_target[alive]),
+        n_source_only=len(source) - len(in_source),
+        n_target_only=len(target) - len(in_target),
+        n_zero=int(np.count_nonzero(~alive)),
+    )
+
+
+def _take_unless_all(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
+    whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
+    return space if whole else space.take(rows)
+
+
+def quote(items: Sequence[str]) -> str:
+    """``'a', 'b'``: the items of an error message, each cut to 40 characters."""
+    return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
+
+
+def _strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
+    if len(items) != expected:
+        raise SpaceError(f"{name}: expected {expected} {what}, one a row, got {len(items)}")
+    strings = np.empty(expected, dtype=object)
+    strings[:] = [str(item) for item in items]
+    return strings
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
