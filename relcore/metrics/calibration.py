@@ -1,0 +1,93 @@
+"""Score: a number that knows its k, its n and what chance would give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
+
+
+@dataclass(frozen=True)
+class Null:
+    """What a score becomes when the rows of one space are permuted: its mean and the middle 95 % of its distribution.
+
+    `n_permutations` is 0 where the moments over all n! permutations are known in closed form.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n_permutations: int = 0
+
+    @classmethod
+    def from_moments(cls, mean: float, variance: float, n_permutations: int = 0) -> Null:
+        """Mean ± 1.96 standard deviations: a mean over many rows is close to normal."""
+        reach = Z95 * float(np.sqrt(max(variance, 0.0)))
+        return cls(float(mean), float(mean) - reach, float(mean) + reach, n_permutations)
+
+
+class Score(float):
+    """A float with its circumstances: compare and print it as a number, ask it for the rest.
+
+    Attributes
+    ----------
+    metric, convention : str
+        ``"jaccard"``, ``"paper"``.
+    k : int or None
+        Neighbours looked at, where the metric looks at neighbours.
+    n : int
+        Rows compared.
+    n_queries : int
+        Rows whose neighbours were asked for; below n it is a random sample, and `interval` says how far that may be off.
+    interval : (float, float) or None
+        95 % sampling interval of the mean over all n rows.
+    null : Null or None
+    """
+
+    metric: str
+    convention: str
+    k: int | None
+    n: int
+    n_queries: int
+    interval: tuple[float, float] | None
+    null: Null | None
+
+    def __new__(
+        cls,
+        value: float,
+        *,
+        metric: str,
+        n: int,
+        k: int | None = None,
+        convention: str = "",
+        n_queries: int | None = None,
+        interval: tuple[float, float] | None = None,
+        null: Null | None = None,
+    ) -> Score:
+        score = super().__new__(cls, value)
+        score.metric, score.convention, score.k, score.n = metric, convention, k, n
+        score.n_queries = n if n_queries is None else n_queries
+        score.interval, score.null = interval, null
+        return score
+
+    def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:
+        return (float(self),), dict(self.__dict__)
+
+    def describe(self) -> str:
+        """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
+        circumstances = [f"k = {self.k}"] if self.k else []
+        circumstances.append(f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}")
+        chance = f"; chance {self.null.low:.3f} … {self.null.high:.3f}" if self.null else ""
+        return f"{self.metric} {float(self):.3f} ({', '.join(circumstances)}{chance})"
+
+
+def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
+    """95 % interval of the mean over n rows from m of them drawn without replacement; None where nothing was sampled."""
+    m = len(values)
+    if m >= n or m < 2:
+        return None
+    mean = float(values.mean(dtype=np.float64))
+    reach = Z95 * float(values.std(ddof=1, dtype=np.float64)) * np.sqrt((1 - m / n) / m)
+    return mean - reach, mean + reach

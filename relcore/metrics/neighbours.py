@@ -1,0 +1,241 @@
+"""Do two spaces agree on who is near whom? Jaccard overlap of neighbours, and mean reciprocal rank (MRR)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from relcore.metrics.calibration import Null, Score, sampling_interval
+from relcore.similarity import row_blocks, unit_rows
+from relcore.spaces import SpaceError
+
+CONVENTIONS = ("paper", "mutual")
+
+
+def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
+    """Rows of `base` (n, d) with the largest inner product to each query (m, d), nearest first: (m, k) int64.
+
+    Exact. faiss on the CPU, torch on a GPU; in blocks of queries, so that memory stays at block × n.
+    """
+    if k > len(base):
+        raise SpaceError(f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours")
+    if device == "auto":
+        device = "cuda" if _cuda_is_available() else "cpu"
+    return _nearest_torch(queries, base, k, device) if device != "cpu" else _nearest_faiss(queries, base, k)
+
+
+def _cuda_is_available() -> bool:
+    import sys
+
+    # torch takes seconds to import: only a process that has it already (or a machine with an NVIDIA driver) needs to ask.
+    from pathlib import Path
+
+    if "torch" not in sys.modules and not Path("/proc/driver/nvidia/version").exists():
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _nearest_faiss(queries: np.ndarray, base: np.ndarray, k: int) -> np.ndarray:
+    import faiss
+
+    index = faiss.IndexFlatIP(base.shape[1])
+    index.add(base)
+    return index.search(np.ascontiguousarray(queries), k)[1]
+
+
+def _nearest_torch(queries: np.ndarray, base: np.ndarray, k: int, device: str) -> np.ndarray:
+    import torch
+
+    transposed = torch.from_numpy(np.ascontiguousarray(base)).to(device).T
+    rows = np.empty((len(queries), k), dtype=np.int64)
+    for block in row_blocks(len(queries)):
+        similarity = torch.from_numpy(np.ascontiguousarray(queries[block])).to(device) @ transposed
+        rows[block] = torch.topk(similarity, k, dim=1).indices.cpu().numpy()
+    return rows
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The neighbour lists from which both scores are read; search once, score twice.
+
+    Rows are compared by cosine, as they are: centre them first if the space has an offset.
+
+    Attributes
+    ----------
+    own : array (m, k)
+        "paper": target rows near the target vector of each query, itself among them. "mutual": source rows near its source
+        vector, itself left out.
+    other : array (m, k)
+        "paper": target rows near the *source* vector of each query. "mutual": target rows near its target vector, itself
+        left out.
+    queries : array (m,)
+        The rows asked for; all n, or a random sample.
+    """
+
+    source: np.ndarray
+    target: np.ndarray
+    queries: np.ndarray
+    own: np.ndarray
+    other: np.ndarray
+    convention: str
+    device: str
+
+    @property
+    def k(self) -> int:
+        return self.own.shape[1]
+
+    @property
+    def n(self) -> int:
+        return len(self.target)
+
+    @cached_property
+    def overlap(self) -> np.ndarray:
+        """Jaccard index |own ∩ other| / |own ∪ other| of each query, (m,), 0 … 1."""
+        return _jaccard_rows(self.own, self.other)
+
+    @cached_property
+    def retrievals(self) -> tuple[np.ndarray, ...]:
+        """Lists (m, k) in which each query's own row is looked for: one for "paper", one a direction for "mutual"."""
+        if self.convention == "paper":
+            return (self.other,)
+        _need_equal_widths(self.source, self.target)
+        return (
+            nearest(self.source[self.queries], self.target, self.k, self.device),
+            nearest(self.target[self.queries], self.source, self.k, self.device),
+        )
+
+    @cached_property
+    def reciprocal_rank(self) -> np.ndarray:
+        """1 / rank of each query's own row, 0 beyond k; (m,)."""
+        found = [_reciprocal_ranks(lists, self.queries) for lists in self.retrievals]
+        return np.mean(found, axis=0)
+
+    def jaccard(self, n_permutations: int = 50, random_state: int = 0) -> Score:
+        """Mean overlap, 0 … 1; see the function `jaccard`."""
+        return self._score("jaccard", self.overlap, self._permuted_overlap, n_permutations, random_state)
+
+    def mrr(self, n_permutations: int = 50, random_state: int = 0) -> Score:
+        """Mean reciprocal rank, 0 … 1; see the function `mrr`."""
+        return self._score("mrr", self.reciprocal_rank, self._permuted_rank, n_permutations, random_state)
+
+    def _score(self, metric, values, permuted, n_permutations, random_state) -> Score:
+        rng = np.random.default_rng(random_state)
+        draws = np.array([permuted(rng) for _ in range(n_permutations)])
+        null = Null.from_moments(draws.mean(), draws.var(ddof=1), n_permutations) if n_permutations > 1 else None
+        return Score(
+            values.mean(dtype=np.float64),
+            metric=metric,
+            convention=self.convention,
+            k=self.k,
+            n=self.n,
+            n_queries=len(self.queries),
+            interval=sampling_interval(values, self.n),
+            null=null,
+        )
+
+    # The null needs no new search. Under "paper", permuting the source's rows means that query i is asked with the list of
+    # query π(i). Under "mutual" it means that the rows of one space are renamed; π keeps the queries among themselves.
+    def _permuted_overlap(self, rng: np.random.Generator) -> float:
+        if self.convention == "paper":
+            return _jaccard_rows(self.own, self.other[rng.permutation(len(self.other))]).mean()
+        order = rng.permutation(len(self.queries))
+        rest = np.setdiff1d(np.arange(self.n), self.queries, assume_unique=True)
+        renamed = np.empty(self.n, dtype=np.int64)
+        renamed[self.queries[order]] = self.queries
+        renamed[rng.permutation(rest)] = rest
+        return _jaccard_rows(self.own, renamed[self.other[order]]).mean()
+
+    def _permuted_rank(self, rng: np.random.Generator) -> float:
+        order = rng.permutation(len(self.queries))
+        return float(np.mean([_reciprocal_ranks(lists[order], self.queries).mean() for lists in self.retrievals]))
+
+
+def find_neighbours(
+    source: np.ndarray,
+    target: np.ndarray,
+    k: int = 10,
+    convention: str = "paper",
+    *,
+    n_queries: int | None = None,
+    random_state: int = 0,
+    device: str = "auto",
+) -> Neighbours:
+    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches, then as many scores as you like.
+
+    Raises
+    ------
+    SpaceError
+        Row counts that differ, k above n (above n − 1 for "mutual"), an unknown convention, widths that differ where one
+        space is asked with the other's vectors ("paper").
+    """
+    if convention not in CONVENTIONS:
+        raise SpaceError(f"convention: expected one of {', '.join(CONVENTIONS)}, got {convention!r}")
+    if len(source) != len(target):
+        raise SpaceError(f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()")
+    n, most = len(target), len(target) - (convention == "mutual")
+    if not 1 <= k <= most:
+        raise SpaceError(f"k: expected 1 … {most} for {n} rows, got {k}; choose fewer neighbours or more rows")
+    if convention == "paper":
+        _need_equal_widths(source, target)
+    queries = np.arange(n)
+    if n_queries is not None and n_queries < n:
+        queries = np.sort(np.random.default_rng(random_state).choice(n, n_queries, replace=False))
+    source, target = unit_rows(source), unit_rows(target)
+    asked_source, asked_target = (source, target) if len(queries) == n else (source[queries], target[queries])
+    if convention == "paper":
+        own = nearest(asked_target, target, k, device)
+        other = nearest(asked_source, target, k, device)
+    else:
+        own = _without(queries, nearest(asked_source, source, k + 1, device))
+        other = _without(queries, nearest(asked_target, target, k + 1, device))
+    return Neighbours(source, target, queries, own, other, convention, device)
+
+
+def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
+    """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1; 1: the same neighbours everywhere.
+
+    "paper" (Moschella et al. 2023, Table 1; their code): both neighbourhoods are taken among the *target's* rows, asked for
+    once with the row's target vector and once with its source vector, itself included. "mutual": each space has its own
+    neighbours, itself excluded (mutual kNN); the widths may differ. `settings` go to `find_neighbours`.
+    """
+    return find_neighbours(source, target, k, convention, **settings).jaccard()
+
+
+def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
+    """Mean reciprocal rank, 0 … 1: the source vector of a row asks among the target's rows, 1/rank of the row itself.
+
+    0 beyond rank k. "paper" asks from source to target; "mutual" is the mean of both directions. `settings` go to
+    `find_neighbours`.
+    """
+    return find_neighbours(source, target, k, convention, **settings).mrr()
+
+
+def _need_equal_widths(source: np.ndarray, target: np.ndarray) -> None:
+    if source.shape[1] != target.shape[1]:
+        raise SpaceError(
+            f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one cannot ask in the "
+            "other: make both relative to the same anchors, or use jaccard with convention='mutual'"
+        )
+
+
+def _without(queries: np.ndarray, lists: np.ndarray) -> np.ndarray:
+    """(m, k + 1) neighbour lists less the query itself, or less the last where a duplicate crowded it out: (m, k)."""
+    itself = lists == queries[:, None]
+    itself[~itself.any(axis=1), -1] = True
+    return lists[~itself].reshape(len(lists), -1)
+
+
+def _jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    # Sorted together, an element of both lists stands next to its twin.
+    together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
+    shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)
+    return shared / (together.shape[1] - shared)
+
+
+def _reciprocal_ranks(lists: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    found = lists == wanted[:, None]
+    return np.where(found.any(axis=1), 1 / (1 + found.argmax(axis=1)), 0.0)

@@ -1,0 +1,136 @@
+"""RelativeProjection: an absolute space described by its similarities to anchors."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from relcore import similarity as similarities
+from relcore.spaces import SpaceError
+
+
+class RelativeProjection(TransformerMixin, BaseEstimator):
+    """Each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
+
+    ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not change when the
+    space is rotated, reflected or scaled; with centring it does not change when the space is shifted either.
+
+    Parameters
+    ----------
+    similarity : {"cosine", "angular", "euclidean", "l1", "quantised"}
+        "quantised": inner product of cluster centroids (Fig. 7 of the paper), see `similarity.Quantiser`.
+    center : bool
+        Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al. 2023.
+    whiten : bool
+        Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric: anchors that say the same
+        thing count once. This is the Nyström feature map read as a shared coordinate system; ours, cosine only.
+    ridge : float
+        λ of the whitening, above 0; the trace of K is k, so 1 is the weight of one average anchor.
+    threshold : float
+        Distance at which "quantised" cuts the clustering.
+
+    Attributes
+    ----------
+    mean_ : array (d,) or None
+    anchors_ : array (k, d)
+        Centred if `center`; of length 1 unless the similarity is "euclidean" or "l1".
+    """
+
+    def __init__(
+        self,
+        similarity: str = "cosine",
+        center: bool = True,
+        whiten: bool = False,
+        ridge: float = 0.3,
+        threshold: float = 1.5,
+    ) -> None:
+        self.similarity = similarity
+        self.center = center
+        self.whiten = whiten
+        self.ridge = ridge
+        self.threshold = threshold
+
+    def fit(self, X: np.ndarray, y: None = None, *, anchors: np.ndarray) -> RelativeProjection:
+        """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from elsewhere.
+
+        Raises
+        ------
+        SpaceError
+            No anchors, rows outside X, widths that differ, an unknown similarity, whitening of anything but the cosine.
+        """
+        X = _matrix(X)
+        self._check_settings()
+        chosen = _anchor_vectors(X, anchors)
+        # The mean in float64: in float32 the sum over many rows loses digits that a shifted space cannot spare.
+        self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32) if self.center else None
+        if self.similarity in ("euclidean", "l1"):
+            self.anchors_ = chosen if self.mean_ is None else chosen - self.mean_
+        else:
+            self.anchors_ = similarities.unit_rows(chosen, self.mean_)
+        if self.similarity == "quantised":
+            quantiser = similarities.Quantiser(self.threshold)
+            self.quantiser_ = quantiser.fit(similarities.unit_rows(X, self.mean_), self.anchors_)
+        if self.similarity in ("cosine", "angular"):
+            self.basis_ = self.anchors_.T @ whitener(self.anchors_, self.ridge) if self.whiten else self.anchors_.T
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Similarities of the rows of X to the anchors, (n, d) → (n, k) float32.
+
+        Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range. A vector that
+        is zero (after centring) has cosine 0 to everything.
+        """
+        X = _matrix(X)
+        if X.shape[1] != self.n_features_in_:
+            raise SpaceError(f"expected rows of width {self.n_features_in_} as in fit, got {X.shape[1]}")
+        if self.similarity == "cosine":
+            return similarities.project_directions(X, self.basis_, self.mean_)
+        if self.similarity == "angular":
+            return similarities.angular_from_cosine(similarities.project_directions(X, self.basis_, self.mean_))
+        if self.similarity == "quantised":
+            centroids = self.quantiser_.transform(similarities.unit_rows(X, self.mean_))
+            return centroids @ self.quantiser_.transform(self.anchors_).T
+        distance = {"euclidean": similarities.euclidean, "l1": similarities.l1}[self.similarity]
+        return distance(X if self.mean_ is None else X - self.mean_, self.anchors_)
+
+    def _check_settings(self) -> None:
+        if self.similarity not in similarities.SIMILARITIES:
+            raise SpaceError(f"similarity: expected one of {', '.join(similarities.SIMILARITIES)}, got {self.similarity!r}")
+        if self.whiten and self.similarity != "cosine":
+            raise SpaceError(f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner products")
+        if self.whiten and not self.ridge > 0:
+            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+
+
+def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
+    """(K + ridge · I)^(−1/2), the symmetric root, K = A Aᵀ; (k, d) → (k, k) float32, worked out in float64."""
+    anchors = unit_anchors.astype(np.float64)
+    eigenvalues, eigenvectors = np.linalg.eigh(anchors @ anchors.T)
+    scales = 1 / np.sqrt(np.maximum(eigenvalues, 0) + ridge)
+    return ((eigenvectors * scales) @ eigenvectors.T).astype(np.float32)
+
+
+def _matrix(X: np.ndarray) -> np.ndarray:
+    X = np.asarray(X, dtype=np.float32)
+    if X.ndim != 2 or 0 in X.shape:
+        raise SpaceError(f"expected a matrix (n, d) with rows and columns, got shape {X.shape}")
+    return X
+
+
+def _anchor_vectors(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    anchors = np.asarray(anchors)
+    if anchors.size == 0:
+        raise SpaceError("anchors: expected at least one, got none; pick some by hand or with select_anchors")
+    if anchors.ndim == 2:
+        if anchors.shape[1] != X.shape[1]:
+            raise SpaceError(f"anchors: expected vectors of width {X.shape[1]} like the space, got {anchors.shape[1]}")
+        return np.asarray(anchors, dtype=np.float32)
+    if anchors.ndim != 1 or not np.issubdtype(anchors.dtype, np.integer):
+        raise SpaceError(
+            f"anchors: expected row numbers (k,) or vectors (k, d), got {anchors.dtype} {anchors.shape}; ids: space.rows(ids)"
+        )
+    outside = anchors[(anchors < 0) | (anchors >= len(X))]
+    if len(outside):
+        raise SpaceError(f"anchors: expected rows 0 … {len(X) - 1}, got {outside[0]}")
+    return X[anchors]

@@ -1,0 +1,120 @@
+"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from relcore.spaces import SpaceError
+
+SIMILARITIES = ("cosine", "angular", "euclidean", "l1", "quantised")
+ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
+
+
+def row_blocks(n_rows: int) -> Iterator[slice]:
+    """Slices that cut n rows into blocks of at most 4,096."""
+    return (slice(start, min(start + ROWS_PER_BLOCK, n_rows)) for start in range(0, n_rows, ROWS_PER_BLOCK))
+
+
+def unit_rows(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+    """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32."""
+    rows = np.array(X, dtype=np.float32) if mean is None else np.subtract(X, mean, dtype=np.float32)
+    rows *= inverse_norms(rows)[:, None]
+    return rows
+
+
+def inverse_norms(rows: np.ndarray) -> np.ndarray:
+    """1 / length of each row, 0 for a zero row, (n,)."""
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+
+
+def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+    """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32.
+
+    The product comes first and its rows are scaled afterwards, in place and block by block: that leaves one matrix product
+    and passes over memory that is still in cache. With unit columns in the basis this is the cosine to each of them.
+    """
+    out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
+    for block in row_blocks(len(X)):
+        rows = X[block] if mean is None else X[block] - mean
+        np.matmul(rows, basis, out=out[block])
+        out[block] *= inverse_norms(rows)[:, None]
+    return out
+
+
+def cosine(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """Cosine between each row and each anchor, −1 … 1; 0 where either is a zero vector. (n, d), (k, d) → (n, k)."""
+    return project_directions(X, unit_rows(anchors).T)
+
+
+def angular(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """1 − angle / π, 0 … 1: the cosine on a scale that is a metric on the sphere. (n, d), (k, d) → (n, k)."""
+    return angular_from_cosine(cosine(X, anchors))
+
+
+def angular_from_cosine(cosines: np.ndarray) -> np.ndarray:
+    """Cosines to 1 − angle / π, written over their own memory."""
+    np.clip(cosines, -1, 1, out=cosines)
+    np.arccos(cosines, out=cosines)
+    cosines *= -1 / np.pi
+    cosines += 1
+    return cosines
+
+
+def euclidean(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """−‖x − a‖₂, at most 0. Keeps rotations, reflections and shifts; scales with the space. (n, d), (k, d) → (n, k)."""
+    return _negative_distance(X, anchors, "euclidean")
+
+
+def l1(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """−‖x − a‖₁, at most 0. Keeps shifts only: it depends on the axes. (n, d), (k, d) → (n, k)."""
+    return _negative_distance(X, anchors, "cityblock")
+
+
+def _negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
+    from scipy.spatial.distance import cdist
+
+    out = np.empty((len(X), len(anchors)), dtype=np.float32)
+    for block in row_blocks(len(X)):
+        np.negative(cdist(X[block], anchors, metric), out=out[block], casting="same_kind")
+    return out
+
+
+class Quantiser:
+    """Replace unit vectors by the centroid of their cluster (Moschella et al. 2023, Fig. 7; their code).
+
+    Ward clustering, cut at Euclidean distance `threshold` (theirs: 1, 1.5, 2), over the fitted rows and the anchors together.
+    Ward's memory grows with the square of the rows, so at most `max_rows` are clustered, the anchors among them; every
+    other row joins the nearest centroid.
+    """
+
+    def __init__(self, threshold: float = 1.5, max_rows: int = 4096, random_state: int = 0) -> None:
+        self.threshold = threshold
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def fit(self, X: np.ndarray, anchors: np.ndarray) -> Quantiser:
+        """Find the centroids (c, d) of unit rows X (n, d) and unit anchors (k, d)."""
+        from sklearn.cluster import AgglomerativeClustering
+
+        if self.threshold <= 0:
+            raise SpaceError(f"threshold: expected a distance above 0, got {self.threshold}")
+        room = max(self.max_rows - len(anchors), 1)
+        if len(X) > room:
+            X = X[np.random.default_rng(self.random_state).choice(len(X), room, replace=False)]
+        rows = np.concatenate([anchors, X])
+        clustering = AgglomerativeClustering(n_clusters=None, linkage="ward", distance_threshold=self.threshold).fit(rows)
+        sums = np.zeros((clustering.n_clusters_, rows.shape[1]))
+        np.add.at(sums, clustering.labels_, rows)
+        self.centroids_ = (sums / np.bincount(clustering.labels_)[:, None]).astype(np.float32)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """The nearest centroid of each row, (n, d) → (n, d)."""
+        offsets = np.einsum("ij,ij->i", self.centroids_, self.centroids_) / 2
+        nearest = np.empty(len(X), dtype=np.int64)
+        for block in row_blocks(len(X)):
+            nearest[block] = np.argmax(X[block] @ self.centroids_.T - offsets, axis=1)
+        return self.centroids_[nearest]
