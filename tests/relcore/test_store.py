@@ -1,0 +1,259 @@
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relcore.store import Store, StoreError, digest_of
+
+ROOT = Path(__file__).parents[2]
+KEY, OTHER = "a" * 32, "b" * 32
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def partial_files(store):
+    return list((store.root / "partial").iterdir())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "int64", "uint32", "bool"])
+def test_arrays_come_back_as_they_went_in(store, dtype):
+    arrays = {
+        "matrix": np.arange(12).reshape(3, 4).astype(dtype),
+        "empty": np.zeros((0, 3), dtype),
+        "scalar": np.array(1, dtype),
+    }
+    store.put(KEY, arrays, {"title": "Größe", "k": [1, 2.5, None]})
+    entry = store.get(KEY)
+    assert entry.metadata == {"title": "Größe", "k": [1, 2.5, None]}
+    assert entry.arrays.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert entry.arrays[name].dtype == array.dtype
+        assert entry.arrays[name].shape == array.shape
+        np.testing.assert_array_equal(entry.arrays[name], array)
+        assert not entry.arrays[name].flags.writeable
+
+
+def test_strided_and_foreign_byte_orders_keep_their_values(store):
+    matrix = np.arange(12.0).reshape(3, 4)
+    store.put(KEY, {"transposed": matrix.T, "every_other": matrix[:, ::2], "big_endian": matrix.astype(">f4")})
+    arrays = store.get(KEY).arrays
+    np.testing.assert_array_equal(arrays["transposed"], matrix.T)
+    np.testing.assert_array_equal(arrays["every_other"], matrix[:, ::2])
+    np.testing.assert_array_equal(arrays["big_endian"], matrix)
+
+
+def test_has_remove_clear_size_entries(store):
+    assert not store.has(KEY)
+    assert store.get(KEY) is None
+    store.put(KEY, {"x": np.zeros(1000, np.float32)})
+    store.put(OTHER, {})
+    assert store.has(KEY)
+    assert set(store.entries()) == {KEY, OTHER}
+    assert 4000 < store.size() < 5000
+    store.remove(KEY)
+    store.remove(KEY)
+    assert store.entries() == [OTHER]
+    store.clear()
+    assert store.entries() == []
+    assert store.size() == 0
+
+
+def test_a_second_store_on_the_folder_sees_the_entry(store):
+    store.put(KEY, {"x": np.ones(3)})
+    assert Store(store.root).get(KEY).arrays["x"].sum() == 3
+
+
+@pytest.mark.parametrize("key", ["../../etc/passwd", "A" * 32, "abc", "a" * 31 + "/", "", None, "a" * 129, KEY + "\n"])
+def test_keys_that_are_no_digests_are_refused(store, key):
+    for operation in (store.has, store.get, store.remove, lambda key: store.put(key, {})):
+        with pytest.raises(ValueError, match="hexadecimal"):
+            operation(key)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "empty", "noise", "foreign"])
+def test_a_corrupt_file_is_missing_and_goes(store, damage):
+    store.put(KEY, {"x": np.ones(1000)})
+    path = store.root / "entries" / KEY[:2] / f"{KEY}.safetensors"
+    if damage == "foreign":  # a safetensors file, but not one of ours
+        from safetensors.numpy import save_file
+
+        save_file({"x": np.ones(2)}, path)
+    else:
+        path.write_bytes({"truncated": path.read_bytes()[:-10], "empty": b"", "noise": os.urandom(5000)}[damage])
+    assert store.get(KEY) is None
+    assert not path.exists()
+    store.put(KEY, {"x": np.ones(2)})
+    assert store.get(KEY).arrays["x"].sum() == 2
+
+
+def test_the_least_recently_used_entries_go_first(tmp_path):
+    store = Store(tmp_path, limit_bytes=3_500)
+    keys = [digit * 32 for digit in "abc"]
+    for age, key in zip((30, 20, 10), keys, strict=True):
+        store.put(key, {"x": np.zeros(1000, np.uint8)})
+        path = store.root / "entries" / key[:2] / f"{key}.safetensors"
+        os.utime(path, (time.time() - age, time.time() - age))
+    store.get(keys[0])
+    store.put("d" * 32, {"x": np.zeros(1000, np.uint8)})
+    assert store.entries()[0] == "d" * 32
+    assert set(store.entries()) == {keys[0], keys[2], "d" * 32}
+    assert store.size() <= 3_500
+
+
+def test_the_entry_just_written_stays_even_above_the_limit(tmp_path):
+    store = Store(tmp_path, limit_bytes=1_000)
+    store.put(KEY, {})
+    store.put(OTHER, {"x": np.zeros(5_000)})
+    assert store.entries() == [OTHER]
+
+
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.array([1j])])
+def test_what_is_no_number_is_refused(store, array):
+    with pytest.raises(StoreError, match="array 'x': expected numbers"):
+        store.put(KEY, {"x": array})
+    assert not store.has(KEY)
+
+
+def test_metadata_that_json_cannot_say_is_refused(store):
+    with pytest.raises(StoreError, match="metadata: expected what JSON can say"):
+        store.put(KEY, {}, {"function": len})
+
+
+def test_a_full_disk_is_told_before_anything_is_written(store, monkeypatch):
+    store.put(KEY, {"x": np.ones(3)})
+    usage = shutil.disk_usage(store.root)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=1_000_000))
+    with pytest.raises(
+        StoreError, match=r"expected 42 MB free for the entry, got 1 MB; free some space, or set RELSCOPE_STORE"
+    ):
+        store.put(KEY, {"x": np.ones(1_000_000)})
+    assert store.get(KEY).arrays["x"].sum() == 3
+
+
+def test_a_disk_that_fills_meanwhile_loses_nothing(store, monkeypatch):
+    store.put(KEY, {"x": np.ones(3)})
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(StoreError, match="No space left on device"):
+        store.put(KEY, {"x": np.zeros(3)})
+    assert store.get(KEY).arrays["x"].sum() == 3
+    assert partial_files(store) == []
+
+
+def test_a_root_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="expected a folder to write to"):
+        Store(tmp_path / "file")
+
+
+def test_leftovers_of_dead_writers_are_swept_and_those_of_living_ones_kept(store):
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    host = os.uname().nodename
+    for pid in (dead.pid, os.getpid()):
+        (store.root / "partial" / f"{pid}~0~{host}").write_text("half")
+    (store.root / "partial" / "1~0~elsewhere").write_text("half")
+    Store(store.root)
+    assert {path.name for path in partial_files(store)} == {f"{os.getpid()}~0~{host}", "1~0~elsewhere"}
+
+
+def test_readers_among_racing_writers_see_whole_entries(store):
+    stop = threading.Event()
+    torn = []
+
+    def write(value):
+        while not stop.is_set():
+            store.put(KEY, {"x": np.full(20_000, value, np.int32)})
+
+    def read():
+        while not stop.is_set():
+            entry = store.get(KEY)
+            if entry and len(set(entry.arrays["x"].tolist())) != 1:
+                torn.append(entry)
+
+    store.put(KEY, {"x": np.zeros(20_000, np.int32)})
+    threads = [threading.Thread(target=write, args=(value,)) for value in (1, 2)] + [threading.Thread(target=read)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.5)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not torn
+    assert store.has(KEY)
+    assert partial_files(store) == []
+
+
+def test_a_writer_killed_half_way_leaves_the_old_entry(store):
+    store.put(KEY, {"x": np.ones(3)})
+    script = (
+        "import os, sys, numpy as np\n"
+        "from relcore.store import Store\n"
+        "os.fsync = lambda descriptor: os.kill(os.getpid(), 9)\n"
+        f"Store(sys.argv[1]).put({KEY!r}, {{'x': np.zeros(3)}})"
+    )
+    killed = subprocess.run([sys.executable, "-c", script, str(store.root)], cwd=ROOT)
+    assert killed.returncode == -9
+    assert len(partial_files(store)) == 1
+    assert Store(store.root).get(KEY).arrays["x"].sum() == 3
+    assert partial_files(store) == []
+
+
+def test_the_root_follows_the_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("RELSCOPE_STORE", raising=False)
+    assert Store().root == tmp_path / "cache" / "relscope"
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "own"))
+    assert Store().root == tmp_path / "own"
+    assert Store(tmp_path / "given").root == tmp_path / "given"
+
+
+@dataclass(frozen=True)
+class Spec:
+    k: int = 10
+    names: tuple = ("a",)
+
+
+@dataclass(frozen=True)
+class Namesake:
+    k: int = 10
+    names: tuple = ("a",)
+
+
+def test_digests_tell_apart_what_differs():
+    parts = [1, 1.0, True, "1", None, (1,), ((1,),), {"1": 1}, {1: 1}, ("a", "b"), "ab", Spec(), Spec(k=11), Namesake(), "None"]
+    parts += [
+        np.ones(2),
+        np.ones(2, np.float32),
+        np.ones((1, 2)),
+        {"dict": 1},
+        ("dict", ("dict", 1)),
+        {"k": 10, "names": ("a",)},
+    ]
+    assert len({digest_of(part) for part in parts}) == len(parts)
+    assert digest_of("a", "b") != digest_of("ab")
+
+
+def test_digests_agree_where_the_content_does():
+    assert digest_of(Spec(), {"a": 1, "b": 2}) == digest_of(Spec(k=np.int64(10)), {"b": 2, "a": 1})
+    assert digest_of([1, 2]) == digest_of((1, 2))
+
+
+def test_digests_are_the_same_in_another_process():
+    script = "from relcore.store import digest_of; print(digest_of('x', {'b': 1, 'a': (2.5, None)}))"
+    out = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert out.strip() == digest_of("x", {"a": (2.5, None), "b": 1})
+
+
+def test_digests_refuse_what_has_no_stable_form():
+    with pytest.raises(TypeError, match="got set"):
+        digest_of({1, 2})
