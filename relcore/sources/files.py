@@ -1,0 +1,181 @@
+"""load_space: a file of vectors, whatever its format, as a LatentSpace."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from relcore.sources.arrays import read_npy, read_npz, read_safetensors
+from relcore.sources.keyedvectors import read_word2vec, read_word2vec_binary, read_word2vec_text
+from relcore.sources.pickled import read_kv
+from relcore.sources.rows import Rows
+from relcore.sources.tables import read_csv, read_parquet, read_tsv
+from relcore.spaces import LatentSpace, SpaceError, quote
+
+READERS: dict[str, Callable[..., Rows]] = {
+    ".npy": read_npy,
+    ".npz": read_npz,
+    ".safetensors": read_safetensors,
+    ".parquet": read_parquet,
+    ".csv": read_csv,
+    ".tsv": read_tsv,
+    ".bin": read_word2vec_binary,
+    ".bin.gz": read_word2vec_binary,
+    ".vec": read_word2vec_text,
+    ".vec.gz": read_word2vec_text,
+    ".txt": read_word2vec_text,
+    ".txt.gz": read_word2vec_text,
+    ".gz": read_word2vec,
+    ".kv": read_kv,
+}
+_TABLES = (".parquet", ".csv", ".tsv")
+
+
+def load_space(
+    path: str | Path,
+    *,
+    name: str | None = None,
+    limit: int | None = None,
+    ids: Sequence[str] | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    invalid: Literal["error", "drop"] = "error",
+    duplicates: Literal["error", "first"] = "error",
+    max_bytes: int = 8 << 30,
+) -> LatentSpace:
+    """Load the space in a file; the suffix says the format.
+
+    ============================  =======================================================================================
+    .npy                          a matrix; ids from `<stem>.ids.txt` beside it, one a line, else "0", "1", …
+    .npz                          `vectors` (or the only matrix), and `ids`, `labels`, `counts` where present
+    .safetensors                  the same; ids and labels as UTF-8, one a line, in uint8 tensors or in the metadata
+    .parquet .csv .tsv            number columns (in parquet also one column of lists) and a text column of ids
+    .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
+    .kv                           gensim's KeyedVectors, read without unpickling
+    ============================  =======================================================================================
+
+    Parameters
+    ----------
+    name : str, optional
+        Else the file's, without its suffix.
+    limit : int, optional
+        Read only the first rows of the file; what follows is not read where the format allows it.
+    ids : sequence of str, optional
+        One a row of the file, instead of those in it.
+    id_column, label_column : str, optional
+        Columns of a table, else found by name or kind; see `relcore.sources.tables`.
+    invalid : "error" or "drop"
+        What becomes of rows with NaN or infinite values; dropped rows are counted in a warning.
+    duplicates : "error" or "first"
+        What becomes of rows with an id seen before; rows left out are counted in a warning.
+    max_bytes : int
+        The most memory the vectors may take; checked before they are read.
+
+    Raises
+    ------
+    SpaceError
+        Whatever is wrong with the file or the choices, with where it is and how to mend it.
+    """
+    path = Path(path).expanduser()
+    suffix = _check_choices(path, limit, id_column or label_column, invalid, duplicates)
+    columns = {"id_column": id_column, "label_column": label_column} if suffix in _TABLES else {}
+    try:
+        rows = READERS[suffix](path, limit=limit, max_bytes=max_bytes, **columns)
+    except PermissionError as error:
+        raise SpaceError(f"{path}: expected a file that can be read, got {error.strerror}; change its permissions") from error
+    n = len(rows.vectors)
+    named = list(ids) if ids is not None else rows.ids or _lines_beside(path, suffix, "ids") or [str(row) for row in range(n)]
+    labels = rows.labels or _lines_beside(path, suffix, "labels")
+    found = Rows(rows.vectors, _as_many(path, "ids", named, n, limit), _as_many(path, "labels", labels, n, limit), rows.counts)
+    name = name or path.name[: -len(suffix)]
+    return LatentSpace(**_kept(found, name, invalid, duplicates), name=name)
+
+
+def suffix_of(path: Path) -> str | None:
+    """The known suffix of a file, ``".vec.gz"`` before ``".gz"``, or None."""
+    endings = sorted((suffix for suffix in READERS if path.name.lower().endswith(suffix)), key=len)
+    return endings[-1] if endings else None
+
+
+def _check_choices(path: Path, limit: int | None, column: str | None, invalid: str, duplicates: str) -> str:
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
+        raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
+    for option, value, choices in (("invalid", invalid, ("error", "drop")), ("duplicates", duplicates, ("error", "first"))):
+        if value not in choices:
+            raise SpaceError(f"{option}: expected one of {quote(choices)}, got {value!r}")
+    if not path.exists():
+        raise SpaceError(f"expected a file, got {str(path)!r}, where there is none; check the folder and the spelling")
+    if not path.is_file():
+        raise SpaceError(f"expected a file, got the folder {str(path)!r}; name one of the files in it")
+    suffix = suffix_of(path)
+    if suffix is None:
+        raise SpaceError(
+            f"{path.name}: expected a file that ends in {', '.join(READERS)}; got {path.suffix or 'no suffix'!r}, "
+            "convert or rename it"
+        )
+    if column is not None and suffix not in _TABLES:
+        raise SpaceError(
+            f"{path.name}: expected id_column and label_column only for {', '.join(_TABLES)}, got {column!r} for {suffix}"
+        )
+    if path.stat().st_size == 0:
+        raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
+    return suffix
+
+
+def _lines_beside(path: Path, suffix: str, what: str) -> list[str] | None:
+    """The lines of `<stem>.ids.txt` or `<stem>.labels.txt`, where there is such a file."""
+    beside = path.with_name(f"{path.name[: -len(suffix)]}.{what}.txt")
+    if beside == path or not beside.is_file():
+        return None
+    return beside.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+
+
+def _as_many(path: Path, what: str, items: Sequence[str] | None, n: int, limit: int | None) -> Sequence[str] | None:
+    """The items of the rows read; more items than rows are right only where a limit cut the rows."""
+    if items is None or len(items) == n:
+        return items
+    if limit == n < len(items):
+        return list(islice(items, n))
+    raise SpaceError(
+        f"{path.name}: expected {n} {what}, one a row, got {len(items)}; write {what} and vectors from the same rows"
+    )
+
+
+def _kept(rows: Rows, name: str, invalid: str, duplicates: str) -> dict:
+    """Arguments of LatentSpace, without the rows that the choices leave out."""
+    keep = np.ones(len(rows.vectors), dtype=bool)
+    if invalid == "drop":
+        keep &= np.isfinite(rows.vectors).all(axis=1)
+        _warn(name, "NaN or infinite values", keep)
+    if duplicates == "first":
+        distinct = keep.copy()
+        distinct[keep] = ~pd.Series(np.array(rows.ids, dtype=object)[keep]).duplicated().to_numpy()
+        _warn(name, "ids seen before", distinct, keep)
+        keep = distinct
+    if not keep.any():
+        raise SpaceError(
+            f"{name}: expected rows of numbers, got none without NaN or infinite values; look at how the file was written"
+        )
+    columns = {"vectors": rows.vectors, "ids": rows.ids, "labels": rows.labels, "counts": rows.counts}
+    if keep.all():
+        return columns
+    return {key: None if column is None else _taken(column, keep) for key, column in columns.items()}
+
+
+def _taken(column: np.ndarray | Sequence[str], keep: np.ndarray) -> np.ndarray:
+    taken = (column if isinstance(column, np.ndarray) else np.array(column, dtype=object))[keep]
+    taken.flags.writeable = False
+    return taken
+
+
+def _warn(name: str, why: str, keep: np.ndarray, of: np.ndarray | None = None) -> None:
+    n = len(keep) if of is None else int(of.sum())
+    left_out = n - int(keep.sum())
+    if left_out:
+        warnings.warn(f"{name}: left out {left_out} of {n} rows with {why}", stacklevel=4)
