@@ -26,11 +26,11 @@ from relcore.spaces import SpaceError
 
 _GENSIM = ("gensim.models.keyedvectors", "gensim.models.fasttext")
 _NUMPY = re.compile(r"numpy(\._?core\.(multiarray|numeric))?\.(_reconstruct|_frombuffer|scalar|ndarray|dtype)")
+_PLAIN = re.compile(r"_codecs\.encode|(__builtin__|builtins)\.(set|frozenset|bytes|bytearray)")
 _CONVERT = (
     "where you trust the file, convert it once: "
     'gensim.models.KeyedVectors.load(path).save_word2vec_format("vectors.bin", binary=True)'
 )
-_BYTES = (bytes, bytearray)
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _LITERALS = {
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG", "BINFLOAT", "FLOAT"),
@@ -70,18 +70,26 @@ def read_kv(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
     if path.stat().st_size > max_bytes:
         raise SpaceError(f"{path.name}: {readable(path.stat().st_size)} is more than max_bytes = {readable(max_bytes)}")
     try:
-        root = read_pickle_as_data(path.read_bytes(), path)
+        return _keyed_vectors(path, read_pickle_as_data(path.read_bytes(), path), limit, max_bytes)
+    except SpaceError:
+        raise
     except (ValueError, IndexError, TypeError, AttributeError, KeyError, OverflowError) as error:
-        if isinstance(error, SpaceError):
-            raise
         raise SpaceError(
-            f"{path.name}: expected gensim's KeyedVectors, got a file that is no whole pickle ({error}); copy it again"
+            f"{path.name}: expected gensim's KeyedVectors, got a damaged pickle ({error}); copy it again"
         ) from error
-    if not isinstance(root, Made) or not isinstance(root.state, dict) or getattr(root.maker, "module", "") not in _GENSIM:
+
+
+def _keyed_vectors(path: Path, root: Any, limit: int | None, max_bytes: int) -> Rows:
+    if not (
+        isinstance(root, Made)
+        and isinstance(root.maker, Name)
+        and isinstance(root.state, dict)
+        and root.maker.module in _GENSIM
+    ):
         raise SpaceError(f"{path.name}: expected gensim's KeyedVectors, got a pickle of something else; {_CONVERT}")
     state = root.state
     words = state.get("index_to_key", state.get("index2word"))
-    if not isinstance(words, list) or not words:
+    if not isinstance(words, list) or not words or not all(isinstance(word, str | int) for word in words):
         raise SpaceError(f"{path.name}: expected a list of words, got none; {_CONVERT}")
     wanted = rows_to_read(path, len(words), limit)
     vectors = _vectors(path, state, limit, max_bytes)
@@ -120,24 +128,23 @@ def _counts(path: Path, state: dict, words: list) -> np.ndarray | None:
 
 def _array(path: Path, made: Made) -> np.ndarray:
     """The array that numpy's own pickle describes, from its bytes: plain numbers only."""
-    if isinstance(made.maker, Name) and made.maker.name == "_frombuffer" and len(made.arguments) == 4:
+    if isinstance(made.state, tuple):
+        _, shape, kind, fortran, content = made.state
+    else:  # protocol 5: _frombuffer(content, dtype, shape, order)
         content, kind, shape, order = made.arguments
         fortran = order == "F"
-    elif isinstance(made.state, tuple) and len(made.state) == 5:
-        _, shape, kind, fortran, content = made.state
-    else:
-        raise SpaceError(f"{path.name}: expected an array, got a record of {made.maker}; {_CONVERT}")
-    if isinstance(content, Made) and str(content.maker) == "_codecs.encode":  # bytes, as Python 3 writes them in protocol 2
+    if isinstance(content, Made) and content.maker == Name("_codecs", "encode"):  # how Python 3 writes bytes in protocol 2
         content = content.arguments[0].encode("latin-1")
-    code = kind.arguments[0] if isinstance(kind, Made) and str(kind.maker) == "numpy.dtype" else None
-    if not isinstance(content, _BYTES) or not isinstance(code, str) or not re.fullmatch("f[248]|[iu][1248]", code):
-        raise SpaceError(f"{path.name}: expected an array of numbers, got type {code!r}; {_CONVERT}")
-    order = kind.state[1] if isinstance(kind.state, tuple) and kind.state[1] in ("<", ">") else "="
-    dtype = np.dtype(order + code)
-    if not isinstance(shape, tuple) or any(not isinstance(n, int) or n < 0 for n in shape):
-        raise SpaceError(f"{path.name}: expected an array's shape, got {shape!r}; the file is damaged")
+    code = kind.arguments[0] if isinstance(kind, Made) and kind.maker == Name("numpy", "dtype") else None
+    if not isinstance(content, bytes | bytearray) or not isinstance(code, str) or not re.fullmatch("f[248]|[iu][1248]", code):
+        raise SpaceError(f"{path.name}: expected an array of plain numbers, got something else; {_CONVERT}")
+    dtype = np.dtype(code).newbyteorder(">" if kind.state[1] == ">" else "<")
+    if len(shape) > 2 or any(not isinstance(n, int) or n < 0 for n in shape):
+        raise SpaceError(f"{path.name}: expected the shape of a list or a matrix, got another; the file is damaged")
     if math.prod(shape) * dtype.itemsize != len(content):
-        raise SpaceError(f"{path.name}: expected an array of shape {shape}, got {len(content)} bytes; the file is damaged")
+        raise SpaceError(
+            f"{path.name}: expected {math.prod(shape)} numbers in an array, got {len(content)} bytes; the file is damaged"
+        )
     return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
 
 
@@ -214,10 +221,12 @@ def _put(target: dict, items: list[Any], path: Path) -> None:
 
 
 def _name(module: Any, name: Any, path: Path) -> Name:
-    known = Name(str(module), str(name))
-    if module in _GENSIM or _NUMPY.fullmatch(str(known)) or str(known) == "_codecs.encode":
+    if not isinstance(module, str) or not isinstance(name, str):
+        raise SpaceError(f"{path.name}: expected gensim's KeyedVectors, got a name that is no text; the file is damaged")
+    known = Name(module, name)
+    if module in _GENSIM or _NUMPY.fullmatch(str(known)) or _PLAIN.fullmatch(str(known)):
         return known
-    if str(module).startswith("gensim."):
+    if module.startswith("gensim."):
         raise SpaceError(f"{path.name}: expected gensim's KeyedVectors, got a whole {name}; save its .wv alone. {_CONVERT}")
     raise SpaceError(
         f"{path.name}: refused, the pickle asks for {str(known)[:80]!r}, which word vectors never need; nothing of it was run. "

@@ -19,6 +19,7 @@ from relcore.sources.rows import GrowingMatrix, Rows
 from relcore.spaces import SpaceError, quote
 
 _INDEX_NAMES = ("", "Unnamed: 0", "__index_level_0__")
+_MISSING = ("", "NA", "N/A", "n/a", "#N/A", "null", "NULL", "nan", "NaN", "-nan", "-NaN")
 _ROWS_TO_LOOK_AT = 100
 _BATCH_BYTES = 1 << 23
 _BATCH_ROWS = 4096
@@ -78,7 +79,7 @@ def _read_delimited(
                 column_names=[str(i) for i in range(len(names))],
             ),
             arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            arrow_csv.ConvertOptions(column_types=types, include_columns=list(types)),
+            arrow_csv.ConvertOptions(column_types=types, include_columns=list(types), null_values=_MISSING),
         )
         return _collect(path, (_columns(batch) for batch in reader), roles, limit, max_bytes)
     except pa.ArrowInvalid as error:
@@ -213,7 +214,7 @@ def _look(path: Path, delimiter: str) -> tuple[int, list[str], list[bool], list[
             f"{path.name}, line 1: expected the names of the columns, got numbers: {quote(names[:4])}; add a line of names"
         )
     sample = [cells for _, cells in islice(rows, _ROWS_TO_LOOK_AT)]
-    columns = [[cells[i] for cells in sample if i < len(cells) and cells[i].strip()] for i in range(len(names))]
+    columns = [[cells[i] for cells in sample if i < len(cells) and cells[i].strip() not in _MISSING] for i in range(len(names))]
     is_number = [bool(cells) and sum(map(_is_number, cells)) * 2 >= len(cells) for cells in columns]
     return line, names, is_number, [bool(cells) and not number for cells, number in zip(columns, is_number, strict=True)]
 
@@ -226,7 +227,7 @@ def _fault(path: Path, delimiter: str, names: list[str], roles: _Roles) -> Space
                 f"{path.name}, line {line}: expected {len(names)} cells as in line 1, got {len(cells)}; mend or remove the line"
             )
         for column in roles.dimensions:
-            if cells[column].strip() and not _is_number(cells[column]):
+            if cells[column].strip() not in _MISSING and not _is_number(cells[column]):
                 return SpaceError(
                     f"{path.name}, line {line}, column {names[column]!r}: expected a number, got {quote([cells[column]])}"
                     "; mend the cell, or take the column as id_column or label_column"
@@ -252,5 +253,5 @@ def _is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
-        return cell in ("NA", "N/A", "#N/A", "null", "NULL", "n/a")
+        return False
     return "_" not in cell

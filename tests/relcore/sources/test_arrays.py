@@ -1,0 +1,163 @@
+"""npy, npz and safetensors: what is written comes back, and nothing dishonest is read."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from relcore.sources.files import load_space
+from relcore.spaces import SpaceError
+
+VECTORS = np.arange(12, dtype=np.float32).reshape(4, 3) + 1
+IDS = ["a", "b", "ç", "d e"]
+
+
+def as_bytes(ids):
+    return np.frombuffer("\n".join(ids).encode(), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4", "int8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("limit", [None, 2, 99])
+def test_npy_of_any_numbers_and_order(tmp_path, dtype, order, limit):
+    np.save(tmp_path / "x.npy", np.asarray(VECTORS.astype(dtype), order=order))
+    space = load_space(tmp_path / "x.npy", limit=limit)
+    np.testing.assert_array_equal(space.vectors, VECTORS[:limit])
+    assert list(space.ids) == ["0", "1", "2", "3"][:limit]
+    assert space.name == "x"
+
+
+def test_npy_takes_ids_and_labels_from_files_beside_it(tmp_path):
+    np.save(tmp_path / "x.npy", VECTORS)
+    (tmp_path / "x.ids.txt").write_text("\n".join(IDS) + "\n", encoding="utf-8")
+    (tmp_path / "x.labels.txt").write_text("one\n\none\ntwo", encoding="utf-8")
+    space = load_space(tmp_path / "x.npy")
+    assert list(space.ids) == IDS
+    assert list(space.labels) == ["one", "", "one", "two"]
+    assert list(load_space(tmp_path / "x.npy", limit=2).ids) == IDS[:2]
+    assert list(load_space(tmp_path / "x.npy", ids="wxyz").ids) == list("wxyz")
+    with pytest.raises(SpaceError, match="expected 4 ids, one a row, got 3"):
+        load_space(tmp_path / "x.npy", ids="wxy")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@pytest.mark.parametrize("limit", [None, 3])
+def test_npz_with_columns(tmp_path, save, limit):
+    save(tmp_path / "x.npz", vectors=VECTORS, ids=np.array(IDS), labels=np.array([1, 1, 2, 2]), counts=np.array([9, 8, 7, 6]))
+    space = load_space(tmp_path / "x.npz", limit=limit)
+    np.testing.assert_array_equal(space.vectors, VECTORS[:limit])
+    assert list(space.ids) == IDS[:limit]
+    assert list(space.labels) == ["1", "1", "2", "2"][:limit]
+    assert list(space.counts) == [9, 8, 7, 6][:limit]
+
+
+def test_npz_takes_the_only_matrix_and_asks_where_there_are_two(tmp_path):
+    np.savez(tmp_path / "one.npz", embedding=VECTORS, ids=np.array([b"a", b"b", b"c", b"d"]))
+    assert list(load_space(tmp_path / "one.npz").ids) == list("abcd")
+    np.savez(tmp_path / "two.npz", left=VECTORS, right=VECTORS)
+    with pytest.raises(SpaceError, match=r"expected a matrix named 'vectors'.*left.*right"):
+        load_space(tmp_path / "two.npz")
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+def test_safetensors_with_ids_as_tensor_or_metadata(tmp_path, limit):
+    counts = np.array([4, 3, 2, 1], dtype=np.int32)
+    save_file({"vectors": VECTORS.astype(np.float16), "ids": as_bytes(IDS), "counts": counts}, tmp_path / "x.safetensors")
+    save_file({"anything": VECTORS}, tmp_path / "y.safetensors", metadata={"ids": "\n".join(IDS), "labels": "p\nq\np\nq"})
+    x, y = (load_space(tmp_path / name, limit=limit) for name in ("x.safetensors", "y.safetensors"))
+    np.testing.assert_array_equal(x.vectors, VECTORS[:limit])
+    np.testing.assert_array_equal(y.vectors, VECTORS[:limit])
+    assert list(x.ids) == list(y.ids) == IDS[:limit]
+    assert list(x.counts) == [4, 3, 2, 1][:limit]
+    assert list(y.labels) == ["p", "q", "p", "q"][:limit]
+
+
+def test_safetensors_that_is_none_or_miscounts(tmp_path):
+    (tmp_path / "x.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0not json")
+    with pytest.raises(SpaceError, match="expected a safetensors file"):
+        load_space(tmp_path / "x.safetensors")
+    save_file({"vectors": VECTORS, "ids": as_bytes(IDS[:3])}, tmp_path / "y.safetensors")
+    with pytest.raises(SpaceError, match="expected 4 ids, one a row, got 3"):
+        load_space(tmp_path / "y.safetensors")
+
+
+class Tripwire:
+    """Unpickling it would leave a file behind."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz"])
+def test_pickled_objects_are_refused_unopened(tmp_path, suffix):
+    objects = np.array([[Tripwire(tmp_path / "sprung")] * 2] * 2, dtype=object)
+    save = np.save if suffix == "npy" else np.savez
+    save(tmp_path / f"x.{suffix}", objects, allow_pickle=True)
+    with pytest.raises(SpaceError, match=r"pickled objects, which can run code.*dtype=np.float32"):
+        load_space(tmp_path / f"x.{suffix}")
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_object_ids_in_an_npz_are_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", vectors=VECTORS, ids=np.array(IDS, dtype=object))
+    with pytest.raises(SpaceError, match=r"array 'ids': expected plain numbers or strings.*dtype=str"):
+        load_space(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.ones(3), r"expected a matrix \(n, d\), got shape \(3,\)"),
+        (np.ones((2, 2), dtype=complex), "expected real numbers, got complex128"),
+        (np.array([["a", "b"]]), "expected real numbers, got <U1"),
+        (np.ones((0, 3)), "expected at least one row"),
+    ],
+)
+def test_arrays_that_are_no_vectors(tmp_path, array, message):
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(SpaceError, match=message):
+        load_space(tmp_path / "x.npy")
+
+
+def test_npy_cut_short_or_damaged(tmp_path):
+    np.save(tmp_path / "x.npy", VECTORS)
+    whole = (tmp_path / "x.npy").read_bytes()
+    (tmp_path / "x.npy").write_bytes(whole[:-5])
+    with pytest.raises(SpaceError, match=r"promises shape \(4, 3\) of float32, 48 B, but only 43 B follow"):
+        load_space(tmp_path / "x.npy")
+    (tmp_path / "x.npy").write_bytes(b"1 2 3\n4 5 6\n")
+    with pytest.raises(SpaceError, match=r"expected an array written by numpy.save"):
+        load_space(tmp_path / "x.npy")
+
+
+def test_npz_bomb_is_weighed_before_it_is_unpacked(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "bomb.npz", vectors=np.zeros((20_000, 500), dtype=np.float32))
+    assert (tmp_path / "bomb.npz").stat().st_size < 100_000
+    unpacked = []
+    read = zipfile.ZipExtFile.read
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", lambda self, n=-1: unpacked.append(n) or read(self, n))
+    with pytest.raises(SpaceError, match=r"take 40 MB, more than max_bytes = 1 MB.*limit="):
+        load_space(tmp_path / "bomb.npz", max_bytes=1_000_000)
+    assert 0 < sum(unpacked) < 10_000
+    assert min(unpacked) >= 0
+    assert load_space(tmp_path / "bomb.npz", max_bytes=1_000_000, limit=10).vectors.shape == (10, 500)
+
+
+def test_npz_with_a_header_that_promises_more_than_the_directory(tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": (10**9, 1)})
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("vectors.npy", header.getvalue() + b"\0" * 40)
+    with pytest.raises(SpaceError, match=r"promises shape .* but only 40 B follow"):
+        load_space(tmp_path / "x.npz")
+
+
+def test_npz_that_is_no_zip(tmp_path):
+    (tmp_path / "x.npz").write_bytes(b"PK, or so it says")
+    with pytest.raises(SpaceError, match=r"expected an archive written by numpy.savez"):
+        load_space(tmp_path / "x.npz")

@@ -1,0 +1,133 @@
+"""The catalogue: what is here, what is not, without reading files or asking the network."""
+
+import json
+import socket
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from gensim.models import KeyedVectors
+from safetensors.numpy import save_file
+
+from relcore.sources.catalog import Entry, SpaceSpec, available, load
+from relcore.sources.files import load_space
+from relcore.sources.words import load_words
+from relcore.spaces import SpaceError
+
+VECTORS = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("GENSIM_DATA_DIR", str(tmp_path / "gensim"))
+    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
+    data = tmp_path / "data"
+    (data / "deep" / "er" / "est").mkdir(parents=True)
+    return data
+
+
+def files(folder):
+    return {entry.name: entry for entry in available(folder) if entry.kind == "file"}
+
+
+def test_bundled_first_and_gensim_data_needs_the_network(folder, monkeypatch):
+    monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("asked the network"))
+    started = time.perf_counter()
+    entries = available()
+    assert time.perf_counter() - started < 1
+    assert [(entry.name, entry.where, entry.n, entry.dimension) for entry in entries[:2]] == [
+        ("word2vec-novels", "here", 20_000, 100),
+        ("fasttext-novels", "here", 20_000, 100),
+    ]
+    google = next(entry for entry in entries if entry.name == "word2vec-google-news-300")
+    assert (google.where, google.n, google.dimension, google.size_bytes) == ("needs the network", 3_000_000, 300, 1_743_563_840)
+    assert len(entries) == 2 + 12
+
+
+def test_gensim_data_that_was_downloaded_is_here(folder, tmp_path):
+    (tmp_path / "gensim" / "glove-twitter-25").mkdir(parents=True)
+    (tmp_path / "gensim" / "glove-twitter-25" / "glove-twitter-25.gz").write_bytes(b"?")
+    assert [entry.name for entry in available() if entry.where == "here"][2:] == ["glove-twitter-25"]
+
+
+def test_files_that_are_spaces_with_their_shapes_and_each_loads(folder, monkeypatch):
+    np.save(folder / "a.npy", VECTORS)
+    np.savez(folder / "b.npz", vectors=VECTORS)
+    save_file({"vectors": VECTORS}, folder / "c.safetensors")
+    frame = pd.DataFrame({"w": ["p", "q", "r"], "x": VECTORS[:, 0], "y": VECTORS[:, 1]})
+    frame.to_csv(folder / "d.csv", index=False)
+    frame.to_parquet(folder / "deep" / "e.parquet", index=False)
+    model = KeyedVectors(2)
+    model.add_vectors(["p", "q", "r"], VECTORS)
+    model.save_word2vec_format(str(folder / "deep" / "er" / "f.bin"), binary=True)
+    model.save_word2vec_format(str(folder / "g.txt"), write_header=False)
+    model.save(str(folder / "h.kv"))
+    found = files(folder)
+    assert {name: (entry.n, entry.dimension) for name, entry in found.items()} == {
+        "a.npy": (3, 2),
+        "b.npz": (None, None),
+        "c.safetensors": (3, 2),
+        "d.csv": (None, None),
+        "deep/e.parquet": (3, 2),
+        "deep/er/f.bin": (3, 2),
+        "g.txt": (None, 2),
+        "h.kv": (None, None),
+    }
+    for entry in found.values():
+        np.testing.assert_array_equal(load(entry.spec).vectors, VECTORS)
+    monkeypatch.setenv("RELSCOPE_DATA", str(folder))
+    assert [entry for entry in available() if entry.kind == "file"] == list(found.values())
+
+
+def test_files_that_are_no_spaces_are_left_out(folder):
+    (folder / "prose.txt").write_text("It was the best of times\n")
+    (folder / "names.csv").write_text("first,last\nAda,Lovelace\n")
+    (folder / "broken.npy").write_bytes(b"?")
+    (folder / "noise.bin").write_bytes(b"\0" * 100)
+    (folder / "empty.csv").touch()
+    np.save(folder / "list.npy", np.ones(3))
+    pd.DataFrame({"text": ["a"], "label": [1]}).to_parquet(folder / "texts.parquet")
+    np.save(folder / "deep" / "er" / "est" / "deeper.npy", VECTORS)
+    assert files(folder) == {}
+    assert files(folder / "nowhere") == {}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        SpaceSpec("bundled", "word2vec-novels"),
+        SpaceSpec("gensim-data", "glove-twitter-25", limit=10),
+        SpaceSpec("file", "x.csv", 5, (("id_column", "w"), ("invalid", "drop"))),
+    ],
+)
+def test_specs_go_to_json_and_back_and_hash(spec):
+    back = SpaceSpec.from_json(json.loads(json.dumps(spec.to_json())))
+    assert back == spec
+    assert hash(back) == hash(spec)
+
+
+def test_load_goes_where_the_names_go(folder):
+    assert load(SpaceSpec("bundled", "word2vec-novels", 100)).digest == load_words("word2vec-novels", limit=100).digest
+    (folder / "x.csv").write_text("w,v,x\na,b,1\nc,d,2\n")
+    spec = SpaceSpec("file", str(folder / "x.csv"), 1, (("id_column", "v"),))
+    assert list(load(spec).ids) == ["b"]
+    assert load(spec).digest == load_space(folder / "x.csv", limit=1, id_column="v").digest
+
+
+def test_specs_that_are_none():
+    with pytest.raises(SpaceError, match="source: expected one of 'bundled', 'file', 'gensim-data', got 'hub'"):
+        SpaceSpec("hub", "x")
+    with pytest.raises(SpaceError, match="they are for files"):
+        SpaceSpec("bundled", "word2vec-novels", options=(("invalid", "drop"),))
+    with pytest.raises(SpaceError, match=r"expected a space as 'source'.*got 'name', 'origin'"):
+        SpaceSpec.from_json({"name": "x", "origin": "y"})
+    with pytest.raises(SpaceError, match=r"bundled: expected one of 'word2vec-novels'.*got 'x'"):
+        load(SpaceSpec("bundled", "x"))
+
+
+def test_entries_are_frozen():
+    entry = available()[0]
+    assert isinstance(entry, Entry)
+    with pytest.raises(AttributeError):
+        entry.name = "other"
