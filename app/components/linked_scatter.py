@@ -1,0 +1,247 @@
+"""linked_scatter: up to four WebGL panes over the same rows, where a brush in one lights up the others.
+
+The browser draws, links and zooms by itself; Python hears of a selection or a click once it is made. Panes keep their zoom through every
+rerun, and of a new scene only what changed is redrawn: the payload carries a digest of each of its arrays.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import streamlit as st
+
+from relcore.figures.marks import NAMED, NUMBERED, OTHER, point_size, scene_alt, star_size
+from relcore.figures.palette import DARK, LIGHT, Theme
+from relcore.figures.scene import Scene
+
+TOOLS = ("lasso", "box", "pan")
+NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
+
+_HERE = Path(__file__).parent
+_SCRIPTS = (
+    "linked_scatter_points.js",
+    "linked_scatter_pane.js",
+    "linked_scatter.js",
+)  # one module: inline scripts cannot import
+_mount = st.components.v2.component(
+    "relscope_linked_scatter",
+    css=(_HERE / "linked_scatter.css").read_text(encoding="utf-8"),
+    js="\n".join((_HERE / script).read_text(encoding="utf-8") for script in _SCRIPTS),
+    isolate_styles=False,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class PaneEvent:
+    """What the user did in the panes: brushed `rows`, cleared the brush (no rows), or clicked one row."""
+
+    kind: Literal["select", "clear", "click"]
+    rows: np.ndarray
+
+    @property
+    def row(self) -> int:
+        """The row that was clicked."""
+        if self.kind != "click":
+            raise ValueError(f"only a click has one row, this is {self.kind!r} of {len(self.rows)}")
+        return int(self.rows[0])
+
+
+def linked_scatter(
+    scene: Scene,
+    *,
+    key: str,
+    selected: Sequence[int] | None = None,
+    link_zoom: bool = False,
+    height: int = 640,
+    dark: bool | None = None,
+    tool: Literal["lasso", "box", "pan"] = "lasso",
+    palette: Sequence[str] | None = None,
+    on_event: Callable[[PaneEvent], None] | None = None,
+) -> tuple[PaneEvent, ...]:
+    """Draw the scene; give the events since the last run, each exactly once, oldest first, mostly none or one.
+
+    Parameters
+    ----------
+    scene : Scene
+        Panes of two dimensions.
+    key : str
+        Names the component: the same key keeps zoom and tool through reruns.
+    selected : row numbers, optional
+        What to highlight; the browser follows whenever it differs. None leaves the browser its own selection.
+    link_zoom, tool
+        How it starts; the user's own choice lasts until these arguments change.
+    height : int
+        Pixels for all panes together.
+    dark : bool, optional
+        None follows Streamlit's theme.
+    palette : one colour a category, optional
+        Hexadecimal; None takes the palette of the figures.
+    on_event : callable, optional
+        Receives the events before the script runs, as a Streamlit callback, so that all of the page knows them; nothing is returned then.
+
+    Raises
+    ------
+    ValueError
+        A pane of three dimensions, coordinates that are not finite, rows or a tool that do not exist.
+    """
+    if tool not in TOOLS:
+        raise ValueError(f"tool: expected one of {', '.join(TOOLS)}, got {tool!r}")
+    version = ids_digest(scene)
+    data = pack_scene(
+        scene,
+        version=version,
+        answered=st.session_state.get(f"{key}:answered", 0),
+        selected=selected,
+        palette=palette,
+        settings={"linkZoom": link_zoom, "height": height, "dark": dark, "tool": tool},
+    )
+    _mount(key=key, data=data, on_events_change=partial(_receive, key, version, len(scene), on_event))
+    return tuple(st.session_state.pop(f"{key}:events", ()))
+
+
+def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], None] | None) -> None:
+    # A callback runs once for each message, even if the run that follows is cut short: what it queues is not lost.
+    answered = st.session_state.get(f"{key}:answered", 0)
+    fresh, answered = read_events(st.session_state[key].get("events") or (), version, n, answered)
+    st.session_state[f"{key}:answered"] = answered
+    if on_event is None:
+        st.session_state[f"{key}:events"] = [*st.session_state.get(f"{key}:events", ()), *fresh]
+    for event in fresh if on_event else ():
+        on_event(event)
+
+
+def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answered: int) -> tuple[list[PaneEvent], int]:
+    """The events not answered before, and the serial number answered by now.
+
+    The browser repeats what it has no answer for, as Streamlit may drop one of two messages that come close together. Events on
+    other ids than `version`'s are answered but dropped: their rows are not these rows.
+    """
+    events = []
+    for message in sorted(messages, key=lambda message: message["serial"]):
+        if message["serial"] <= answered:
+            continue
+        answered = message["serial"]
+        if message["version"] != version:
+            continue
+        if message["kind"] == "click":
+            events.append(PaneEvent("click", np.array([message["row"]], dtype=np.int64)))
+        else:
+            rows = unpack_rows(base64.b64decode(message["bits"]), n)
+            events.append(PaneEvent("select" if len(rows) else "clear", rows))
+    return events, answered
+
+
+def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> bytes:
+    """Rows of n as a bitset, ⌈n / 8⌉ bytes, the lowest bit first."""
+    rows = np.asarray(rows, dtype=np.int64)
+    if len(rows) and not (rows.min() >= 0 and rows.max() < n):
+        raise ValueError(f"selected: expected rows from 0 to {n - 1}, got {rows.min()} to {rows.max()}")
+    chosen = np.zeros(n, dtype=bool)
+    chosen[rows] = True
+    return np.packbits(chosen, bitorder="little").tobytes()
+
+
+def unpack_rows(bits: bytes, n: int) -> np.ndarray:
+    """The rows in a bitset of n, (m,) int64, ascending."""
+    if len(bits) != (n + 7) // 8:
+        raise ValueError(f"expected a bitset of {(n + 7) // 8} bytes for {n} rows, got {len(bits)}")
+    return np.flatnonzero(np.unpackbits(np.frombuffer(bits, dtype=np.uint8), count=n, bitorder="little"))
+
+
+def pack_scene(
+    scene: Scene,
+    *,
+    version: str,
+    answered: int = 0,
+    selected: Sequence[int] | None = None,
+    palette: Sequence[str] | None = None,
+    settings: dict[str, Any] | None = None,
+) -> bytes:
+    """The payload: the length of a JSON header (uint32), the header, then arrays, little-endian, each at a multiple of four.
+
+    ``header["arrays"][name]`` says ``[start, bytes, digest]``, the start counted from the end of the padded header.
+    """
+    n = len(scene)
+    colored = int(np.count_nonzero(np.asarray(scene.categories) >= 0))
+    arrays = {f"pane{i}": _coordinates(pane.title, pane.coordinates) for i, pane in enumerate(scene.panes)}
+    arrays["categories"] = _categories(scene)
+    arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
+    arrays["ids"] = _joined(scene)
+    if selected is not None:
+        arrays["selected"] = pack_rows(selected, n)
+    layout, start = {}, 0
+    for name, content in arrays.items():
+        layout[name] = [start, len(content), version if name == "ids" else _digest(content)]
+        start += len(content) + -len(content) % 4
+    header = {
+        "version": version,
+        "answered": answered,
+        "n": n,
+        "arrays": layout,
+        "panes": [{"title": pane.title, "note": pane.note} for pane in scene.panes],
+        "names": [str(name) for name in scene.category_names],
+        "other": OTHER,
+        "named": NAMED,
+        "caption": scene.caption,
+        "alt": scene_alt(scene),
+        "pointSize": point_size(colored or n),
+        "otherSize": point_size(n),
+        "starSize": star_size(len(scene.anchors)),
+        "numbered": len(scene.anchors) <= NUMBERED,
+        "themes": [_theme(theme, len(scene.category_names), palette) for theme in (LIGHT, DARK)],
+        **(settings or {}),
+    }
+    text = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
+    text += b" " * (-(4 + len(text)) % 4)
+    blocks = (content + b"\0" * (-len(content) % 4) for content in arrays.values())
+    return b"".join((np.uint32(len(text)).astype("<u4").tobytes(), text, *blocks))
+
+
+def ids_digest(scene: Scene) -> str:
+    """What the rows are: events are only good for a scene with the same ids in the same order."""
+    return _digest(_joined(scene))
+
+
+def _joined(scene: Scene) -> bytes:
+    return "\x1f".join(map(str, scene.ids)).encode("utf-8", "replace")
+
+
+def _coordinates(title: str, coordinates: np.ndarray) -> bytes:
+    if coordinates.shape[1] != 2:
+        raise ValueError(
+            f"pane {title!r}: expected 2 dimensions to pick in, got {coordinates.shape[1]}; show 3-D as a Plotly figure"
+        )
+    if not np.isfinite(coordinates).all():
+        bad = int((~np.isfinite(coordinates).all(axis=1)).sum())
+        raise ValueError(
+            f"pane {title!r}: expected finite coordinates, got {bad} rows with NaN or infinite values; leave these out"
+        )
+    return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
+
+
+def _categories(scene: Scene) -> bytes:
+    categories = np.asarray(scene.categories)
+    if len(categories) and not (categories.min() >= -1 and categories.max() < len(scene.category_names)):
+        raise ValueError(
+            f"categories: expected -1 to {len(scene.category_names) - 1}, an index into the {len(scene.category_names)} names, "
+            f"got {categories.min()} to {categories.max()}"
+        )
+    return np.where(categories < 0, NO_CATEGORY, categories).astype("<u2").tobytes()
+
+
+def _theme(theme: Theme, n_categories: int, palette: Sequence[str] | None) -> dict[str, Any]:
+    if palette is not None and len(palette) < n_categories:
+        raise ValueError(f"palette: expected {n_categories} colours, one a category, got {len(palette)}")
+    return {**asdict(theme), "colors": list(palette) if palette is not None else theme.category_colors(n_categories)}
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=8).hexdigest()

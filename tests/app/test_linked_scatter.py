@@ -1,0 +1,135 @@
+"""The Python face of the linked panes: what is sent, what comes back, and that it comes back once."""
+
+import base64
+import json
+
+import numpy as np
+import pytest
+
+from app.components.linked_scatter import NO_CATEGORY, PaneEvent, ids_digest, pack_rows, pack_scene, read_events, unpack_rows
+from relcore.figures.scene import Pane, Scene
+
+
+def make_scene(n=11, panes=2, **changes):
+    rng = np.random.default_rng(0)
+    parts = {
+        "panes": tuple(Pane(f"pane {i}", rng.normal(size=(n, 2)), note="PCA") for i in range(panes)),
+        "ids": np.array([f"é {i}" for i in range(n)], dtype=object),
+        "categories": np.arange(n) % 3 - 1,
+        "category_names": ("a", "b"),
+        "anchors": np.array([4, 2]),
+        "caption": "Eleven rows.",
+    }
+    return Scene(**{**parts, **changes})
+
+
+def pack(scene, **options):
+    return pack_scene(scene, version=ids_digest(scene), **options)
+
+
+def read(payload):
+    """The other side's reading, written apart: header and raw arrays."""
+    length = int.from_bytes(payload[:4], "little")
+    header = json.loads(payload[4 : 4 + length])
+    assert (4 + length) % 4 == 0
+    arrays = {
+        name: payload[4 + length + start : 4 + length + start + size] for name, (start, size, _) in header["arrays"].items()
+    }
+    assert all(start % 4 == 0 for start, _, _ in header["arrays"].values())
+    return header, arrays
+
+
+def digests(scene, **options):
+    return {name: digest for name, (_, _, digest) in read(pack(scene, **options))[0]["arrays"].items()}
+
+
+def message(serial, kind="select", rows=(), version="v", n=11):
+    if kind == "click":
+        return {"serial": serial, "kind": kind, "version": version, "row": rows[0]}
+    return {"serial": serial, "kind": kind, "version": version, "bits": base64.b64encode(pack_rows(rows, n)).decode()}
+
+
+def test_payload_carries_every_number():
+    scene = make_scene()
+    header, arrays = read(pack(scene, selected=[0, 10], settings={"tool": "box"}))
+    for i, pane in enumerate(scene.panes):
+        np.testing.assert_array_equal(
+            np.frombuffer(arrays[f"pane{i}"], "<f4").reshape(-1, 2), pane.coordinates.astype(np.float32)
+        )
+    assert np.frombuffer(arrays["categories"], "<u2").tolist()[:4] == [NO_CATEGORY, 0, 1, NO_CATEGORY]
+    assert np.frombuffer(arrays["anchors"], "<u4").tolist() == [4, 2]
+    assert arrays["ids"].decode().split("\x1f") == scene.ids.tolist()
+    assert arrays["selected"] == bytes([0b1, 0b100])
+    assert header["n"] == 11
+    assert header["tool"] == "box"
+    assert header["panes"] == [{"title": "pane 0", "note": "PCA"}, {"title": "pane 1", "note": "PCA"}]
+    assert "Eleven rows." in header["alt"]
+
+
+def test_digests_change_only_where_the_content_does():
+    scene = make_scene()
+    before = digests(scene, selected=[1])
+    assert digests(make_scene(), selected=[1]) == before
+    moved = make_scene(panes=(scene.panes[0], Pane("pane 1", scene.panes[1].coordinates + 1)))
+    cases = {"selected": digests(scene, selected=[2]), "anchors": digests(make_scene(anchors=np.array([1])), selected=[1])}
+    cases["pane1"] = digests(moved, selected=[1])
+    for name, after in cases.items():
+        assert {other for other in before if before[other] != after[other]} == {name}
+
+
+def test_no_selection_is_not_an_empty_one():
+    assert "selected" not in digests(make_scene())
+    assert read(pack(make_scene(), selected=[]))[1]["selected"] == b"\0\0"
+
+
+def test_palette_replaces_the_colours_of_both_themes():
+    header, _ = read(pack(make_scene(), palette=["#111111", "#222222"]))
+    assert [theme["colors"] for theme in header["themes"]] == [["#111111", "#222222"]] * 2
+    assert [theme["name"] for theme in header["themes"]] == ["light", "dark"]
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 1000])
+def test_rows_survive_the_bitset(n):
+    rows = np.flatnonzero(np.random.default_rng(n).random(n) < 0.4)
+    back = unpack_rows(pack_rows(rows[::-1], n), n)
+    np.testing.assert_array_equal(back, rows)
+    assert back.dtype == np.int64
+
+
+def test_each_event_is_read_once_in_order():
+    messages = [message(12, "click", [3]), message(11, rows=[1, 5]), message(13)]
+    events, answered = read_events(messages, "v", 11, 0)
+    assert [(event.kind, event.rows.tolist()) for event in events] == [("select", [1, 5]), ("click", [3]), ("clear", [])]
+    assert answered == 13
+    assert read_events([*messages, message(14, "click", [0])], "v", 11, answered)[0][0].row == 0
+    assert read_events(messages, "v", 11, answered) == ([], 13)
+
+
+def test_events_on_other_rows_are_answered_but_dropped():
+    assert read_events([message(5, rows=[1], version="older", n=99)], "v", 11, 0) == ([], 5)
+
+
+def test_only_a_click_has_one_row():
+    with pytest.raises(ValueError, match="only a click has one row"):
+        PaneEvent("select", np.array([1, 2])).row  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "match"),
+    [
+        ({"panes": (Pane("solid", np.zeros((11, 3))),)}, {}, "'solid': expected 2 dimensions to pick in, got 3"),
+        ({"panes": (Pane("holes", np.full((11, 2), np.nan)),)}, {}, "'holes': expected finite coordinates, got 11 rows"),
+        ({"categories": np.full(11, 2)}, {}, "categories: expected -1 to 1"),
+        ({}, {"selected": [11]}, "selected: expected rows from 0 to 10, got 11 to 11"),
+        ({}, {"selected": [-1, 3]}, "got -1 to 3"),
+        ({}, {"palette": ["#000000"]}, "palette: expected 2 colours, one a category, got 1"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(changes, options, match):
+    with pytest.raises(ValueError, match=match):
+        pack(make_scene(**changes), **options)
+
+
+def test_a_bitset_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="expected a bitset of 2 bytes for 11 rows, got 1"):
+        unpack_rows(b"\0", 11)

@@ -1,0 +1,74 @@
+"""A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python heard beneath."""
+
+import json
+from functools import cache
+
+import numpy as np
+import streamlit as st
+
+from app.components.linked_scatter import linked_scatter
+from relcore.figures.scene import Pane, Scene
+
+st.set_page_config(layout="wide")
+given = st.query_params
+state = st.session_state
+TITLES = ("Word2Vec · absolute", "FastText · absolute", "Word2Vec · relative", "FastText · relative")
+NOTES = ("PCA, 41 % of variance", "PCA, 38 % of variance", "to 8 anchors, cosine", "to 8 anchors, cosine")
+NAMES = ("countries", "capitals", "animals", "professions", "emotions", "colours")
+
+
+@cache
+def made_up(n: int, named: float) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Blobs, a category each; the second absolute space is turned, the relative ones nearly agree."""
+    rng = np.random.default_rng(0)
+    categories = np.where(rng.random(n) < named, rng.integers(0, len(NAMES), n), -1)
+    centres = rng.normal(size=(len(NAMES) + 1, 2)) * 2.2
+    spread = np.where(categories < 0, 2.4, 0.6)[:, None]
+    base = centres[categories] * (categories >= 0)[:, None] + rng.normal(size=(n, 2)) * spread
+    turn = np.array([[np.cos(2.1), -np.sin(2.1)], [np.sin(2.1), np.cos(2.1)]])
+    bent = np.c_[np.tanh(base[:, 0] / 3), np.tanh(base[:, 1] / 3) + 0.1 * base[:, 0] ** 2 / 9]
+    return categories, [base * 40, base @ turn, bent, bent + rng.normal(size=(n, 2)) * 0.02]
+
+
+n, panes, k = int(given.get("n", 2000)), int(given.get("panes", 4)), int(given.get("anchors", 8))
+categories, clouds = made_up(n, float(given.get("named", 1)))
+clouds = clouds if not state.get("moved") else [clouds[0][::-1], *clouds[1:]]
+log = state.setdefault("log", [])
+columns = st.columns(4)
+state.runs = state.get("runs", 0) + 1
+columns[0].button("Run again")
+if columns[1].button("Move one pane"):
+    state.moved = not state.get("moved")
+    st.rerun()
+if columns[2].button("Highlight ten"):
+    state.chosen = list(range(10))
+if columns[3].button("More anchors"):
+    state.more = state.get("more", 0) + 1
+
+scene = Scene(
+    panes=tuple(Pane(title, cloud, note) for title, cloud, note in zip(TITLES, clouds, NOTES, strict=True))[:panes],
+    ids=np.array([f"word {i}" for i in range(n)], dtype=object),
+    categories=categories,
+    category_names=NAMES,
+    anchors=np.arange(k + state.get("more", 0)) * 7 % n,
+    caption=f"{n:,} made-up words in {panes} panes; the same word has the same colour everywhere.",
+)
+
+
+def remember(event):
+    if event.kind != "click":
+        state.chosen = event.rows.tolist()
+    log.append([event.kind, len(event.rows), event.rows[:5].tolist()])
+
+
+callback = remember if "callback" in given else None
+for heard in linked_scatter(
+    scene,
+    key="panes",
+    selected=state.get("chosen"),
+    link_zoom="link" in given,
+    height=int(given.get("height", 640)),
+    on_event=callback,
+):
+    remember(heard)
+st.code(json.dumps({"runs": state.runs, "events": log, "chosen": len(state.get("chosen") or ())}), language=None)

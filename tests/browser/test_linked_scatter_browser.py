@@ -1,0 +1,243 @@
+"""The linked panes in a real Chromium: brushing, clicking, zooming, keyboard, themes, and how long it takes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+DEMO = Path(__file__).parent / "demo_linked_scatter.py"
+ROOT = ".ls-root"
+
+
+@pytest.fixture
+def demo(page, serve):
+    """``demo("n=2000") -> page`` once the panes are drawn."""
+
+    def open_demo(query=""):
+        page.goto(f"{serve(DEMO)}/?{query}")
+        page.wait_for_selector(f"{ROOT}[data-drawn]")
+        return page
+
+    return open_demo
+
+
+def heard(page):
+    return json.loads(page.locator("[data-testid=stCode] code").inner_text())
+
+
+def wait_for_runs(page, runs):
+    page.wait_for_function(
+        "runs => JSON.parse(document.querySelector('[data-testid=stCode] code').innerText).runs >= runs", arg=runs
+    )
+
+
+def wait_for_events(page, count):
+    page.wait_for_function(
+        "count => JSON.parse(document.querySelector('[data-testid=stCode] code').innerText).events.length >= count", arg=count
+    )
+    return heard(page)["events"]
+
+
+def views(page):
+    return json.loads(page.get_attribute(ROOT, "data-views"))
+
+
+def drag(page, pane, path):
+    """Press at the first and release at the last of points given as fractions of the pane's plot."""
+    box = page.locator(".ls-plot").nth(pane).bounding_box()
+    points = [(box["x"] + x * box["width"], box["y"] + y * box["height"]) for x, y in path]
+    page.mouse.move(*points[0])
+    page.mouse.down()
+    for point in points[1:]:
+        page.mouse.move(*point, steps=5)
+    page.mouse.up()
+
+
+def lasso(page, pane=0):
+    drag(page, pane, [(0.3, 0.3), (0.7, 0.3), (0.7, 0.7), (0.3, 0.7)])
+
+
+def wheel(page, pane, clicks=4):
+    box = page.locator(".ls-plot").nth(pane).bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.4)
+    for _ in range(clicks):
+        page.mouse.wheel(0, -120)
+    page.wait_for_timeout(300)
+
+
+def pixels(page, pane):
+    """A copy of what the pane shows, as one string."""
+    return page.evaluate("pane => document.querySelectorAll('.ls-points')[pane].toDataURL()", pane)
+
+
+def test_a_brush_in_one_pane_lights_all_and_python_hears_it_once(demo):
+    page = demo()
+    before = [pixels(page, pane) for pane in range(4)]
+    lasso(page)
+    events = wait_for_events(page, 1)
+    count = int(page.get_attribute(ROOT, "data-selected"))
+    assert 0 < count < 2000
+    assert [(kind, n) for kind, n, _ in events] == [("select", count)]
+    assert all(pixels(page, pane) != before[pane] for pane in range(4))
+    assert f"{count:,} of 2,000 selected" in page.inner_text(".ls-status")
+    page.get_by_text("Run again").click()
+    wait_for_runs(page, heard(page)["runs"] + 1)
+    assert len(heard(page)["events"]) == 1
+    assert int(page.get_attribute(ROOT, "data-selected")) == count
+
+
+def test_a_box_selects_what_lies_in_it_and_shift_adds(demo):
+    page = demo("callback=1")
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 1, [(0, 0), (0.5, 1)])
+    left = wait_for_events(page, 1)[0][1]
+    page.keyboard.down("Shift")
+    drag(page, 1, [(0.5, 0), (1, 1)])
+    page.keyboard.up("Shift")
+    assert wait_for_events(page, 2)[1][1] == 2000
+    assert 0 < left < 2000
+
+
+def star(page, pane, number):
+    """The middle of an anchor's star on the page."""
+    box = page.locator(".ls-plot").nth(pane).locator(".ls-star").nth(number - 1).bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_a_click_is_a_row_and_no_brush(demo):
+    page = demo()
+    page.mouse.click(*star(page, 3, 5))
+    assert wait_for_events(page, 1) == [["click", 1, [28]]]  # the demo's anchors are every seventh row
+    assert page.get_attribute(ROOT, "data-selected") == "0"
+
+
+def test_escape_and_double_click_clear(demo):
+    page = demo()
+    lasso(page)
+    wait_for_events(page, 1)
+    page.keyboard.press("Escape")
+    assert wait_for_events(page, 2)[1] == ["clear", 0, []]
+    assert page.get_attribute(ROOT, "data-selected") == "0"
+    lasso(page, pane=2)
+    wait_for_events(page, 3)
+    page.locator(".ls-plot").nth(3).dblclick(position={"x": 5, "y": 5})
+    assert wait_for_events(page, 4)[3] == ["clear", 0, []]
+
+
+def test_zoom_lasts_through_reruns_brushes_and_moves(demo):
+    page = demo()
+    page.locator(ROOT).focus()
+    page.keyboard.press("p")
+    wheel(page, 0)
+    wheel(page, 3, clicks=2)
+    zoomed = views(page)
+    assert zoomed[0][2] > 2
+    assert 1 < zoomed[3][2] < zoomed[0][2]
+    assert zoomed[1] == [0, 0, 1]
+    page.get_by_text("Run again").click()
+    wait_for_runs(page, 2)
+    page.locator(ROOT).focus()
+    page.keyboard.press("l")
+    lasso(page)
+    wait_for_events(page, 1)
+    drawn = page.get_attribute(ROOT, "data-drawn").split("-")
+    page.get_by_text("Move one pane").click()
+    page.wait_for_function("drawn => document.querySelector('.ls-root').dataset.drawn !== drawn", arg="-".join(drawn))
+    now = page.get_attribute(ROOT, "data-drawn").split("-")
+    assert [a == b for a, b in zip(drawn, now, strict=True)] == [False, True, True, True]
+    assert views(page) == zoomed
+
+
+def test_linked_zoom_and_its_way_back(demo):
+    page = demo("link=1")
+    page.click(f"{ROOT} [data-tool=pan]")
+    wheel(page, 1)
+    drag(page, 1, [(0.5, 0.5), (0.6, 0.6)])
+    page.wait_for_timeout(300)
+    assert len({tuple(view) for view in views(page)}) == 1
+    assert views(page)[0][2] > 2
+    page.click(f"{ROOT} [data-tool=home]")
+    page.wait_for_timeout(300)
+    assert views(page) == [[0, 0, 1]] * 4
+
+
+def test_python_highlights_and_adds_an_anchor_without_moving_anything(demo):
+    page = demo()
+    drawn = page.get_attribute(ROOT, "data-drawn")
+    page.get_by_text("Highlight ten").click()
+    page.wait_for_selector(f"{ROOT}[data-selected='10']")
+    page.get_by_text("More anchors").click()
+    page.wait_for_selector(f"{ROOT}[data-anchors='9']")
+    assert page.locator(".ls-plot").nth(2).locator(".ls-number").last.text_content() == "9"
+    assert page.get_attribute(ROOT, "data-drawn") == drawn
+    assert heard(page)["events"] == []
+
+
+def test_a_chip_selects_its_category(demo):
+    page = demo("named=.5")
+    page.get_by_role("button", name="capitals").click()
+    kind, count, _ = wait_for_events(page, 1)[0]
+    assert kind == "select"
+    assert 100 < count < 250
+
+
+def test_hover_says_who_it_is_and_rings_it_everywhere(demo):
+    page = demo("panes=2")
+    box = page.locator(".ls-plot").nth(0).bounding_box()
+    page.mouse.move(*star(page, 0, 3))
+    page.wait_for_selector(".ls-tip:not([hidden])")
+    assert "word 14" in page.inner_text(".ls-tip")
+    assert "anchor 3" in page.inner_text(".ls-tip")
+    assert [page.locator(".ls-ring").nth(i).get_attribute("visibility") for i in range(2)] == ["visible"] * 2
+    page.mouse.move(box["x"], box["y"] - 60)
+    page.wait_for_selector(".ls-tip", state="hidden")
+
+
+def test_it_can_be_read_aloud(demo):
+    page = demo()
+    assert "2,000 made-up words" in page.get_by_role("figure").get_attribute("aria-label")
+    assert page.locator(f"{ROOT} button:not([aria-label]):not(.ls-chip)").count() == 0
+
+
+@pytest.mark.parametrize("panes", [1, 2, 3])
+def test_fewer_panes_fill_the_grid(demo, panes):
+    page = demo(f"panes={panes}&n=100")
+    boxes = [page.locator(".ls-plot").nth(i).bounding_box() for i in range(panes)]
+    assert page.locator(".ls-plot").count() == panes
+    assert len({round(box["x"]) for box in boxes}) == min(panes, 2)
+
+
+def test_dark_follows_the_page(page, serve):
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{serve(DEMO)}/?n=300")
+    page.wait_for_selector(f"{ROOT}[data-drawn][data-theme=dark]")
+    page.emulate_media(color_scheme="light")
+    page.wait_for_selector(f"{ROOT}[data-theme=light]")
+
+
+@pytest.mark.parametrize("n", [20_000, 100_000])
+def test_how_long_it_takes(demo, n):
+    page = demo(f"n={n}&callback=1&named=.3")
+    page.wait_for_timeout(1500)
+    clock = """() => new Promise(done => {
+      const root = document.querySelector('.ls-root');
+      let start;
+      const heard = () => JSON.parse(document.querySelector('[data-testid=stCode] code').innerText).events.length;
+      const [times, before] = [{}, heard()];
+      const look = () => {
+        if (root.dataset.selected !== '0' && !times.linked) {  // read a pixel: the GPU, or its stand-in, must have drawn
+          for (const canvas of document.querySelectorAll('.ls-points'))
+            canvas.getContext('webgl2').readPixels(0, 0, 1, 1, 6408, 5121, new Uint8Array(4));
+          times.linked = performance.now() - start;
+        }
+        if (heard() > before) times.python = performance.now() - start;
+        times.linked && times.python ? done(times) : requestAnimationFrame(look);
+      };
+      const released = () => { start = performance.now(); requestAnimationFrame(look); };
+      document.querySelector('.ls-plot').addEventListener('pointerup', released, { once: true, capture: true });
+    })"""
+    page.evaluate(f"window.timing = ({clock})()")
+    lasso(page)
+    times = page.evaluate("window.timing")
+    print(f"\n{n:,} rows × 4 panes: linked after {times['linked']:.0f} ms, known to Python after {times['python']:.0f} ms")
+    assert max(times.values()) < 5000
