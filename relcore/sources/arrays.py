@@ -6,6 +6,7 @@ import math
 import zipfile
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 from typing import BinaryIO
 
 import numpy as np
@@ -115,7 +116,7 @@ def _header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtyp
         version = np.lib.format.read_magic(stream)
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         shape, fortran, dtype = readers[version](stream)
-    except (ValueError, KeyError, SyntaxError, TypeError) as error:
+    except (ValueError, KeyError, SyntaxError, TypeError, TokenError) as error:  # TokenError: numpy reads old headers so
         raise SpaceError(
             f"{what}: expected an array written by numpy.save, got a header that cannot be read ({error})"
         ) from error

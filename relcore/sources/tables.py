@@ -214,9 +214,15 @@ def _look(path: Path, delimiter: str) -> tuple[int, list[str], list[bool], list[
             f"{path.name}, line 1: expected the names of the columns, got numbers: {quote(names[:4])}; add a line of names"
         )
     sample = [cells for _, cells in islice(rows, _ROWS_TO_LOOK_AT)]
-    columns = [[cells[i] for cells in sample if i < len(cells) and cells[i].strip() not in _MISSING] for i in range(len(names))]
-    is_number = [bool(cells) and sum(map(_is_number, cells)) * 2 >= len(cells) for cells in columns]
-    return line, names, is_number, [bool(cells) and not number for cells, number in zip(columns, is_number, strict=True)]
+    columns = [[cells[i].strip() for cells in sample if i < len(cells)] for i in range(len(names))]
+    is_number = [_mostly_numbers(cells) for cells in columns]
+    return line, names, is_number, [any(cells) and not number for cells, number in zip(columns, is_number, strict=True)]
+
+
+def _mostly_numbers(cells: list[str]) -> bool:
+    """Whether at least half of the cells that say something are numbers; a column of "nan" alone is one of numbers."""
+    telling = [cell for cell in cells if cell not in _MISSING] or [cell for cell in cells if cell]
+    return bool(telling) and sum(map(_is_number, telling)) * 2 >= len(telling)
 
 
 def _fault(path: Path, delimiter: str, names: list[str], roles: _Roles) -> SpaceError | None:

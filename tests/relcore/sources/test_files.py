@@ -1,9 +1,13 @@
 """load_space: what holds for every format."""
 
+import gzip
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from gensim.models import KeyedVectors
+from safetensors.numpy import save_file
 
 from relcore.sources.files import READERS, load_space, suffix_of
 from relcore.spaces import SpaceError
@@ -102,3 +106,37 @@ def test_names_come_from_the_file_or_the_caller(tmp_path, table):
     path = table("a,1,2,p,9")
     assert load_space(path).name == "t"
     assert load_space(path, name="mine").name == "mine"
+
+
+def write_every_format(folder):
+    vectors = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    model = KeyedVectors(3)
+    model.add_vectors(list("abcd"), vectors)
+    model.save(str(folder / "x.kv"))
+    model.save_word2vec_format(str(folder / "x.bin"), binary=True)
+    model.save_word2vec_format(str(folder / "x.vec"))
+    (folder / "x.vec.gz").write_bytes(gzip.compress((folder / "x.vec").read_bytes()))
+    np.save(folder / "x.npy", vectors)
+    np.savez_compressed(folder / "x.npz", vectors=vectors, ids=np.array(list("abcd")))
+    save_file({"vectors": vectors, "ids": np.frombuffer(b"a\nb\nc\nd", dtype=np.uint8)}, folder / "x.safetensors")
+    frame = pd.DataFrame(vectors, columns=list("xyz"), index=pd.Index(list("abcd"), name="id")).reset_index()
+    frame.to_csv(folder / "x.csv", index=False)
+    frame.to_parquet(folder / "x.parquet", index=False)
+
+
+def test_damage_of_any_kind_ends_in_a_space_or_a_space_error(tmp_path):
+    write_every_format(tmp_path)
+    rng = np.random.default_rng(3)
+    refused = 0
+    for path in sorted(tmp_path.glob("x.*")):
+        whole = path.read_bytes()
+        assert len(load_space(path)) == 4
+        for _ in range(40):
+            damaged = bytearray(whole[: rng.integers(1, len(whole))] if rng.random() < 0.3 else whole)
+            damaged[rng.integers(len(damaged))] = rng.integers(256)
+            path.write_bytes(damaged)
+            try:
+                load_space(path, max_bytes=1 << 28)
+            except SpaceError:
+                refused += 1
+    assert refused > 100
