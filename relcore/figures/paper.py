@@ -1,0 +1,158 @@
+"""Paper: what every publication figure is printed on: its style, Matplotlib's settings, the legend, and the bytes of a file.
+
+No lasting change to Matplotlib's settings: they are set, under a lock, while a figure is built or written, since pages of
+several users draw at once and `matplotlib.rc_context` alone would leak from one thread into another. Text is DejaVu Sans, which
+ships with Matplotlib: embedded as TrueType (Type 42) in PDF, where it stays searchable and editable, and as outlines in SVG,
+where Matplotlib embeds no font and a reader without it would see another one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+
+import matplotlib
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+
+from relcore.figures.palette import LIGHT, Theme
+from relcore.spaces import SpaceError
+
+COLUMN, PAGE = 3.25, 6.75  # inches: one column of two, and the width of the text
+
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a figure is printed.
+
+    Attributes
+    ----------
+    width : float
+        Inches, exactly those of the page: `COLUMN` or `PAGE`, or 2 to 12.
+    dpi : int
+        Of PNG and of the rastered points in PDF and SVG, 72 to 1200.
+    panel_letters : bool
+        Bold a, b, c, d before the titles of more than one pane.
+    font_size : float
+        Points.
+    raster_above : int
+        Panes with more points than this hold them as one picture; axes, text and anchors stay vector.
+    theme : Theme
+    """
+
+    width: float = PAGE
+    dpi: int = 300
+    panel_letters: bool = True
+    font_size: float = 8
+    raster_above: int = 20_000
+    theme: Theme = LIGHT
+
+    def __post_init__(self) -> None:
+        for name, low, high, unit in (
+            ("width", 2, 12, "inches"),
+            ("dpi", 72, 1200, "dots per inch"),
+            ("font_size", 4, 24, "points"),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise SpaceError(f"{name}: expected {low} to {high} {unit}, got {getattr(self, name)}")
+
+
+PAPER = Style()
+
+
+def write(figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None) -> bytes:
+    """The bytes of a figure as "pdf", "svg" or "png": the same bytes for the same figure, whenever it is written.
+
+    `metadata` goes into the file under the keys that Matplotlib knows for its kind.
+    """
+    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
+    with settings(style), BytesIO() as file:
+        figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
+        return file.getvalue()
+
+
+@contextmanager
+def settings(style: Style) -> Iterator[None]:
+    """Matplotlib's settings for one figure, put back afterwards; one thread at a time."""
+    with _lock, matplotlib.rc_context():
+        matplotlib.rcdefaults()  # a reader's own matplotlibrc must not change a paper's figure
+        matplotlib.rcParams.update(_settings(style))
+        yield
+
+
+def _settings(style: Style) -> dict:
+    theme, size = style.theme, style.font_size
+    surface = dict.fromkeys(("figure.facecolor", "savefig.facecolor", "axes.facecolor"), theme.surface)
+    return surface | {
+        "font.family": "DejaVu Sans",
+        "font.size": size,
+        "legend.fontsize": size,
+        "axes.labelsize": size,
+        "text.parse_math": False,  # a word may hold a dollar sign
+        "text.color": theme.text,
+        "axes.labelcolor": theme.muted,
+        "axes.edgecolor": theme.border,
+        "axes.linewidth": 0.6,
+        "axes.axisbelow": True,
+        "grid.color": theme.grid,
+        "grid.linewidth": 0.5,
+        "pdf.fonttype": 42,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "relscope",
+    }
+
+
+def blank_figure(style: Style, height: float) -> Figure:
+    figure = Figure(figsize=(style.width, height), dpi=style.dpi)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def legend_below(figure: Figure, handles: list[Artist], style: Style) -> Legend | None:
+    """The legend at the bottom, in as many columns as fit the width; None without names."""
+    if not handles:
+        return None
+    look = {
+        "frameon": False,
+        "borderpad": 0.2,
+        "borderaxespad": 0,
+        "handletextpad": 0.4,
+        "handlelength": 1.1,
+        "columnspacing": 1.2,
+        "labelspacing": 0.35,
+    }
+    for columns in range(len(handles), 0, -1):
+        legend = figure.legend(handles=handles, loc="lower center", bbox_to_anchor=(0.5, 0), ncols=columns, **look)
+        if width_of(legend) <= style.width - 0.1 or columns == 1:
+            break
+        legend.remove()
+    for text in legend.get_texts():
+        cut_to(text, style.width - 0.4)
+    return legend
+
+
+def cut_to(text: Text, room: float) -> None:
+    """End a text that is wider than `room` inches in an ellipsis."""
+    whole = text.get_text()
+    for length in range(len(whole), 0, -1):
+        text.set_text(whole if length == len(whole) else whole[:length].rstrip() + "…")
+        if width_of(text) <= room:
+            return
+
+
+def width_of(artist: Artist) -> float:
+    """Inches."""
+    return artist.get_window_extent().width / artist.get_figure().dpi
+
+
+def height_of(artist: Artist) -> float:
+    """Inches."""
+    return artist.get_window_extent().height / artist.get_figure().dpi

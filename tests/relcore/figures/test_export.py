@@ -1,0 +1,117 @@
+"""Export: any figure as any kind of file, and its recipe back from it."""
+
+import json
+import re
+from io import BytesIO
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.figures.export import (
+    KINDS,
+    Exportable,
+    export_scene,
+    histogram_exportable,
+    read_recipe,
+    scene_exportable,
+    scores_exportable,
+    spectrum_exportable,
+)
+from relcore.figures.palette import DARK
+from relcore.figures.paper import Style
+from relcore.spaces import SpaceError
+
+RECIPE = {
+    "figure": "panes",
+    "spaces": ["word2vec", 'fast"text" (b)'],
+    "anchors": ["über", "<unk>", "</script>", "a\\b", "]]>", "(", "&amp;", "--"],
+    "n": 300,
+    "center": True,
+    "ridge": 0.1,
+    "seed": None,
+}
+SMALL = Style(dpi=80, width=3.25)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "csv"])
+def test_recipe_comes_back_from_every_kind_of_file(make_scene, tmp_path, kind):
+    data = export_scene(make_scene(n_panes=2), kind, SMALL, RECIPE)
+    assert read_recipe(data) == RECIPE
+    path = tmp_path / f"figure.{kind}"
+    path.write_bytes(data)
+    assert read_recipe(path) == RECIPE
+
+
+@pytest.mark.parametrize("kind", ["pdf", "svg", "png", "html"])
+def test_a_figure_without_recipe_says_so(make_scene, kind):
+    with pytest.raises(SpaceError, match="with a recipe inside, got none"):
+        read_recipe(export_scene(make_scene(n_panes=1), kind, SMALL))
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\x89PNG\r\n\x1a\nbroken", b"[1]", b"{'a': 1}"])
+def test_broken_files_are_refused(data):
+    with pytest.raises(SpaceError, match="the file: expected a"):
+        read_recipe(data)
+
+
+def test_csv_holds_the_plotted_numbers_exactly(make_scene):
+    scene = make_scene(dimension=3)
+    back = pd.read_csv(BytesIO(export_scene(scene, "csv")), float_precision="round_trip", keep_default_na=False)
+    pd.testing.assert_frame_equal(back, scene.table(), check_dtype=False)
+    assert np.array_equal(back["Absolute, B z"], scene.panes[1].coordinates[:, 2])
+
+
+def test_html_is_whole_without_a_network(make_scene):
+    html = scene_exportable(make_scene(n_panes=1), RECIPE).bytes("html").decode()
+    assert not re.search(r"<(script|link|img)[^>]+(src|href)=", html)
+    assert len(html) > 1_000_000  # plotly.js is inside
+    assert 'aria-label="Two spaces of words.' in html
+
+
+def test_html_in_dark(make_scene):
+    figure = scene_exportable(make_scene(n_panes=1))
+    assert f"background: {DARK.surface}".encode() in figure.bytes("html", theme=DARK)
+    assert figure.bytes("html", theme=DARK) == figure.bytes("html", Style(theme=DARK))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_figure_has_the_same_bytes(make_scene, kind):
+    one, other = (export_scene(make_scene(n_panes=1), kind, SMALL, RECIPE) for _ in range(2))
+    assert one == other
+
+
+def test_every_figure_exports_as_every_kind(scores, named_values):
+    starts = {"html": b"<!doctype", "pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG", "json": b"{"}
+    figures = [
+        scores_exportable(scores, RECIPE),
+        histogram_exportable(named_values, "norm (no unit)", RECIPE),
+        spectrum_exportable(named_values, RECIPE),
+    ]
+    for figure in figures:
+        for kind, start in starts.items():
+            assert figure.bytes(kind, SMALL).startswith(start)
+        assert len(pd.read_csv(BytesIO(figure.bytes("csv")))) == len(figure.table())
+
+
+def test_json_is_for_people_to_read(make_scene):
+    text = export_scene(make_scene(n_panes=1), "json", recipe=RECIPE).decode()
+    assert "über" in text
+    assert json.loads(text) == RECIPE
+
+
+def test_wrong_choices_are_named(make_scene):
+    scene = make_scene(n_panes=1)
+    with pytest.raises(SpaceError, match="expected one of html, pdf, svg, png, csv, json, got 'gif'"):
+        export_scene(scene, "gif")
+    with pytest.raises(SpaceError, match="got a figure without one"):
+        export_scene(scene, "json")
+    for unfit in ({"a": np.float32(1)}, {"a": float("nan")}):
+        with pytest.raises(SpaceError, match="values that JSON can hold"):
+            export_scene(scene, "pdf", SMALL, unfit)
+
+
+def test_file_names_are_safe_anywhere():
+    figure = Exportable("Compare: a/b <c>", None, None, None)
+    assert figure.filename("pdf") == "Compare-a-b-c.pdf"
+    assert Exportable("../..", None, None, None).filename("csv") == "figure.csv"
