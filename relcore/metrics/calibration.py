@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -74,6 +76,19 @@ class Score(float):
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:
         return (float(self),), dict(self.__dict__)
+
+    def to_json(self) -> dict[str, Any]:
+        """Value and circumstances as plain JSON."""
+        circumstances = dict(self.__dict__)
+        return {"value": float(self)} | circumstances | {"null": asdict(self.null) if self.null else None}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Score:
+        """Back from `to_json`."""
+        circumstances = dict(record)
+        value, null, interval = (circumstances.pop(name) for name in ("value", "null", "interval"))
+        interval = tuple(interval) if interval else None
+        return cls(value, null=Null(**null) if null else None, interval=interval, **circumstances)
 
     def describe(self) -> str:
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
@@ -26,12 +28,17 @@ def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto")
     return _nearest_torch(queries, base, k, device) if device != "cpu" else _nearest_faiss(queries, base, k)
 
 
+def gpu_name() -> str | None:
+    """Name of the CUDA device that searches run on, None where there is none."""
+    if not _cuda_is_available():
+        return None
+    import torch
+
+    return torch.cuda.get_device_name()
+
+
 def _cuda_is_available() -> bool:
-    import sys
-
-    # torch takes seconds to import: only a process that has it already (or a machine with an NVIDIA driver) needs to ask.
-    from pathlib import Path
-
+    # torch takes seconds to import: only a process that has it already, or a machine with an NVIDIA driver, needs to ask it.
     if "torch" not in sys.modules and not Path("/proc/driver/nvidia/version").exists():
         return False
     import torch
@@ -161,10 +168,13 @@ def find_neighbours(
     convention: str = "paper",
     *,
     n_queries: int | None = None,
+    queries: np.ndarray | None = None,
     random_state: int = 0,
     device: str = "auto",
 ) -> Neighbours:
     """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches, then as many scores as you like.
+
+    All rows are asked for, or `n_queries` of them at random, or the row numbers `queries` (ascending).
 
     Raises
     ------
@@ -181,9 +191,10 @@ def find_neighbours(
         raise SpaceError(f"k: expected 1 … {most} for {n} rows, got {k}; choose fewer neighbours or more rows")
     if convention == "paper":
         _need_equal_widths(source, target)
-    queries = np.arange(n)
-    if n_queries is not None and n_queries < n:
-        queries = np.sort(np.random.default_rng(random_state).choice(n, n_queries, replace=False))
+    if queries is None:
+        sampled = n_queries is not None and n_queries < n
+        rng = np.random.default_rng(random_state)
+        queries = np.sort(rng.choice(n, n_queries, replace=False)) if sampled else np.arange(n)
     source, target = unit_rows(source), unit_rows(target)
     asked_source, asked_target = (source, target) if len(queries) == n else (source[queries], target[queries])
     if convention == "paper":

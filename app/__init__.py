@@ -1,0 +1,1 @@
+"""What all pages share; the only place besides pages/ that knows Streamlit."""

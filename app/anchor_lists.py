@@ -1,0 +1,146 @@
+"""Anchors by search, uploaded list and named set, and the list as a download."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import session
+from app.workspace import Workspace
+from relcore.spaces import Match, SpaceError, quote
+
+
+def pickers(workspace: Workspace, pair: Match) -> None:
+    """Search and step buttons above the panes; lasso and click are in the panes, strategies in the sidebar."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="anchor-pickers"):
+        st.text_input(
+            "Add anchors by name",
+            placeholder="river, mountain, sea",
+            key="anchors.search",
+            on_change=_add_typed,
+            args=(pair,),
+            help="Separate several with commas. Or draw with the lasso, click a point, or choose a strategy in the sidebar.",
+            width=420,
+        )
+        brushed = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
+        new = [identifier for identifier in brushed if identifier not in set(workspace.anchors)]
+        st.button(
+            f"Add {len(new):,} selected",
+            icon=":material/add:",
+            disabled=not new,
+            on_click=session.add_anchors,
+            args=(brushed,),
+            key="anchors.add-selected",
+        )
+        held = set(brushed) & set(workspace.anchors)
+        st.button(
+            f"Remove {len(held):,} selected",
+            icon=":material/remove:",
+            disabled=not held,
+            on_click=session.remove_anchors,
+            args=(brushed,),
+            key="anchors.remove-selected",
+        )
+
+
+def _add_typed(pair: Match) -> None:
+    typed = [word.strip() for word in st.session_state["anchors.search"].split(",")]
+    _add_known(pair, [word for word in typed if word])
+    st.session_state["anchors.search"] = ""
+
+
+def _add_known(pair: Match, ids: list[str]) -> None:
+    known = tuple(identifier for identifier in ids if identifier in pair.source.index)
+    unknown = [identifier for identifier in ids if identifier not in pair.source.index]
+    if unknown:
+        session.notify(
+            f"anchors: expected ids of rows that both spaces have, got {len(unknown)} unknown: {quote(unknown[:5])}; "
+            f"the other {len(known)} were added"
+        )
+    session.add_anchors(known)
+
+
+def named_sets(workspace: Workspace, pair: Match) -> None:
+    """Keep the present anchors under a name, take a kept set back, bring and take lists as text files."""
+    keep, files = st.columns(2, gap="large")
+    with keep:
+        st.text_input(
+            "Keep these anchors as", placeholder="frequent verbs", key="anchors.set-name", on_change=_keep_set, max_chars=80
+        )
+        for name, ids in workspace.named_sets:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.button(
+                    f"{name} · {len(ids):,}",
+                    key=f"anchors.use-{name}",
+                    icon=":material/star:",
+                    on_click=session.set_anchors,
+                    args=(f"use set “{name}”", ids),
+                )
+                st.button(
+                    "", key=f"anchors.forget-{name}", icon=":material/delete:", help="Forget", on_click=_forget, args=(name,)
+                )
+    with files:
+        uploaded = st.file_uploader("List of ids, one a line", type=["txt", "csv"], key="anchors.upload")
+        if uploaded is not None:
+            with st.container(horizontal=True):
+                st.button("Replace anchors by it", on_click=_upload, args=(pair, uploaded.getvalue(), True))
+                st.button("Add it", on_click=_upload, args=(pair, uploaded.getvalue(), False))
+        st.download_button(
+            "Download the list",
+            data="\n".join(workspace.anchors) + "\n",
+            file_name="anchors.txt",
+            mime="text/plain",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def _keep_set() -> None:
+    name = st.session_state["anchors.set-name"].strip()
+    if name:
+        workspace = session.workspace()
+        kept = dict(workspace.named_sets) | {name: workspace.anchors}
+        session.edit(f"keep set “{name}”", named_sets=tuple(kept.items()))
+        st.session_state["anchors.set-name"] = ""
+
+
+def _forget(name: str) -> None:
+    kept = tuple(one for one in session.workspace().named_sets if one[0] != name)
+    session.edit(f"forget set “{name}”", named_sets=kept)
+
+
+def _upload(pair: Match, content: bytes, replace: bool) -> None:
+    try:
+        ids = read_ids(content)
+    except SpaceError as error:
+        session.notify(str(error))
+        return
+    known = tuple(identifier for identifier in ids if identifier in pair.source.index)
+    if not known:
+        session.notify(
+            f"list: none of its {len(ids)} ids is in both spaces, first {quote(ids[:3])}; one id a line, as in the spaces"
+        )
+    elif replace:
+        unknown = [identifier for identifier in ids if identifier not in pair.source.index]
+        if unknown:
+            session.notify(f"list: {len(unknown)} ids are not in both spaces and were left out: {quote(unknown[:5])}")
+        session.set_anchors(f"use a list of {len(known)}", known)
+    else:
+        _add_known(pair, ids)
+
+
+def read_ids(content: bytes) -> list[str]:
+    """Ids of a text file, one a line, blank lines left out.
+
+    Raises
+    ------
+    SpaceError
+        Not text, or no ids in it.
+    """
+    try:
+        lines = content.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise SpaceError("list: expected UTF-8 text with one id a line, got something else") from error
+    ids = [line.strip() for line in lines if line.strip()]
+    if not ids:
+        raise SpaceError("list: expected one id a line, got an empty file")
+    return ids

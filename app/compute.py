@@ -1,0 +1,208 @@
+"""The only caches around relcore. Keyed on small frozen specs and content digests; arrays travel as `_unhashed` arguments.
+
+Streamlit hashes large arrays from a sample, so that one changed row would return the old result: no array is ever a key.
+All results are read-only and shared between sessions; what a key does not name cannot leak through them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from relcore import comparison, recipe
+from relcore.anchors import diagnostics, selection
+from relcore.comparison import ProjectionSpec
+from relcore.metrics.calibration import Score
+from relcore.reduction import ReductionSpec
+from relcore.sources import catalog
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import LatentSpace, Match, match
+from relcore.views import View, ViewSpec
+
+LIVE_QUERIES = 500  # rows asked for in the live scores; the interval that goes with them is about ± .02
+_SECONDS = "relscope.seconds"
+
+
+def _timed(function: Callable) -> Callable:
+    """Remember how long the last real computation took, for the status line."""
+
+    @wraps(function)
+    def timed(*args, **settings):
+        started = time.perf_counter()
+        result = function(*args, **settings)
+        st.session_state[_SECONDS] = time.perf_counter() - started
+        return result
+
+    return timed
+
+
+def seconds_of_last_computation() -> float:
+    """Seconds that this session's last real computation took; what came out of a cache does not count."""
+    return st.session_state.get(_SECONDS, 0.0)
+
+
+def load_space(spec: SpaceSpec) -> LatentSpace:
+    """The space of a spec, read once; a file is read again when it has changed."""
+    return _load_space(spec, _stamp(spec))
+
+
+def _stamp(spec: SpaceSpec) -> tuple[int, int] | None:
+    if spec.source != "file" or not Path(spec.name).is_file():
+        return None
+    about = Path(spec.name).stat()
+    return about.st_mtime_ns, about.st_size
+
+
+@st.cache_resource(max_entries=12, show_spinner="Reading the space …")
+@_timed
+def _load_space(spec: SpaceSpec, stamp: tuple[int, int] | None) -> LatentSpace:
+    return catalog.load(spec)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _equal_rows(digest: str, _space: LatentSpace) -> int:
+    _, counts = np.unique(_space.vectors.view(f"V{_space.vectors.itemsize * _space.dimension}"), return_counts=True)
+    return int(counts[counts > 1].sum())
+
+
+def equal_rows(space: LatentSpace) -> int:
+    """How many rows have a vector that occurs more than once."""
+    return _equal_rows(space.digest, space)
+
+
+def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
+    """Two spaces paired by id."""
+    spaces = load_space(source), load_space(target)
+    return _match(spaces[0].digest, spaces[1].digest, spaces[0].name, spaces[1].name, spaces)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _match(source_digest: str, target_digest: str, source: str, target: str, _spaces: tuple[LatentSpace, LatentSpace]) -> Match:
+    return match(*_spaces)
+
+
+def pair_key(pair: Match) -> str:
+    """What names a matched pair in a cache key."""
+    return f"{pair.source.digest}/{pair.target.digest}"
+
+
+def represent(pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec) -> tuple[np.ndarray, np.ndarray]:
+    """Both spaces absolute, relative, whitened, or rotated into each other."""
+    if pane == "absolute":
+        return pair.source.vectors, pair.target.vectors
+    return _represent(pair_key(pair), pane, anchors, spec, pair)
+
+
+# Relative matrices are the largest thing kept: 20,000 rows × 300 anchors × 2 spaces are 48 MB.
+@st.cache_resource(max_entries=6, show_spinner=False)
+@_timed
+def _represent(key: str, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, _pair: Match) -> tuple[np.ndarray, ...]:
+    return comparison.represent(_pair, pane, anchors, spec)
+
+
+def view(pair: Match, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec) -> View:
+    """Rows to draw and their colours."""
+    return _view(pair_key(pair), spec, anchors if spec.show_anchors else (), reduction, pair.source)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _view(key: str, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec, _space: LatentSpace) -> View:
+    return recipe.drawn_view(_space, spec, anchors, reduction)
+
+
+def pane_matrices(
+    pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
+) -> tuple[np.ndarray, np.ndarray]:
+    """The drawn rows of both spaces in one representation."""
+    matrices = represent(pair, pane, anchors, spec)
+    return matrices if len(drawn.rows) == len(pair) else tuple(matrix[drawn.rows] for matrix in matrices)
+
+
+def pca_coordinates(
+    pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, reduction: ReductionSpec
+) -> tuple[list[np.ndarray], str]:
+    """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to do at once."""
+    needed = () if pane == "absolute" else anchors
+    return _pca_coordinates(pair_key(pair), drawn.digest, pane, needed, spec, replace(reduction, method="pca"), pair, drawn)
+
+
+@st.cache_resource(max_entries=48, show_spinner=False)
+@_timed
+def _pca_coordinates(
+    key: str,
+    rows: str,
+    pane: str,
+    anchors: tuple[str, ...],
+    spec: ProjectionSpec,
+    reduction: ReductionSpec,
+    _pair: Match,
+    _view: View,
+) -> tuple[list[np.ndarray], str]:
+    return recipe.reduce_pair(pane_matrices(_pair, _view, pane, anchors, spec), reduction)
+
+
+def scores(pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str) -> dict[str, Score]:
+    """All scores of one representation: neighbours from a random sample of rows, the rest from all."""
+    needed = () if pane == "absolute" else anchors
+    return _scores(pair_key(pair), pane, needed, spec, k, convention, pair)
+
+
+@st.cache_resource(max_entries=96, show_spinner=False)
+@_timed
+def _scores(
+    key: str, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str, _pair: Match
+) -> dict[str, Score]:
+    spaces = represent(_pair, pane, anchors, spec)
+    return comparison.score_pair(*spaces, k=k, convention=convention, n_queries=LIVE_QUERIES)
+
+
+def agreement(pair: Match, drawn: View) -> pd.DataFrame:
+    """The drawn rows by how much of their neighbourhood survives from one space to the other, least first."""
+    return _agreement(pair_key(pair), drawn.digest, pair, drawn)
+
+
+@st.cache_data(max_entries=16, show_spinner="Looking at every neighbourhood …")
+@_timed
+def _agreement(key: str, rows: str, _pair: Match, _view: View) -> pd.DataFrame:
+    return comparison.neighbour_agreement(_pair, _view.rows)
+
+
+def neighbours_of(pair: Match, identifier: str, k: int) -> pd.DataFrame:
+    """One row's neighbours in both spaces, side by side."""
+    return _neighbours_of(pair_key(pair), identifier, k, pair)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _neighbours_of(key: str, identifier: str, k: int, _pair: Match) -> pd.DataFrame:
+    return comparison.neighbours_of(_pair, identifier, k)
+
+
+def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:
+    """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
+    return _diagnose(space.digest, anchors, space)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+@_timed
+def _diagnose(digest: str, anchors: tuple[str, ...], _space: LatentSpace) -> diagnostics.AnchorDiagnostics:
+    return diagnostics.diagnose_anchors(_space, anchors)
+
+
+def select_anchors(pair: Match, n_anchors: int, strategy: str, pool: int | None, random_state: int) -> tuple[str, ...]:
+    """Anchors by strategy, chosen in the source space among the rows that both spaces have."""
+    return _select_anchors(pair_key(pair), n_anchors, strategy, pool, random_state, pair.source)
+
+
+@st.cache_data(max_entries=64, show_spinner="Choosing anchors …")
+@_timed
+def _select_anchors(
+    key: str, n_anchors: int, strategy: str, pool: int | None, random_state: int, _space: LatentSpace
+) -> tuple[str, ...]:
+    return tuple(selection.select_anchors(_space, n_anchors, strategy, pool=pool, random_state=random_state))

@@ -1,0 +1,57 @@
+"""The export bar: every figure as interactive page, print file, picture, numbers and recipe, each made when it is clicked."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from relcore.figures.export import MEDIA_TYPES, Exportable
+from relcore.figures.palette import DARK, LIGHT, Theme
+from relcore.figures.paper import COLUMN, PAGE, Style
+
+_FORMATS = {
+    "html": ("HTML", "Interactive page, works offline"),
+    "pdf": ("PDF", "For the paper: vector axes, embedded fonts"),
+    "svg": ("SVG", "For the drawing program"),
+    "png": ("PNG", "For slides"),
+    "csv": ("CSV", "The plotted numbers"),
+    "json": ("Recipe", "All settings as JSON: python -m relcore figure recipe.json makes this figure again"),
+}
+
+
+def theme() -> Theme:
+    """The colours of the page as it is shown now."""
+    return DARK if st.context.theme.type == "dark" else LIGHT
+
+
+def export_bar(figure: Exportable, key: str) -> None:
+    """A row of download buttons, and the style of print behind the last one."""
+    with st.container(horizontal=True, key=f"export-{key}", vertical_alignment="center", gap="small"):
+        with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):
+            style = _style_choosers(key)
+        for kind, (label, explanation) in _FORMATS.items():
+            if kind == "json" and figure.recipe is None:
+                continue
+            st.download_button(
+                label,
+                data=lambda kind=kind: figure.bytes(kind, style=style, theme=theme()),
+                file_name=figure.filename(kind),
+                mime=MEDIA_TYPES[kind],
+                key=f"export-{key}-{kind}",
+                help=explanation,
+                on_click="ignore",
+                type="tertiary",
+                icon=":material/download:",
+            )
+
+
+def _style_choosers(key: str) -> Style:
+    keep = {"persist_state": "session"}
+    widths = {COLUMN: f"One column, {COLUMN} in", PAGE: f"Page, {PAGE} in"}
+    width = st.segmented_control(
+        "Width", list(widths), default=PAGE, format_func=widths.get, key=f"export-width-{key}", required=True, **keep
+    )
+    dpi = st.slider("Dots per inch", 300, 600, 300, 100, key=f"export-dpi-{key}", **keep)
+    font_size = st.slider("Font size, points", 6, 12, 8, key=f"export-font-{key}", **keep)
+    letters = st.toggle("Panel letters", True, key=f"export-letters-{key}", **keep)
+    dark = st.toggle("Dark", False, key=f"export-dark-{key}", **keep)
+    return Style(width=width, dpi=dpi, font_size=font_size, panel_letters=letters, theme=DARK if dark else LIGHT)

@@ -1,0 +1,94 @@
+"""Long work on the page: one engine for the app, a bar that follows a job, a button that stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import streamlit as st
+
+from app import compute
+from relcore.comparison import ProjectionSpec, score_job
+from relcore.engine import Engine, Job
+from relcore.metrics.calibration import Score
+from relcore.recipe import fitting_reduction, reduction_note
+from relcore.reduction import NAMES, ReductionSpec, put_matrices, reduce_job
+from relcore.spaces import Match
+from relcore.store import digest_of
+from relcore.views import View
+
+_AGAIN = "relscope.job-again"
+
+
+@st.cache_resource(show_spinner=False)
+def engine() -> Engine:
+    """The app's engine: local processes, or the cluster that RELSCOPE_SCHEDULER names."""
+    return Engine()
+
+
+def reduction(
+    pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], projection: ProjectionSpec, spec: ReductionSpec
+) -> tuple[list[np.ndarray], str] | Job:
+    """Coordinates by UMAP or t-SNE with a note on how they came about, or the job that is working on them."""
+    matrices = compute.pane_matrices(pair, drawn, pane, anchors, projection)
+    fitting = fitting_reduction(matrices, spec)
+    needed = () if pane == "absolute" else anchors
+    key = digest_of("reduction", fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
+    job = engine().job(key)
+    if job is None or _asked_again(job):
+        inputs = put_matrices(engine().store, matrices)
+        job = engine().submit(key, reduce_job, title=f"{NAMES[spec.method]}, {pane}", spec=fitting, inputs=inputs)
+    if job.status().state != "done":
+        return job
+    arrays = job.result().arrays
+    return [arrays[f"coordinates_{i}"] for i in range(len(matrices))], reduction_note(fitting)
+
+
+def exact_scores(
+    pair: Match, pane: str, anchors: tuple[str, ...], projection: ProjectionSpec, k: int, convention: str, *, start: bool
+) -> dict[str, Score] | Job | None:
+    """Scores with every row asked, or the job that works on them; None if there is none and `start` is False."""
+    needed = () if pane == "absolute" else anchors
+    key = digest_of("scores", compute.pair_key(pair), pane, needed, projection, k, convention)
+    job = engine().job(key)
+    if (start and job is None) or (job and _asked_again(job)):
+        inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
+        job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, k=k, convention=convention)
+    if job is None or job.status().state != "done":
+        return job
+    return {name: Score.from_json(score) for name, score in job.result().metadata["scores"].items()}
+
+
+def follow(jobs: Sequence[Job]) -> None:
+    """Bars of jobs, refreshed twice a second; when all have ended the page is drawn anew with their results."""
+    if jobs:
+        _follow([job.key for job in jobs])
+
+
+@st.fragment(run_every=0.5)
+def _follow(keys: list[str]) -> None:
+    jobs = [job for key in keys if (job := engine().job(key))]
+    for job in jobs:
+        status = job.status()
+        bar, stop = st.columns([8, 1], vertical_alignment="center")
+        if status.state in ("failed", "cancelled"):
+            bar.warning(f"{job.title}: {status.error or 'stopped'}", icon=":material/stop_circle:")
+            if stop.button("Again", key=f"again-{job.key}"):
+                st.session_state[_AGAIN] = job.key
+                st.rerun()
+            continue
+        share = min(1.0, status.done / status.total) if status.total else 0.0
+        left = f" · about {status.seconds_left:.0f} s left" if status.seconds_left is not None else ""
+        counts = f" · {status.done:,} of {status.total:,}" if status.total else ""
+        bar.progress(share, text=f"{job.title}: {status.message or status.state}{counts}{left}")
+        stop.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
+    if all(job.status().state == "done" for job in jobs):
+        st.rerun()
+
+
+def _asked_again(job: Job) -> bool:
+    """Whether the user wants this ended job once more: by itself a job that failed or was stopped is not repeated."""
+    if st.session_state.get(_AGAIN) != job.key or not job.status().ended:
+        return False
+    del st.session_state[_AGAIN]
+    return True

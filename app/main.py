@@ -1,0 +1,41 @@
+"""Entry point: the pages, the sidebar with spaces and anchors, the status line. Run with `streamlit run app/main.py`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import streamlit as st
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
+    sys.path.insert(0, str(ROOT))
+
+from app import session, sidebar, start  # noqa: E402
+from relcore.spaces import SpaceError  # noqa: E402
+
+st.set_page_config(
+    page_title="Relscope",
+    page_icon=str(ROOT / "assets" / "icon.svg"),
+    layout="wide",
+    menu_items={"about": "**Relscope**, an interactive explorer for latent spaces, absolute and relative to anchors."},
+)
+st.html(ROOT / "assets" / "style.css")
+PAGES = [
+    st.Page(ROOT / "pages" / "compare.py", title="Compare", icon=":material/join_inner:", default=True),
+    st.Page(ROOT / "pages" / "anchors.py", title="Anchors", icon=":material/star:"),
+    st.Page(ROOT / "pages" / "spaces.py", title="Spaces", icon=":material/scatter_plot:"),
+]
+page = st.navigation(PAGES, position="top")
+session.history(start.first_workspace)
+sidebar.draw()
+if notice := session.pop_notice():
+    st.error(notice, icon=":material/error:")
+if news := session.pop_news():
+    st.toast(news, icon=":material/check:")
+try:
+    page.run()
+except SpaceError as error:
+    st.error(str(error), icon=":material/error:")
+    st.caption("Nothing is lost: undo the last step in the sidebar, or choose other spaces or settings.")
+sidebar.draw_status()

@@ -1,0 +1,66 @@
+"""The table of scores: each number with its chance level beneath it, and a bar that shows how far above chance it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+import streamlit as st
+
+from relcore.comparison import METRIC_NAMES
+from relcore.metrics.calibration import Score
+
+EXPLANATIONS = {
+    "absolute": "the vectors as they are",
+    "relative": "similarities to the anchors",
+    "whitened": "relative, decorrelated by (K + λI)^−½; ours",
+    "procrustes": "reference: one space rotated into the other, needs both at once",
+}
+
+
+def score_table(scores: Mapping[str, Mapping[str, Score]]) -> None:
+    """Representations down, metrics across."""
+    metrics = [metric for metric in METRIC_NAMES if any(metric in by_metric for by_metric in scores.values())]
+    head = "".join(f'<th scope="col">{METRIC_NAMES[metric]}</th>' for metric in metrics)
+    body = "".join(
+        f'<tr class="{escape(form)}"><th scope="row">{escape(form)}<small>{EXPLANATIONS[form]}</small></th>'
+        + "".join(_cell(by_metric.get(metric)) for metric in metrics)
+        + "</tr>"
+        for form, by_metric in scores.items()
+    )
+    st.html(
+        f'<table class="relscope-scores"><thead><tr><th scope="col">Representation</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
+    st.caption(_circumstances(scores))
+
+
+def _cell(score: Score | None) -> str:
+    if score is None:
+        return '<td class="none" title="needs spaces of one width">–</td>'
+    parts = [f"<b>{digits(score)}</b>"]
+    if score.interval:
+        parts.append(f"<span>± {digits((score.interval[1] - score.interval[0]) / 2)}</span>")
+    if score.null:
+        parts.append(f"<small>chance {digits(score.null.mean)} ({digits(score.null.low)} … {digits(score.null.high)})</small>")
+    filled = max(0.0, min(1.0, float(score)))
+    return f'<td style="--filled: {filled:.3f}" title="{escape(score.describe())}">{"".join(parts)}</td>'
+
+
+def digits(value: float) -> str:
+    """Three digits behind the point, no minus before a zero: ``.304``, ``1.000``, ``−.021``."""
+    text = f"{abs(value):.3f}"
+    sign = "−" if value < 0 and text != "0.000" else ""
+    return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    every = [score for by_metric in scores.values() for score in by_metric.values()]
+    lists = [score for score in every if score.k]
+    parts = [f"n = {every[0].n:,} rows"]
+    if lists:
+        asked = lists[0]
+        sampled = f", {asked.n_queries:,} of them asked (± is the 95 % sampling interval)" if asked.interval else ""
+        parts.append(f"Jaccard and MRR: k = {asked.k}, {asked.convention} convention{sampled}")
+    parts.append("chance: rows of one space permuted, mean and 95 % band (cosine and CKA exactly, over all permutations)")
+    return " · ".join(parts)

@@ -1,0 +1,125 @@
+"""The one registry of what a browser session keeps in Streamlit's session state, and the verbs that change it."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from app.workspace import History, Workspace
+
+_HISTORY = "relscope.history"
+_SELECTION = "relscope.selection"
+_UPLOADS = "relscope.uploads"
+_NOTICE = "relscope.notice"
+_NEWS = "relscope.news"
+
+
+def history(first: Callable[[], Workspace] = Workspace) -> History:
+    """This session's history; made of `first()` when the session begins."""
+    if _HISTORY not in st.session_state:
+        st.session_state[_HISTORY] = History(first())
+    return st.session_state[_HISTORY]
+
+
+def workspace() -> Workspace:
+    """What this session has chosen, now."""
+    return history().present
+
+
+def edit(step: str, **changes: Any) -> None:
+    """Change fields of the workspace as one step that can be undone."""
+    history().edit(step, dataclasses.replace(workspace(), **changes))
+
+
+def edit_spec(step: str, field: str, **changes: Any) -> None:
+    """Change settings inside `projection`, `view` or `reduction`."""
+    edit(step, **{field: dataclasses.replace(getattr(workspace(), field), **changes)})
+
+
+def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:
+    """Replace the anchors as one step."""
+    history().edit(step, workspace().with_anchors(ids, anchors_from))
+
+
+def add_anchors(ids: tuple[str, ...]) -> None:
+    """More anchors, behind those that are there."""
+    present = set(workspace().anchors)
+    new = tuple(dict.fromkeys(identifier for identifier in ids if identifier not in present))
+    if new:
+        set_anchors(f"add {_count(new)}", workspace().anchors + new)
+
+
+def remove_anchors(ids: tuple[str, ...]) -> None:
+    """Take anchors out; pinned ones stay, that is what the pin is for."""
+    gone = set(ids) - set(workspace().pinned)
+    left = tuple(identifier for identifier in workspace().anchors if identifier not in gone)
+    if len(left) < len(workspace().anchors):
+        set_anchors(f"remove {_count(tuple(gone))}", left)
+
+
+def pin_anchors(ids: tuple[str, ...]) -> None:
+    """Keep these anchors through every new strategy and removal."""
+    pinned = tuple(dict.fromkeys(workspace().pinned + ids))
+    edit(f"pin {_count(ids)}", pinned=pinned)
+
+
+def unpin_anchors(ids: tuple[str, ...]) -> None:
+    """Let these anchors go with the others again."""
+    edit(f"unpin {_count(ids)}", pinned=tuple(one for one in workspace().pinned if one not in set(ids)))
+
+
+def _count(ids: tuple[str, ...]) -> str:
+    return f"“{ids[0]}”" if len(ids) == 1 else f"{len(ids)} anchors"
+
+
+def selection() -> tuple[str, ...]:
+    """Ids that are brushed, the same on every page."""
+    return st.session_state.get(_SELECTION, ())
+
+
+def select(ids: tuple[str, ...]) -> None:
+    """Brush these ids; no step of the history, as brushing changes nothing but what is looked at."""
+    st.session_state[_SELECTION] = ids
+
+
+def uploads_folder() -> Path:
+    """A folder of this session's own for uploaded files, removed when the session ends."""
+    if _UPLOADS not in st.session_state:
+        holder = _Folder(tempfile.mkdtemp(prefix="relscope-"))
+        weakref.finalize(holder, shutil.rmtree, holder.path, ignore_errors=True)
+        st.session_state[_UPLOADS] = holder
+    return Path(st.session_state[_UPLOADS].path)
+
+
+class _Folder:
+    """Something that can be weakly referenced: it dies with the session's state."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+def notify(text: str) -> None:
+    """An error for the next run, shown once."""
+    st.session_state[_NOTICE] = text
+
+
+def pop_notice() -> str | None:
+    """The error that `notify` left, if any."""
+    return st.session_state.pop(_NOTICE, None)
+
+
+def announce(text: str) -> None:
+    """Good news for the next run, shown for a moment."""
+    st.session_state[_NEWS] = text
+
+
+def pop_news() -> str | None:
+    """What `announce` left, if anything."""
+    return st.session_state.pop(_NEWS, None)

@@ -1,0 +1,143 @@
+"""The sidebar of every page: spaces, anchors, how they project, undo and redo, the session file; and the status line."""
+
+from __future__ import annotations
+
+import os
+
+import streamlit as st
+
+from app import compute, session
+from app.widgets import (
+    anchors_origin,
+    choose_anchors,
+    projection_choosers,
+    score_choosers,
+    space_choosers,
+    strategy_choosers,
+)
+from app.workspace import Workspace, from_session_file, to_query, to_session_file
+from relcore.spaces import Match, SpaceError
+
+
+def draw() -> None:
+    """Everything that is always at hand."""
+    with st.sidebar:
+        _undo_and_redo()
+        workspace = session.workspace()
+        space_choosers(workspace)
+        pair = _matched(workspace)
+        if pair is not None:
+            _anchors(workspace, pair)
+        with st.expander("Projection", icon=":material/straighten:"):
+            projection_choosers(workspace)
+        with st.expander("Scores", icon=":material/speed:"):
+            score_choosers(workspace)
+        _session_file(workspace)
+    st.query_params.from_dict(to_query(session.workspace()))
+
+
+def draw_status() -> None:
+    """What was computed on what, and how long the last computation took."""
+    with st.sidebar:
+        st.caption(f"{_device()} · last computation {compute.seconds_of_last_computation():.2f} s")
+
+
+@st.cache_resource
+def _device() -> str:
+    from relcore.metrics.neighbours import gpu_name
+
+    return gpu_name() or f"CPU, {os.cpu_count()} cores"
+
+
+def _undo_and_redo() -> None:
+    history = session.history()
+    with st.container(horizontal=True, key="history"):
+        for label, icon, step, move, shortcut in (
+            ("Undo", ":material/undo:", history.undo_step, history.undo, "Ctrl+Z"),
+            ("Redo", ":material/redo:", history.redo_step, history.redo, "Ctrl+Shift+Z"),
+        ):
+            st.button(
+                "",
+                key=f"history.{label.lower()}",
+                icon=icon,
+                help=f"{label}: {step}" if step else f"Nothing to {label.lower()}",
+                disabled=step is None,
+                on_click=move,
+                shortcut=shortcut,
+                width="stretch",
+            )
+
+
+def _matched(workspace: Workspace) -> Match | None:
+    try:
+        pair = compute.matched(workspace.source, workspace.target)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/link_off:")
+        return None
+    st.caption(
+        f"{len(pair):,} rows in both · {pair.source.dimension} d and {pair.target.dimension} d"
+        + (f" · left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only" if _left_out(pair) else "")
+        + (f" · {pair.n_zero:,} zero vectors" if pair.n_zero else "")
+    )
+    if pair.n_zero:
+        st.warning(f"{pair.n_zero:,} zero vectors have no direction and are left out.", icon=":material/warning:")
+    return pair
+
+
+def _left_out(pair: Match) -> int:
+    return pair.n_source_only + pair.n_target_only
+
+
+def _anchors(workspace: Workspace, pair: Match) -> None:
+    missing = [identifier for identifier in workspace.anchors if identifier not in pair.source.index]
+    with st.expander(f"{len(workspace.anchors):,} anchors", icon=":material/star:", expanded=True):
+        if missing:
+            st.warning(f"{len(missing)} anchors are not in both spaces, first “{missing[0]}”.", icon=":material/warning:")
+            kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
+            st.button("Keep the others", on_click=session.set_anchors, args=("drop anchors that are missing", kept))
+        strategy_choosers(pair, "sidebar")
+        strategy, n_anchors, random_state = anchors_origin(workspace)
+        st.button(
+            "Draw again",
+            icon=":material/casino:",
+            help="The same strategy with another random state",
+            disabled=strategy == "most-frequent",
+            on_click=choose_anchors,
+            args=(pair, strategy, min(n_anchors, len(pair)), random_state + 1),
+            width="stretch",
+        )
+        if not workspace.anchors_from:
+            st.caption(f"Picked by hand, {len(workspace.pinned)} pinned.")
+
+
+def _session_file(workspace: Workspace) -> None:
+    with st.expander("Session", icon=":material/save:"):
+        st.download_button(
+            "Save session",
+            data=lambda: to_session_file(workspace, {spec: compute.load_space(spec).digest for spec in workspace.spaces}),
+            file_name="relscope-session.json",
+            mime="application/json",
+            icon=":material/download:",
+            on_click="ignore",
+            width="stretch",
+        )
+        uploaded = st.file_uploader("Open a session", type="json", key="session.file")
+        if uploaded is not None:
+            st.button("Open it", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch")
+        st.caption("The address bar holds the small settings: copy it to share this view.")
+
+
+def _open_session(content: bytes) -> None:
+    try:
+        workspace, digests = from_session_file(content)
+        for spec, digest in digests.items():
+            found = compute.load_space(spec).digest
+            if digest and found != digest:
+                raise SpaceError(
+                    f"session file: {spec.name!r} has changed since it was saved (expected content {digest[:8]}…, got "
+                    f"{found[:8]}…); put the original back, or choose the spaces anew"
+                )
+    except SpaceError as error:
+        session.notify(str(error))
+    else:
+        session.history().edit("open session", workspace)

@@ -1,0 +1,168 @@
+"""What the panes show: pivots or everything, which representations, how they are brought to two or three dimensions."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import streamlit as st
+
+from app import session
+from app.widgets import bound
+from app.workspace import Workspace
+from relcore.reduction import NAMES
+from relcore.spaces import Match, SpaceError, quote
+
+_FITS = {"first": "on the first space", "apart": "each space apart"}
+_LOWER = {"relative": "relative", "whitened": "whitened"}
+
+
+def view_choosers(workspace: Workspace, pair: Match) -> None:
+    """One row above the panes: the usual choices in sight, the rest behind a button."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
+        bound(
+            st.multiselect,
+            "Pivots, each with its neighbourhood in one colour",
+            "view.pivots",
+            list(workspace.view.pivots),
+            lambda value: _choose_pivots(pair, value),
+            options=list(workspace.view.pivots),
+            accept_new_options=True,
+            placeholder="Type a word",
+            width=460,
+            max_selections=20,
+        )
+        bound(
+            st.segmented_control,
+            "Show",
+            "view.everything",
+            "all" if workspace.view.everything else "pivots",
+            lambda value: session.edit_spec("show all" if value == "all" else "show pivots", "view", everything=value == "all"),
+            options=["pivots", "all"],
+            format_func={"pivots": "Pivots", "all": f"All {len(pair):,}"}.get,
+            required=True,
+        )
+        bound(
+            st.segmented_control,
+            "Lower panes",
+            "view.panes",
+            workspace.panes[1],
+            lambda value: session.edit(f"show {value}", panes=(workspace.panes[0], value)),
+            options=list(_LOWER),
+            required=True,
+        )
+        bound(
+            st.segmented_control,
+            "Reduction",
+            "view.method",
+            workspace.reduction.method,
+            _choose_method,
+            options=list(NAMES),
+            format_func=NAMES.get,
+            required=True,
+            help="PCA at once. UMAP and t-SNE run as jobs in the background; PCA stands in until they are done.",
+        )
+        with st.popover("More", icon=":material/tune:"):
+            _further_choosers(workspace, pair)
+
+
+def _further_choosers(workspace: Workspace, pair: Match) -> None:
+    view, reduction = workspace.view, workspace.reduction
+
+    def change(label: str, field: str, name: str) -> Any:
+        return lambda value: session.edit_spec(label, field, **{name: value})
+
+    bound(
+        st.number_input,
+        "Neighbours of each pivot",
+        "view.n_nearest",
+        view.n_nearest,
+        change("neighbours of each pivot", "view", "n_nearest"),
+        min_value=1,
+        max_value=2000,
+        step=50,
+    )
+    if pair.source.labels is not None:
+        bound(
+            st.segmented_control,
+            "Colour by",
+            "view.color_by",
+            view.color_by,
+            change("colour", "view", "color_by"),
+            options=["pivots", "labels"],
+            required=True,
+        )
+    bound(st.toggle, "Show all anchors", "view.show_anchors", view.show_anchors, change("show anchors", "view", "show_anchors"))
+    bound(
+        st.segmented_control,
+        "Fit",
+        "view.fit",
+        reduction.fit,
+        change("fit", "reduction", "fit"),
+        options=list(_FITS),
+        format_func=_FITS.get,
+        required=True,
+        disabled=reduction.method == "tsne",
+        help="On the first space: one map for both, so equal pictures mean equal coordinates (Moschella et al., Fig. 5).",
+    )
+    bound(
+        st.toggle,
+        "Align by Procrustes",
+        "view.align",
+        reduction.align,
+        change("align", "reduction", "align"),
+        help="Turn, mirror and scale the second picture onto the first, for the eye alone.",
+    )
+    bound(
+        st.segmented_control,
+        "Dimensions",
+        "view.dimensions",
+        reduction.n_components,
+        change("dimensions", "reduction", "n_components"),
+        options=[2, 3],
+        required=True,
+    )
+    if reduction.method == "umap":
+        bound(
+            st.number_input,
+            "UMAP neighbours",
+            "view.n_neighbors",
+            reduction.n_neighbors,
+            change("UMAP neighbours", "reduction", "n_neighbors"),
+            min_value=2,
+            max_value=200,
+        )
+        bound(
+            st.number_input,
+            "UMAP least distance",
+            "view.min_dist",
+            reduction.min_dist,
+            change("UMAP least distance", "reduction", "min_dist"),
+            min_value=0.0,
+            max_value=1.0,
+            step=0.05,
+        )
+    if reduction.method == "tsne":
+        bound(
+            st.number_input,
+            "Perplexity",
+            "view.perplexity",
+            reduction.perplexity,
+            change("perplexity", "reduction", "perplexity"),
+            min_value=2.0,
+            max_value=200.0,
+        )
+
+
+def _choose_pivots(pair: Match, pivots: list[str]) -> None:
+    wanted = tuple(dict.fromkeys(pivot.strip() for pivot in pivots))
+    unknown = [pivot for pivot in wanted if pivot not in pair.source.index]
+    if unknown:
+        raise SpaceError(f"pivots: expected ids of rows that both spaces have, got {quote(unknown)}")
+    session.edit_spec("pivots", "view", pivots=wanted)
+
+
+def _choose_method(method: str) -> None:
+    reduction = session.workspace().reduction
+    fit = "apart" if method == "tsne" else reduction.fit
+    session.edit(f"reduce by {NAMES[method]}", reduction=dataclasses.replace(reduction, method=method, fit=fit))

@@ -1,0 +1,212 @@
+"""Workspace: everything that a user chose, as one immutable value with undo, redo, a session file and a permalink."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from relcore import __version__
+from relcore.comparison import ProjectionSpec
+from relcore.metrics.neighbours import CONVENTIONS
+from relcore.recipe import ComparisonRecipe
+from relcore.reduction import ReductionSpec
+from relcore.similarity import SIMILARITIES
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import SpaceError
+from relcore.views import ViewSpec
+
+BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
+UNDO_STEPS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class Workspace:
+    """What is compared, through which anchors, and how it is shown. Equal workspaces show equal pages.
+
+    `anchors_from` tells how the anchors came about as "strategy n random_state", "" once they were changed by hand; pinned
+    anchors outlive a new strategy.
+    """
+
+    spaces: tuple[SpaceSpec, ...] = BUNDLED
+    source: SpaceSpec = BUNDLED[0]
+    target: SpaceSpec = BUNDLED[1]
+    anchors: tuple[str, ...] = ()
+    anchors_from: str = ""
+    pinned: tuple[str, ...] = ()
+    named_sets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    projection: ProjectionSpec = ProjectionSpec()
+    view: ViewSpec = ViewSpec()
+    reduction: ReductionSpec = ReductionSpec(fit="first")
+    panes: tuple[str, ...] = ("absolute", "relative")
+    k: int = 10
+    convention: str = "paper"
+
+    def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
+        """These anchors, distinct and in this order; pins of anchors that are gone go with them."""
+        distinct = tuple(dict.fromkeys(ids))
+        pinned = tuple(identifier for identifier in self.pinned if identifier in set(distinct))
+        return dataclasses.replace(self, anchors=distinct, anchors_from=anchors_from, pinned=pinned)
+
+    def recipe(self, source_digest: str = "", target_digest: str = "") -> ComparisonRecipe:
+        """What a script needs to draw the present picture."""
+        return ComparisonRecipe(
+            self.source,
+            self.target,
+            self.anchors,
+            self.projection,
+            self.view,
+            self.reduction,
+            self.panes,
+            source_digest,
+            target_digest,
+        )
+
+
+class History:
+    """The present workspace between its past and its undone future, each step with a name that a button can show."""
+
+    def __init__(self, present: Workspace) -> None:
+        self.present = present
+        self._past: list[tuple[str, Workspace]] = []
+        self._future: list[tuple[str, Workspace]] = []
+
+    def edit(self, step: str, changed: Workspace) -> None:
+        """Make `changed` the present; what was undone before is forgotten. A change of nothing is no step."""
+        if changed == self.present:
+            return
+        self._past = [*self._past, (step, self.present)][-UNDO_STEPS:]
+        self._future = []
+        self.present = changed
+
+    def undo(self) -> None:
+        """One step back; nothing where there is none."""
+        self._move(self._past, self._future)
+
+    def redo(self) -> None:
+        """One step forward again; nothing where there is none."""
+        self._move(self._future, self._past)
+
+    def _move(self, origin: list[tuple[str, Workspace]], destination: list[tuple[str, Workspace]]) -> None:
+        if origin:
+            step, workspace = origin.pop()
+            destination.append((step, self.present))
+            self.present = workspace
+
+    @property
+    def before(self) -> Workspace | None:
+        """The workspace that undo would bring back."""
+        return self._past[-1][1] if self._past else None
+
+    @property
+    def undo_step(self) -> str | None:
+        """Name of the step that undo takes back."""
+        return self._past[-1][0] if self._past else None
+
+    @property
+    def redo_step(self) -> str | None:
+        """Name of the step that redo repeats."""
+        return self._future[-1][0] if self._future else None
+
+
+def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
+    """The workspace as JSON text, with the digests of the spaces it stands on."""
+    body = dataclasses.asdict(workspace) | {
+        "spaces": [spec.to_json() | {"digest": digests.get(spec, "")} for spec in workspace.spaces],
+        "source": workspace.spaces.index(workspace.source),
+        "target": workspace.spaces.index(workspace.target),
+        "named_sets": {name: list(ids) for name, ids in workspace.named_sets},
+    }
+    return json.dumps({"relscope": __version__, "session": body}, indent=1, ensure_ascii=False)
+
+
+def from_session_file(text: str | bytes) -> tuple[Workspace, dict[SpaceSpec, str]]:
+    """A workspace and the digests that its spaces had when it was saved.
+
+    Raises
+    ------
+    SpaceError
+        Not JSON, not a session file, or settings of another version that do not fit.
+    """
+    try:
+        content = json.loads(text)
+        body = dict(content["session"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise SpaceError("session file: expected the JSON that 'Save session' writes, got something else") from error
+    try:
+        described = body.pop("spaces")
+        specs = [SpaceSpec.from_json({name: value for name, value in one.items() if name != "digest"}) for one in described]
+        source, target = specs[body.pop("source")], specs[body.pop("target")]
+        workspace = Workspace(
+            spaces=tuple(specs),
+            source=source,
+            target=target,
+            projection=_spec(ProjectionSpec, body.pop("projection")),
+            view=_spec(ViewSpec, body.pop("view")),
+            reduction=_spec(ReductionSpec, body.pop("reduction")),
+            named_sets=tuple((name, tuple(ids)) for name, ids in body.pop("named_sets").items()),
+            **{name: tuple(value) if isinstance(value, list) else value for name, value in body.items()},
+        )
+    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        made_by = content.get("relscope", "?")
+        raise SpaceError(
+            f"session file: made by version {made_by}, this is {__version__}, and {error!r} does not fit"
+        ) from error
+    return workspace, {spec: one.get("digest", "") for spec, one in zip(specs, described, strict=True)}
+
+
+def _spec(kind: type, settings: Mapping[str, Any]) -> Any:
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()})
+
+
+def to_query(workspace: Workspace) -> dict[str, str]:
+    """The small settings that differ from the defaults, for the address bar. Long anchor lists need a session file."""
+    default = Workspace()
+    query = {
+        "similarity": workspace.projection.similarity,
+        "center": str(int(workspace.projection.center)),
+        "pivots": ",".join(workspace.view.pivots),
+        "nearest": str(workspace.view.n_nearest),
+        "all": str(int(workspace.view.everything)),
+        "method": workspace.reduction.method,
+        "fit": workspace.reduction.fit,
+        "panes": ",".join(workspace.panes),
+        "k": str(workspace.k),
+        "convention": workspace.convention,
+        "anchors": workspace.anchors_from.replace(" ", ","),
+    }
+    usual = {} if workspace == default else to_query(default)
+    return {name: value for name, value in query.items() if value != usual.get(name) and value}
+
+
+def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
+    """The workspace with the settings of a permalink; what does not make sense is left as it was, links get mangled."""
+    view, projection, reduction = workspace.view, workspace.projection, workspace.reduction
+    if query.get("pivots"):
+        view = dataclasses.replace(view, pivots=tuple(query["pivots"].split(","))[:20])
+    if query.get("nearest", "").isdigit():
+        view = dataclasses.replace(view, n_nearest=max(1, min(int(query["nearest"]), 2000)))
+    if query.get("all") in ("0", "1"):
+        view = dataclasses.replace(view, everything=query["all"] == "1")
+    if query.get("similarity") in SIMILARITIES:
+        projection = dataclasses.replace(projection, similarity=query["similarity"])
+    if query.get("center") in ("0", "1"):
+        projection = dataclasses.replace(projection, center=query["center"] == "1")
+    if query.get("method") in ("pca", "umap", "tsne"):
+        reduction = dataclasses.replace(reduction, method=query["method"])
+    if query.get("fit") in ("apart", "first"):
+        reduction = dataclasses.replace(reduction, fit=query["fit"])
+    panes = tuple(query.get("panes", "").split(","))
+    if not (len(panes) == 2 and set(panes) <= {"absolute", "relative", "whitened"}):
+        panes = workspace.panes
+    return dataclasses.replace(
+        workspace,
+        view=view,
+        projection=projection,
+        reduction=reduction,
+        panes=panes,
+        k=int(query["k"]) if query.get("k", "").isdigit() and 1 <= int(query["k"]) <= 100 else workspace.k,
+        convention=query["convention"] if query.get("convention") in CONVENTIONS else workspace.convention,
+        anchors_from=query.get("anchors", workspace.anchors_from).replace(",", " "),
+    )

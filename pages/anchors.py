@@ -1,0 +1,138 @@
+"""Which anchors? Pick by brush, click, search, list or strategy, and see at once what each choice does to the scores."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pandas as pd
+import streamlit as st
+
+from app import anchor_lists, compute, exports, panes, session
+from app.inspector import inspector
+from app.score_table import digits
+from app.workspace import Workspace
+from relcore.anchors.diagnostics import AnchorDiagnostics
+from relcore.comparison import METRIC_NAMES
+from relcore.figures.export import spectrum_exportable
+from relcore.metrics.calibration import Score
+from relcore.spaces import Match
+
+TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
+
+
+def show_effect(workspace: Workspace, pair: Match) -> None:
+    """Scores with these anchors, and how far the last step moved them."""
+    before = session.history().before
+    for form in ("relative", "whitened"):
+        scores = _scores(workspace, pair, form)
+        former = _scores(before, pair, form) if before and _comparable(before, workspace) else {}
+        columns = st.columns(len(scores))
+        for column, (metric, score) in zip(columns, scores.items(), strict=True):
+            delta = float(score) - float(former[metric]) if metric in former else None
+            column.metric(
+                f"{METRIC_NAMES[metric]}, {form}",
+                digits(score),
+                delta=None if delta is None or abs(delta) < 5e-4 else f"{delta:+.3f}",
+                help=score.describe(),
+            )
+    st.caption(
+        f"{', '.join(score.describe() for score in scores.values())}. Arrows: against the anchors before the last step. "
+        "Neighbours are asked for a sample of the rows; Compare can ask all."
+    )
+
+
+def _scores(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
+    return compute.scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
+
+
+def _comparable(before: Workspace, now: Workspace) -> bool:
+    """Whether only the anchors and the like differ, so that a difference of scores is their doing."""
+    same = all(getattr(before, field) == getattr(now, field) for field in ("source", "target", "k", "convention"))
+    return same and bool(before.anchors) and before.anchors != now.anchors
+
+
+def show_table(workspace: Workspace, pair: Match) -> None:
+    """All anchors with pins; select rows to look at them, remove the selected."""
+    rows = pair.source.rows(workspace.anchors)
+    table = pd.DataFrame({"number": range(1, len(rows) + 1), "id": workspace.anchors})
+    table["pinned"] = table["id"].isin(workspace.pinned)
+    if pair.source.counts is not None:
+        table["count"] = pair.source.counts[rows]
+    if pair.source.labels is not None:
+        table["label"] = pair.source.labels[rows]
+    if len(table) > TABLE_ROWS:
+        st.caption(f"The first {TABLE_ROWS:,} of {len(table):,} anchors; download the list for all.")
+    shown = table.head(TABLE_ROWS)
+    state = st.dataframe(
+        shown,
+        key="anchors.table",
+        hide_index=True,
+        height=380,
+        on_select="rerun",
+        selection_mode="multi-row",
+        column_config={"pinned": st.column_config.CheckboxColumn(help="Pinned anchors outlive a new strategy")},
+    )
+    chosen = tuple(shown["id"].iloc[state.selection.rows])
+    with st.container(horizontal=True):
+        for label, icon, call, arguments in (
+            ("Remove", ":material/delete:", session.remove_anchors, (chosen,)),
+            ("Pin", ":material/keep:", session.pin_anchors, (chosen,)),
+            ("Unpin", ":material/keep_off:", session.unpin_anchors, (chosen,)),
+            ("Show in panes", ":material/visibility:", session.select, (chosen,)),
+        ):
+            st.button(f"{label} {len(chosen) or ''}", icon=icon, on_click=call, args=arguments, disabled=not chosen)
+        others = tuple(workspace.anchors)
+        st.button("Remove all but pinned", on_click=session.remove_anchors, args=(others,), disabled=len(others) < 2)
+
+
+def show_diagnostics(workspace: Workspace, pair: Match) -> None:
+    """Is this a good set? For both spaces side by side, with the spectrum of singular values."""
+    found = {space.name: compute.diagnose(space, workspace.anchors) for space in (pair.source, pair.target)}
+    table = pd.DataFrame({name: _diagnosis(diagnostics) for name, diagnostics in found.items()})
+    st.dataframe(table.rename_axis("diagnostic").reset_index(), hide_index=True)
+    st.caption(
+        "All after centring and scaling to length 1. A large condition number magnifies noise when a space is inverted. "
+        "Coverage: mean cosine of a row to its nearest anchor, beside that of as many random anchors."
+    )
+    spectra = {name: diagnostics.singular_values for name, diagnostics in found.items()}
+    recipe = workspace.recipe(pair.source.digest, pair.target.digest).to_json() | {"figure": "spectrum"}
+    figure = spectrum_exportable(spectra, recipe, name="relscope-anchor-spectrum")
+    st.plotly_chart(figure.interactive(exports.theme()), theme=None, key="anchors.spectrum", config={"displaylogo": False})
+    exports.export_bar(figure, "spectrum")
+    duplicates = [(name, *pair_of_ids) for name, diagnostics in found.items() for pair_of_ids in diagnostics.near_duplicates]
+    if duplicates:
+        st.markdown(f"**{len(duplicates)} near-duplicates** say almost the same thing twice:")
+        st.dataframe(
+            pd.DataFrame(duplicates, columns=["space", "anchor", "almost the same as", "cosine"]), hide_index=True, height=200
+        )
+
+
+def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
+    return {
+        "anchors": f"{found.n_anchors:,}",
+        "rank": f"{found.rank:,} of {len(found.singular_values):,}",
+        "effective rank": f"{found.effective_rank:.1f}",
+        "condition number": "∞" if found.condition_number == float("inf") else f"{found.condition_number:,.1f}",
+        "coverage": f"{digits(found.coverage)} (random: {digits(found.coverage_random)})",
+        "near-duplicates, cosine > .9": f"{len(found.near_duplicates):,}",
+    }
+
+
+workspace = session.workspace()
+pair = compute.matched(workspace.source, workspace.target)
+anchor_lists.pickers(workspace, pair)
+shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
+scene, drawn, waiting = panes.make_scene(pair, shown)
+picture, side = st.columns([3.6, 1], gap="medium")
+with picture:
+    panes.show_scene(pair, shown, scene, drawn, "anchors", height=620)
+with side:
+    inspector(pair)
+show_effect(workspace, pair)
+listed, sets, judged = st.tabs([f"All {len(workspace.anchors):,} anchors", "Named sets and lists", "Diagnostics"])
+with listed:
+    show_table(workspace, pair)
+with sets:
+    anchor_lists.named_sets(workspace, pair)
+with judged:
+    show_diagnostics(workspace, pair)

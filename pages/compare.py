@@ -1,0 +1,108 @@
+"""Do two spaces agree? Absolute above, relative below, every score beside its chance level."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import compute, exports, panes, session, view_choosers
+from app.inspector import inspector, neighbours_html
+from app.jobs import exact_scores, follow
+from app.score_table import digits, score_table
+from app.workspace import Workspace
+from relcore import comparison
+from relcore.comparison import REPRESENTATIONS
+from relcore.engine import Job
+from relcore.figures.export import scores_exportable
+from relcore.metrics.calibration import Score
+from relcore.spaces import Match
+from relcore.views import View
+
+
+def lead(workspace: Workspace, pair: Match) -> str:
+    """What is seen here, in one sentence with its numbers."""
+    found = {form: scores_of(workspace, pair, form) for form in ("absolute", "relative", "whitened")}
+    if not all("mrr" in by_metric for by_metric in found.values()):
+        text = "Two spaces of different widths have no coordinates in common; relative to the same anchors they have."
+    else:
+        numbers = ", ".join(f"{form} <b>{digits(by_metric['mrr'])}</b>" for form, by_metric in found.items())
+        text = (
+            f"Two encoders, the same {len(pair):,} rows. Does a row of one find itself in the other? "
+            f"Mean reciprocal rank: {numbers}, through {len(workspace.anchors):,} anchors."
+        )
+    return f'<p class="relscope-lead">{text}</p>'
+
+
+def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
+    """Live scores of one representation, as the sidebar's settings say."""
+    return compute.scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
+
+
+def show_scores(workspace: Workspace, pair: Match) -> None:
+    """The metric table, live from a sample or exact by job, and its exports."""
+    title, button = st.columns([4, 1], vertical_alignment="bottom")
+    title.subheader("How alike are they?", anchor=False)
+    start = button.button(
+        "Ask every row", help="Exact neighbours of all rows, as a job", icon=":material/done_all:", width="stretch"
+    )
+    asked = {
+        form: exact_scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention, start=start)
+        for form in REPRESENTATIONS
+    }
+    scores = {form: found if isinstance(found, dict) else scores_of(workspace, pair, form) for form, found in asked.items()}
+    score_table(scores)
+    follow([found for found in asked.values() if isinstance(found, Job)])
+    recipe = workspace.recipe(pair.source.digest, pair.target.digest).to_json() | {"figure": "scores", "k": workspace.k}
+    recipe["convention"] = workspace.convention
+    exports.export_bar(scores_exportable(comparison.score_table(scores), recipe, name="relscope-scores"), "scores")
+
+
+def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
+    """Rows whose neighbourhoods moved most and least; one row's neighbours in both spaces."""
+    moved, agree, one = st.tabs(["Moved most", "Agree most", "Neighbours of a row"])
+    table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
+    note = (
+        f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest in the absolute spaces (mutual kNN, centred), for the "
+        f"{len(drawn.rows):,} rows drawn. Select rows to see them in the panes."
+    )
+    for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
+        with tab:
+            rows = rows.reset_index(drop=True)
+            st.dataframe(
+                rows,
+                key=f"compare.{key}",
+                hide_index=True,
+                height=300,
+                column_config={"neighbours kept": st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")},
+                on_select=lambda rows=rows, key=key: _select_rows(rows, f"compare.{key}"),
+                selection_mode="multi-row",
+            )
+            st.caption(note)
+    with one:
+        asked = st.text_input(
+            "Row", placeholder="Type an id, for instance: river", key="compare.asked", persist_state="session"
+        )
+        if asked and asked not in pair.source.index:
+            st.warning(f"“{asked}” is not among the {len(pair):,} rows that both spaces have.", icon=":material/search_off:")
+        elif asked:
+            st.html(neighbours_html(pair, compute.neighbours_of(pair, asked, min(25, len(pair) - 1))))
+
+
+def _select_rows(rows, key: str) -> None:
+    chosen = st.session_state[key].selection.rows
+    session.select(tuple(rows["id"].iloc[chosen]))
+
+
+workspace = session.workspace()
+pair = compute.matched(workspace.source, workspace.target)
+headline = st.empty()  # its numbers take a second: the panes come first
+view_choosers.view_choosers(workspace, pair)
+scene, drawn, waiting = panes.make_scene(pair, workspace)
+picture, side = st.columns([3.6, 1], gap="medium")
+with picture:
+    panes.show_scene(pair, workspace, scene, drawn, "compare", height=760)
+    follow(waiting)
+with side:
+    inspector(pair)
+headline.html(lead(workspace, pair))
+show_scores(workspace, pair)
+show_words(workspace, pair, drawn)

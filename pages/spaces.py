@@ -1,0 +1,202 @@
+"""What is loaded, what can be loaded here and now, what needs the network, and is any of it sick?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute, exports, session
+from app.uploads import keep_upload
+from app.widgets import space_name
+from app.workspace import BUNDLED, Workspace
+from relcore.figures.export import histogram_exportable
+from relcore.sources.catalog import Entry, SpaceSpec, available
+from relcore.sources.files import READERS
+from relcore.spaces import LatentSpace, SpaceError
+
+
+def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
+    """A table of the session's spaces with what may be wrong with each."""
+    loaded = {spec: compute.load_space(spec) for spec in workspace.spaces}
+    roles = {workspace.source: "source", workspace.target: "target"}
+    table = pd.DataFrame(
+        [
+            {
+                "space": space_name(spec),
+                "role": roles.get(spec, ""),
+                "rows": len(space),
+                "dimensions": space.dimension,
+                "labels": len(set(space.labels) - {""}) if space.labels is not None else 0,
+                "zero vectors": len(space.zero_rows),
+                "equal rows": compute.equal_rows(space),
+                "mean norm": float(space.norms.mean()),
+                "offset": float(np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean()),
+                "content": space.digest[:8],
+            }
+            for spec, space in loaded.items()
+        ]
+    )
+    st.dataframe(
+        table,
+        hide_index=True,
+        column_config={
+            "offset": st.column_config.NumberColumn(
+                format="%.2f", help="Length of the mean vector over the mean length: above .1 centring matters"
+            ),
+            "mean norm": st.column_config.NumberColumn(format="%.2f"),
+            "equal rows": st.column_config.NumberColumn(help="Rows whose vector occurs more than once"),
+            "content": st.column_config.TextColumn(help="First digits of the content's digest: equal content, equal digest"),
+        },
+    )
+    with st.container(horizontal=True):
+        for spec in workspace.spaces:
+            in_use = spec in (workspace.source, workspace.target)
+            st.button(
+                f"Remove {space_name(spec)}",
+                key=f"spaces.remove-{spec.source}-{spec.name}-{spec.limit}",
+                icon=":material/close:",
+                disabled=in_use,
+                help="It is source or target: choose another in the sidebar first" if in_use else None,
+                on_click=remove_space,
+                args=(spec,),
+            )
+    return loaded
+
+
+def show_match(workspace: Workspace) -> None:
+    """How many rows the two chosen spaces share."""
+    pair = compute.matched(workspace.source, workspace.target)
+    columns = st.columns(4)
+    for column, (label, value) in zip(
+        columns,
+        (
+            ("Rows in both", len(pair)),
+            (f"Only in {pair.source.name}", pair.n_source_only),
+            (f"Only in {pair.target.name}", pair.n_target_only),
+            ("Zero vectors left out", pair.n_zero),
+        ),
+        strict=True,
+    ):
+        column.metric(label, f"{value:,}")
+
+
+def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
+    """Distribution of vector lengths: spaces that differ here differ in scale, which cosine ignores."""
+    figure = histogram_exportable(
+        {space_name(spec): space.norms for spec, space in loaded.items()}, "Norm of a vector", name="relscope-norms"
+    )
+    st.plotly_chart(figure.interactive(exports.theme()), theme=None, key="spaces.norms", config={"displaylogo": False})
+    exports.export_bar(figure, "norms")
+
+
+def show_catalogue() -> None:
+    """Everything that can be loaded, the first table here and now, the second over the network."""
+    folder = st.text_input(
+        "Data folder",
+        placeholder="Folder whose files appear below; RELSCOPE_DATA sets it for good",
+        key="spaces.folder",
+        persist_state="session",
+    )
+    if folder and not Path(folder).expanduser().is_dir():
+        st.warning(f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:")
+    entries = available(folder or None)
+    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
+        some = [entry for entry in entries if entry.where == where]
+        if some:
+            st.markdown(f"**{title}**")
+            _catalogue_table(some, where)
+
+
+def _catalogue_table(entries: list[Entry], where: str) -> None:
+    table = pd.DataFrame(
+        [
+            {
+                "name": entry.name,
+                "kind": entry.kind,
+                "rows": entry.n,
+                "dimensions": entry.dimension,
+                "megabytes": entry.size_bytes / 1e6,
+                "what": entry.description,
+            }
+            for entry in entries
+        ]
+    )
+    state = st.dataframe(
+        table,
+        key=f"spaces.catalogue-{where}",
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="single-row",
+        column_config={"megabytes": st.column_config.NumberColumn(format="%.0f")},
+    )
+    chosen = [entries[row] for row in state.selection.rows if row < len(entries)]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        limit = st.number_input(
+            "At most so many rows", 1000, 10_000_000, 200_000, 10_000, key=f"spaces.limit-{where}", width=220
+        )
+        verb = (
+            "Load" if where == "here" else f"Download {chosen[0].size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
+        )
+        if st.button(verb, key=f"spaces.load-{where}", icon=":material/download:", disabled=not chosen, type="primary"):
+            spec = chosen[0].spec
+            fits = spec.source == "bundled" or (chosen[0].n is not None and chosen[0].n <= limit)
+            add_space(spec if fits else SpaceSpec(spec.source, spec.name, int(limit), spec.options))
+
+
+def show_upload() -> None:
+    """A file of the user's, kept for this session only."""
+    uploaded = st.file_uploader(
+        f"Vectors: {', '.join(sorted(READERS))}",
+        key="spaces.upload",
+        help="Ids pair spaces: a column or array named “id”, the words of a word2vec file, or row numbers where there is none.",
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        drop = st.toggle("Leave out rows with NaN or infinite values", key="spaces.drop-invalid")
+        first = st.toggle("Keep only the first of duplicate ids", key="spaces.first-duplicate")
+        limit = st.number_input(
+            "At most so many rows", 1000, 10_000_000, 1_000_000, 10_000, key="spaces.upload-limit", width=220
+        )
+    if uploaded is None:
+        return
+    if st.button(f"Load {uploaded.name}", type="primary", icon=":material/upload:"):
+        options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
+        path = keep_upload(uploaded, session.uploads_folder())
+        add_space(SpaceSpec("file", str(path), int(limit), options))
+
+
+def add_space(spec: SpaceSpec) -> None:
+    """Load it before it joins the session: what cannot be read never gets in."""
+    try:
+        with st.spinner(f"Reading {space_name(spec)} …"):
+            space = compute.load_space(spec)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+        return
+    spaces = session.workspace().spaces
+    if spec not in spaces:
+        session.edit(f"load {space_name(spec)}", spaces=(*spaces, spec))
+    session.announce(f"{space_name(spec)}: {len(space):,} rows, {space.dimension} dimensions. Choose it in the sidebar.")
+    st.rerun()
+
+
+def remove_space(spec: SpaceSpec) -> None:
+    """Take a space out of the session; undo brings it back."""
+    spaces = tuple(one for one in session.workspace().spaces if one != spec)
+    session.edit(f"remove {space_name(spec)}", spaces=spaces or BUNDLED)
+
+
+workspace = session.workspace()
+st.subheader("In this session", anchor=False)
+loaded = show_loaded(workspace)
+matching, norms, more, own = st.tabs(["What matches", "Norms", "Load more", "Load a file"])
+with matching:
+    show_match(workspace)
+with norms:
+    show_norms(loaded)
+with more:
+    show_catalogue()
+with own:
+    show_upload()

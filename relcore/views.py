@@ -1,0 +1,113 @@
+"""Which rows a picture shows and how they are coloured: a few pivots with their neighbourhoods, or everything."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from relcore.similarity import project_directions, unit_rows
+from relcore.spaces import LatentSpace, SpaceError
+
+DEFAULT_PIVOTS = ("ship", "mother", "king", "winter", "money", "music")
+
+
+@dataclass(frozen=True)
+class ViewSpec:
+    """What is drawn.
+
+    Attributes
+    ----------
+    pivots : tuple of str
+        Ids, each drawn with its neighbourhood in one colour.
+    n_nearest : int
+        Rows of each neighbourhood, the pivot itself among them.
+    everything : bool
+        Also draw all other rows, in grey.
+    color_by : {"pivots", "labels"}
+    show_anchors : bool
+        Draw the anchors as stars, adding those that the view lacks.
+    """
+
+    pivots: tuple[str, ...] = DEFAULT_PIVOTS
+    n_nearest: int = 200
+    everything: bool = False
+    color_by: str = "pivots"
+    show_anchors: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """Rows to draw (m,), ascending, with one category a row, -1 for none."""
+
+    rows: np.ndarray
+    categories: np.ndarray
+    category_names: tuple[str, ...]
+
+    @cached_property
+    def digest(self) -> str:
+        """Hexadecimal digest of which rows are drawn."""
+        return hashlib.blake2b(np.ascontiguousarray(self.rows, dtype=np.int64), digest_size=16).hexdigest()
+
+
+def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
+    """The rows and colours that `spec` asks for in this space.
+
+    Raises
+    ------
+    SpaceError
+        Pivots that the space lacks, nothing to draw, colours by labels that the space does not have.
+    """
+    if spec.color_by == "labels" and space.labels is None:
+        raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
+    drawn, nearest_pivot = _neighbourhoods(space, spec)
+    if spec.everything:
+        drawn[:] = True
+    if spec.show_anchors and len(anchor_ids):
+        drawn[space.rows(anchor_ids)] = True
+    rows = np.flatnonzero(drawn)
+    if not len(rows):
+        raise SpaceError("nothing to draw: name at least one pivot, or draw everything")
+    if spec.color_by == "labels":
+        names = tuple(sorted(set(space.labels) - {""}))
+        numbers = {name: number for number, name in enumerate(names)} | {"": -1}
+        return View(rows, np.array([numbers[label] for label in space.labels[rows]]), names)
+    return View(rows, nearest_pivot[rows], spec.pivots)
+
+
+def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
+    """At most so many of the view's rows, a random sample where there are more."""
+    if len(view.rows) <= n_most:
+        return view
+    kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
+    return View(view.rows[kept], view.categories[kept], view.category_names)
+
+
+def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows lie in a neighbourhood (n,) and in whose (n,), the nearer pivot's where they lie in two; -1 in none."""
+    drawn, belongs = np.zeros(len(space), dtype=bool), np.full(len(space), -1)
+    if not spec.pivots:
+        return drawn, belongs
+    mean = space.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    pivots = unit_rows(space.vectors[space.rows(spec.pivots)], mean)
+    cosines = project_directions(space.vectors, pivots.T, mean)
+    n_nearest = min(spec.n_nearest, len(space))
+    best = np.full(len(space), -np.inf, dtype=np.float32)
+    for number, column in enumerate(cosines.T):
+        near = np.argpartition(-column, n_nearest - 1)[:n_nearest]
+        near = near[column[near] > best[near]]
+        belongs[near], best[near], drawn[near] = number, column[near], True
+    return drawn, belongs
+
+
+def default_pivots(space: LatentSpace, n_pivots: int = 6) -> tuple[str, ...]:
+    """Ids to begin with: the usual words where the space has them, else rows far apart from each other."""
+    known = tuple(pivot for pivot in DEFAULT_PIVOTS if pivot in space.index)
+    if len(known) >= n_pivots:
+        return known[:n_pivots]
+    from relcore.anchors.selection import select_anchors
+
+    return tuple(select_anchors(space, min(n_pivots, len(space)), "k-means" if len(space) > 100 else "random"))
