@@ -1,0 +1,35 @@
+"""Display alignment: turn, mirror and scale one picture of the rows so that it lies on another as well as it can."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relcore.spaces import SpaceError
+
+
+def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference (n, c), as float32.
+
+    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Distances within the
+    picture keep their ratios: it shows the same thing. Rows that are NaN in either (left out of a sample) do not count.
+
+    Raises
+    ------
+    SpaceError
+        Different shapes.
+    """
+    from scipy.linalg import orthogonal_procrustes
+
+    if coordinates.shape != reference.shape:
+        raise SpaceError(
+            f"align: expected pictures of the same rows in the same dimensions, got {reference.shape} and {coordinates.shape}; "
+            "pair the spaces by id first, or turn align off"
+        )
+    known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
+    centre = reference[known].mean(axis=0, dtype=np.float64)
+    moved = coordinates - coordinates[known].mean(axis=0, dtype=np.float64)
+    spread = np.sum(moved[known] ** 2)
+    if spread > 0:  # a picture that is a single point can only be moved
+        rotation, scale = orthogonal_procrustes(moved[known], reference[known] - centre)
+        moved = moved @ rotation * (scale / spread)
+    return (moved + centre).astype(np.float32)

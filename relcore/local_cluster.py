@@ -1,0 +1,93 @@
+"""The engine's default cluster: a Dask scheduler and workers in processes of this machine, which end with it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+PARENT = "RELSCOPE_PARENT"
+_starting = threading.Lock()
+
+
+class LocalCluster:
+    """A scheduler and `n_workers` single-threaded workers on the loopback address; `address` is the scheduler's.
+
+    Every worker has a nanny that starts it again when it dies. `threads` is what BLAS and numba may use inside a worker.
+    """
+
+    def __init__(self, n_workers: int, threads: int, allowed_failures: int = 2) -> None:
+        # Dask's own LocalCluster would import the user's script again in each process, which Streamlit cannot bear.
+        from distributed.deploy.subprocess import SubprocessCluster
+        from distributed.system import MEMORY_LIMIT
+
+        self._folder = tempfile.TemporaryDirectory(prefix="relscope-", ignore_cleanup_errors=True)
+        with _starting, _environment(_for_workers(threads)):
+            self._cluster = SubprocessCluster(
+                n_workers=n_workers,
+                threads_per_worker=1,
+                dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={
+                    "allowed_failures": allowed_failures,
+                    "dashboard": False,
+                    "scheduler_file": os.path.join(self._folder.name, "scheduler.json"),
+                    "preload": [__name__],
+                },
+                worker_kwargs={
+                    # One job may use all memory that there is; Dask's default, an equal share each, kills it far too early.
+                    "memory_limit": MEMORY_LIMIT,
+                    "local_directory": self._folder.name,
+                    "preload_nanny": [__name__],
+                },
+                silence_logs=logging.CRITICAL,
+            )
+        self.address = self._cluster.scheduler_address
+
+    def close(self) -> None:
+        self._cluster.close(timeout=10)
+        self._folder.cleanup()
+
+
+def dask_setup(server: Any) -> None:
+    """What Dask calls in our scheduler and nannies: end within a second of the parent, which may be killed without a word."""
+    parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="end-with-parent", daemon=True).start()
+
+
+def _for_workers(threads: int) -> dict[str, str]:
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+    return {
+        # Functions are found by name: a worker needs the caller's own modules, and relcore where it is not installed.
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
+        # Also for the scheduler's sake: nobody reads its error stream, and a full pipe would stop it.
+        "DASK_LOGGING__DISTRIBUTED": "critical",
+        PARENT: str(os.getpid()),
+        **{name: str(threads) for name in names if name not in os.environ},
+    }
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """SubprocessCluster's processes take their environment from this one's, and there is no other way in."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,78 @@
+"""The worker's side of a job: what its function is called with, and how its progress gets out."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from relcore.store import Store
+
+SECONDS_BETWEEN_REPORTS = 0.2
+
+
+class Context:
+    """The first argument of a job's function: where it reports how far it is, and puts what it found.
+
+    A context without `send` serves to call the same function in place: ``reduce_job(Context(key, store), …)``.
+    """
+
+    def __init__(self, key: str, store: Store, send: Callable[[dict[str, Any]], None] | None = None) -> None:
+        self.key = key
+        self.store = store
+        self._send = send
+        self._latest: dict[str, Any] | None = None
+
+    def report(self, done: int, total: int, message: str = "") -> None:
+        """So many of so many are done. Costs nothing: only the latest report is sent, five times a second at most."""
+        self._latest = {"event": "progress", "done": int(done), "total": int(total), "message": message}
+
+    def put(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
+        """The job's result: keep it in the store under the job's key."""
+        self.store.put(self.key, arrays, metadata)
+
+    @contextmanager
+    def sending(self):
+        """Reports are sent while inside, the last one at the end."""
+        ended = threading.Event()
+        thread = threading.Thread(target=self._flush_until, args=(ended,), name="job-progress", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            ended.set()
+            thread.join()
+
+    def _flush_until(self, ended: threading.Event) -> None:
+        sent = None
+        while True:
+            last = ended.wait(SECONDS_BETWEEN_REPORTS)
+            latest = self._latest
+            if latest is not sent and self._send:
+                self._send(latest)
+                sent = latest
+            if last:
+                return
+
+
+def run_in_worker(
+    function: Callable[..., None], key: str, root: str, limit_bytes: int, topic: str, token: str, kwargs: dict[str, Any]
+) -> None:
+    """What Dask runs for a job: say where it runs, call the function, check that its result is there."""
+    from distributed import get_worker
+
+    worker = get_worker()
+
+    def send(event: dict[str, Any]) -> None:
+        worker.log_event(topic, {"token": token, **event})
+
+    send({"event": "started", "worker": worker.address, "pid": os.getpid()})
+    store = Store(root, limit_bytes)
+    with Context(key, store, send).sending() as context:
+        function(context, **kwargs)
+    if not store.has(key):
+        raise RuntimeError(f"{function.__module__}.{function.__qualname__} ended without context.put(arrays, metadata)")

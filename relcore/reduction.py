@@ -1,0 +1,236 @@
+"""Reduction: pictures of spaces in two or three dimensions, by PCA, UMAP or t-SNE, each fitted apart or all on the first."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import numpy as np
+
+from relcore.alignment import align
+from relcore.progress import Context
+from relcore.spaces import SpaceError
+from relcore.store import Store, digest_of
+from relcore.umap_map import UmapMap
+
+Report = Callable[[int, int, str], None]
+NAMES = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE"}
+_STEPS = 1000  # what one space counts in the progress, whatever its method calls an epoch
+
+
+@dataclass(frozen=True)
+class ReductionSpec:
+    """How to draw spaces: every field is plain, so ``ReductionSpec(**json.loads(json.dumps(asdict(spec))))`` is the same.
+
+    Attributes
+    ----------
+    method : "pca", "umap" or "tsne"
+    n_components : 2 or 3
+    fit : "apart" or "first"
+        Each space its own map, or all on the map of the first: only then is distance *between* pictures meaningful (Fig. 5
+        of "Relative representations enable zero-shot latent space communication", ICLR 2023). t-SNE has no such map.
+    align : bool
+        Turn, mirror and scale the other pictures onto the first, for the eye alone (`relcore.alignment.align`).
+    n_neighbors, min_dist : UMAP's; `n_neighbors` is cut to n - 1.
+    perplexity : t-SNE's; cut to (n - 1) / 3.
+    metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
+    max_points : t-SNE draws a random sample of so many rows where there are more; the others are NaN.
+    random_state : int
+    """
+
+    method: Literal["pca", "umap", "tsne"] = "pca"
+    n_components: int = 2
+    fit: Literal["apart", "first"] = "apart"
+    align: bool = False
+    n_neighbors: int = 15
+    min_dist: float = 0.1
+    perplexity: float = 30.0
+    metric: Literal["cosine", "euclidean"] = "cosine"
+    max_points: int = 5_000
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        allowed = {"method": NAMES, "n_components": (2, 3), "fit": ("apart", "first"), "metric": ("cosine", "euclidean")}
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise SpaceError(f"{name}: expected one of {', '.join(map(repr, values))}, got {getattr(self, name)!r}")
+        if self.n_neighbors < 2 or self.perplexity <= 0 or not 0 <= self.min_dist <= 1 or self.max_points < 3:
+            raise SpaceError(
+                "expected n_neighbors of 2 or more, perplexity above 0, min_dist from 0 to 1 and max_points of 3 or more, got "
+                f"{self.n_neighbors}, {self.perplexity}, {self.min_dist} and {self.max_points}"
+            )
+        if self.method == "tsne" and self.fit == "first":
+            raise SpaceError(
+                "t-SNE cannot place other spaces on the first one's map; use fit='apart', or method 'pca' or 'umap'"
+            )
+
+
+def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: Report | None = None) -> list[np.ndarray]:
+    """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a `random_state`.
+
+    `report` is called as ``report(done, total, message)``: by epochs for UMAP, every 50 iterations for t-SNE.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than 3 rows, fewer columns than components; widths that differ with fit="first"; rows that differ with align.
+    """
+    matrices = [np.ascontiguousarray(matrix, dtype=np.float32) for matrix in matrices]
+    _check(matrices, spec)
+    reduce = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
+    if spec.fit == "first":
+        pictures = reduce(matrices, spec, _stage(report, spec, 0, len(matrices)))
+    else:
+        stages = [_stage(report, spec, i, len(matrices)) for i in range(len(matrices))]
+        pictures = [reduce([matrix], spec, stage)[0] for matrix, stage in zip(matrices, stages, strict=True)]
+    if spec.align:
+        pictures[1:] = [align(picture, pictures[0]) for picture in pictures[1:]]
+    if report:
+        report(_STEPS * len(matrices), _STEPS * len(matrices), "done")
+    return pictures
+
+
+def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
+    """The rows of n that are drawn, ascending: all, but for t-SNE above `max_points`. The same for all spaces of n rows."""
+    if spec.method != "tsne" or n <= spec.max_points:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(spec.random_state).choice(n, spec.max_points, replace=False))
+
+
+def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
+    """Put matrices where workers find them, once each: the keys that `reduce_job` takes, the digests of their content."""
+    keys = [digest_of("matrix", np.asarray(matrix)) for matrix in matrices]
+    for key, matrix in zip(keys, matrices, strict=True):
+        if not store.has(key):
+            store.put(key, {"matrix": matrix})
+    return keys
+
+
+def reduction_key(spec: ReductionSpec, digests: Sequence[str]) -> str:
+    """The store's key of a result: the settings, and digests of the spaces in their order."""
+    return digest_of("reduction", spec, tuple(digests))
+
+
+def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
+    """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many rows were drawn."""
+    entries = [context.store.get(key) for key in inputs]
+    if gone := sum(entry is None for entry in entries):
+        raise SpaceError(f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction again")
+    matrices = [entry.arrays["matrix"] for entry in entries]
+    pictures = reduce_spaces(matrices, spec, context.report)
+    metadata = {
+        "spec": asdict(spec),
+        "n_rows": [len(matrix) for matrix in matrices],
+        "n_drawn": [len(sampled_rows(len(matrix), spec)) for matrix in matrices],
+    }
+    context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
+
+
+def warm_up(context: Context | None = None) -> None:
+    """Compile what UMAP needs in this process, which takes some seconds once; as a job it needs a key of its own each time."""
+    rows = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
+    reduce_spaces([rows, rows[:32]], ReductionSpec("umap", fit="first"))
+    if context:
+        context.put({}, {"warm": True})
+
+
+def _check(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> None:
+    if not matrices:
+        raise SpaceError("expected at least one space to draw, got none")
+    for i, matrix in enumerate(matrices, 1):
+        if matrix.ndim != 2 or len(matrix) < 3 or matrix.shape[1] < spec.n_components:
+            raise SpaceError(
+                f"space {i}: expected at least 3 rows, and {spec.n_components} columns for {spec.n_components} components, got "
+                f"shape {matrix.shape}; take more rows" + (", or n_components=2" if spec.n_components == 3 else "")
+            )
+    widths = [matrix.shape[1] for matrix in matrices]
+    if spec.fit == "first" and len(set(widths)) > 1:
+        raise SpaceError(
+            f"fit='first': expected spaces of equal width, got {', '.join(map(str, widths))}; use fit='apart', or the relative "
+            "spaces, whose width is the number of anchors"
+        )
+
+
+def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
+    """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the space cannot flip."""
+    from scipy.linalg import eigh
+
+    stage(0, 1, "")
+    first = matrices[0]
+    n, d = first.shape
+    mean = first.mean(axis=0, dtype=np.float64).astype(np.float32)
+    centred = first - mean
+    product = (centred.T @ centred if d <= n else centred @ centred.T).astype(np.float64)
+    _, vectors = eigh(product, subset_by_index=(len(product) - spec.n_components, len(product) - 1))
+    axes = vectors[:, ::-1] if d <= n else centred.T.astype(np.float64) @ vectors[:, ::-1]
+    lengths = np.linalg.norm(axes, axis=0)
+    axes = np.where(lengths > 1e-5 * lengths[0], axes, 0) / np.maximum(lengths, np.finfo(float).tiny)  # none beyond the rank
+    scores = centred @ axes.astype(np.float32)
+    # The score farthest from zero is positive: unlike the loadings' signs, this survives a rotation of the space.
+    axes *= np.where(scores[np.abs(scores).argmax(axis=0), np.arange(spec.n_components)] < 0, -1, 1)
+    return [np.ascontiguousarray((matrix - mean) @ axes.astype(np.float32)) for matrix in matrices]
+
+
+def _umap(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
+    stage(0, 1, "nearest neighbours")
+    part = 0
+
+    def on_epoch(done: int, total: int) -> None:
+        stage(part * total + done, len(matrices) * total, "epochs")
+
+    settings = (spec.n_components, spec.n_neighbors, spec.min_dist, spec.metric, spec.random_state)
+    umap_map = UmapMap(*settings, on_epoch=on_epoch).fit(matrices[0])
+    pictures = [umap_map.embedding_]
+    for part, matrix in enumerate(matrices[1:], 1):  # noqa: B007, on_epoch reads it
+        pictures.append(umap_map.transform(matrix))
+    return pictures
+
+
+def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
+    from sklearn.manifold import TSNE
+
+    stage(0, 1, "nearest neighbours")
+    [matrix] = matrices
+    rows = sampled_rows(len(matrix), spec)
+    model = TSNE(
+        n_components=spec.n_components,
+        perplexity=min(spec.perplexity, (len(rows) - 1) / 3),
+        metric=spec.metric,
+        init="pca",
+        random_state=spec.random_state,
+        verbose=2,
+    )
+    picture = np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32)
+    with contextlib.redirect_stdout(_IterationReader(lambda done: stage(done, model.max_iter, "iterations"))):
+        picture[rows] = model.fit_transform(matrix[rows])
+    return [picture]
+
+
+class _IterationReader(io.TextIOBase):
+    """What scikit-learn's t-SNE prints to, every 50 iterations: they are told in no other way."""
+
+    def __init__(self, on_iteration: Callable[[int], None]) -> None:
+        self._on_iteration = on_iteration
+
+    def write(self, text: str) -> int:
+        if found := re.match(r"\[t-SNE\] Iteration (\d+)", text):
+            self._on_iteration(int(found[1]))
+        return len(text)
+
+
+def _stage(report: Report | None, spec: ReductionSpec, i: int, n: int) -> Report:
+    """The report of one method's run, as a stretch of the whole: with fit="first" there is one run, for all spaces."""
+    runs = 1 if spec.fit == "first" else n
+    title = NAMES[spec.method] + (f", space {i + 1} of {n}" if runs > 1 else "")
+    share = _STEPS * n // runs
+
+    def tell(done: int, total: int, what: str) -> None:
+        if report:
+            message = f"{title}: {what}" + (f" {done} of {total}" if total > 1 else "") if what else title
+            report(i * share + share * done // total, _STEPS * n, message)
+
+    return tell

@@ -1,0 +1,317 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from relcore.engine import Engine, EngineError
+from relcore.spaces import SpaceError
+from relcore.store import Store, digest_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def count(context, *, log, n, pause=0.0):
+    """Counts to n, and leaves a line with its process id each time that it is run."""
+    with open(log, "a") as file:
+        file.write(f"{os.getpid()}\n")
+    for i in range(1, n + 1):
+        time.sleep(pause)
+        context.report(i, n, f"number {i}")
+    context.put({"numbers": np.arange(n)}, {"n": n})
+
+
+def busy(context, *, log, how):
+    with open(log, "a") as file:
+        file.write(f"{os.getpid()}\n")
+    if how == "sleep":
+        time.sleep(600)
+    matrix = np.random.default_rng(0).normal(size=(300, 300))
+    while True:
+        np.linalg.svd(matrix)
+
+
+def fail(context, *, error):
+    raise error
+
+
+def forget(context):
+    pass
+
+
+def die(context, *, log):
+    with open(log, "a") as file:
+        file.write("died\n")
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    engine = Engine(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def key(request):
+    return digest_of(request.node.nodeid)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return str(tmp_path / "log")
+
+
+def lines(log):
+    return Path(log).read_text().split() if Path(log).exists() else []
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_progress_then_the_result(engine, key, log):
+    job = engine.submit(key, count, title="counting", log=log, n=40, pause=0.05)
+    seen = []
+    while not job.wait(0.05).ended:
+        seen.append(job.status())
+    running = [status for status in seen if status.state == "running" and status.done]
+    assert len({status.done for status in running}) >= 3
+    assert [status.done for status in running] == sorted(status.done for status in running)
+    assert running[-1].total == 40
+    assert running[-1].message == f"number {running[-1].done}"
+    assert running[-1].rate == pytest.approx(18, rel=0.5)
+    assert running[-1].seconds_left == pytest.approx((40 - running[-1].done) / running[-1].rate)
+    status = job.status()
+    assert (status.state, status.done, status.total, status.error) == ("done", 40, 40, "")
+    assert status.seconds >= 2
+    entry = job.result()
+    np.testing.assert_array_equal(entry.arrays["numbers"], np.arange(40))
+    assert entry.metadata == {"n": 40}
+
+
+def test_one_key_is_one_job_for_all_threads(engine, key, log):
+    jobs = []
+    threads = [
+        threading.Thread(target=lambda: jobs.append(engine.submit(key, count, title="t", log=log, n=5, pause=0.05)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(jobs) == 8
+    assert len(set(map(id, jobs))) == 1
+    assert engine.job(key) is jobs[0]
+    assert jobs[0] in engine.jobs()
+    assert jobs[0].wait(60).state == "done"
+    assert len(lines(log)) == 1
+
+
+def test_a_stored_result_runs_nothing(engine, key, log):
+    engine.store.put(key, {"numbers": np.arange(3)})
+    unstarted = Engine(store=engine.store)
+    job = unstarted.submit(key, count, title="t", log=log, n=5)
+    assert job.status().state == "done"
+    assert len(job.result().arrays["numbers"]) == 3
+    assert unstarted.job(key).status().state == "done"
+    assert lines(log) == []
+    assert unstarted._cluster is None
+
+
+def test_an_unknown_key_is_no_job(engine):
+    assert engine.job("0" * 32) is None
+
+
+@pytest.mark.parametrize("how", ["sleep", "svd"])
+def test_cancel_kills_the_process_within_two_seconds_and_spares_the_others(engine, key, log, tmp_path, how):
+    other_log = str(tmp_path / "other")
+    other = engine.submit(digest_of(key, "other"), count, title="other", log=other_log, n=60, pause=0.05)
+    job = engine.submit(key, busy, title="busy", log=log, how=how)
+    until(lambda: lines(log) and lines(other_log))
+    pid = int(lines(log)[0])
+    start = time.monotonic()
+    job.cancel()
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 5)
+    assert time.monotonic() - start < 2
+    assert job.status().state == "cancelled"
+    with pytest.raises(EngineError, match="busy: cancelled"):
+        job.result()
+    assert other.wait(60).state == "done"
+    assert len(lines(other_log)) == 1
+    # The killed worker is back: two jobs run at once again, in two processes, and the cancelled one is not tried again.
+    again = [engine.submit(digest_of(key, i), count, title="t", log=log, n=40, pause=0.05) for i in range(2)]
+    assert [job.wait(60).state for job in again] == ["done", "done"]
+    assert len(lines(log)) == 3
+
+
+def test_cancelling_a_waiting_job_and_running_it_anew(engine, key, log):
+    blockers = [engine.submit(digest_of(key, i), count, title="t", log=f"{log}{i}", n=20, pause=0.05) for i in range(2)]
+    until(lambda: all(lines(f"{log}{i}") for i in range(2)))
+    job = engine.submit(key, count, title="t", log=log, n=2)
+    job.cancel()
+    assert job.status().state == "cancelled"
+    assert [blocker.wait(60).state for blocker in blockers] == ["done", "done"]
+    assert lines(log) == []
+    anew = engine.submit(key, count, title="t", log=log, n=2)
+    assert anew is not job
+    assert anew.wait(60).state == "done"
+
+
+def test_a_cancel_at_any_moment_of_the_start_stops_the_job(engine, key, log):
+    for i in range(6):
+        job = engine.submit(digest_of(key, i), busy, title="t", log=f"{log}{i}", how="sleep")
+        time.sleep(0.003 * i)
+        job.cancel()
+    done = engine.submit(key, count, title="t", log=log, n=1)
+    assert done.wait(60).state == "done"
+    pids = [int(line) for i in range(6) for line in lines(f"{log}{i}")]
+    until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 5)
+
+
+def test_a_job_whose_worker_is_killed_is_tried_again(engine, key, log):
+    job = engine.submit(key, count, title="t", log=log, n=30, pause=0.05)
+    until(lambda: lines(log))
+    os.kill(int(lines(log)[0]), signal.SIGKILL)
+    assert job.wait(60).state == "done"
+    first, second = lines(log)
+    assert first != second
+    np.testing.assert_array_equal(job.result().arrays["numbers"], np.arange(30))
+
+
+def test_a_job_that_always_kills_its_worker_fails_and_says_so(engine, key, log):
+    job = engine.submit(key, die, title="deadly", log=log)
+    assert job.wait(120).state == "failed"
+    assert lines(log) == ["died"] * 3
+    with pytest.raises(EngineError, match=r"deadly: the worker process died each time .* memory"):
+        job.result()
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ZeroDivisionError("no such thing"), "^ZeroDivisionError: no such thing$"),
+        (SpaceError("take more rows"), "^take more rows$"),
+    ],
+)
+def test_a_failing_function_is_reported_and_can_be_run_anew(engine, key, error, message):
+    job = engine.submit(key, fail, title="failing", error=error)
+    status = job.wait(60)
+    assert status.state == "failed"
+    assert re.search(message, status.error)
+    assert engine.submit(key, fail, title="failing", error=error) is not job
+
+
+def test_a_function_that_puts_nothing_fails(engine, key):
+    assert "without context.put" in engine.submit(key, forget, title="t").wait(60).error
+
+
+def test_a_result_that_left_the_store_is_told_and_run_anew(engine, key, log):
+    job = engine.submit(key, count, title="t", log=log, n=2)
+    job.wait(60)
+    engine.store.remove(key)
+    with pytest.raises(EngineError, match="no longer in"):
+        job.result()
+    assert engine.submit(key, count, title="t", log=log, n=2).wait(60).state == "done"
+    assert len(lines(log)) == 2
+
+
+def test_close_ends_jobs_and_processes_and_a_later_submit_starts_afresh(tmp_path, log):
+    engine = Engine(n_workers=1, store=Store(tmp_path / "store"))
+    before = set(psutil.Process().children(recursive=True))
+    job = engine.submit("a" * 32, busy, title="busy", log=log, how="sleep")
+    until(lambda: lines(log))
+    started = set(psutil.Process().children(recursive=True)) - before
+    engine.close()
+    assert job.status().state == "cancelled"
+    assert not [process for process in started if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    assert engine.submit("b" * 32, count, title="t", log=log, n=2).wait(60).state == "done"
+    engine.close()
+
+
+SCRIPT = """
+import os, signal, sys, psutil
+from relcore.engine import Engine
+from relcore.store import Store
+engine = Engine(n_workers=1, store=Store(sys.argv[1]))
+engine.start()
+print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)
+if sys.argv[2] == "killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "killed"])
+def test_no_process_outlives_its_interpreter(tmp_path, how):
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path), how], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == (0 if how == "ends" else -signal.SIGKILL), run.stderr
+    pids = [int(pid) for pid in run.stdout.split()]
+    assert len(pids) >= 2
+    until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 10)
+
+
+def test_a_scheduler_that_does_not_answer(tmp_path):
+    engine = Engine("tcp://127.0.0.1:9", store=Store(tmp_path))
+    with pytest.raises(EngineError, match=r"tcp://127.0.0.1:9: expected a Dask scheduler.*unset RELSCOPE_SCHEDULER"):
+        engine.submit("a" * 32, forget, title="t")
+    assert engine.job("a" * 32) is None
+
+
+@pytest.mark.slow
+def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])}
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [
+        subprocess.Popen(
+            [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", file], **quiet
+        )
+    ]
+    for _ in range(2):
+        command = [
+            *dask,
+            "worker",
+            "--scheduler-file",
+            file,
+            "--nthreads",
+            "1",
+            "--no-dashboard",
+            "--local-directory",
+            tmp_path,
+        ]
+        processes.append(subprocess.Popen(command, **quiet))
+    try:
+        until(file.exists)
+        until(lambda: file.read_text().strip().endswith("}"))
+        monkeypatch.setenv("RELSCOPE_SCHEDULER", json.loads(file.read_text())["address"])
+        engine = Engine(store=Store(tmp_path / "store"))
+        try:
+            assert engine.submit("a" * 32, count, title="t", log=log, n=10, pause=0.05).wait(120).state == "done"
+            job = engine.submit("b" * 32, busy, title="t", log=log, how="svd")
+            until(lambda: len(lines(log)) == 2)
+            job.cancel()
+            until(lambda: not psutil.pid_exists(int(lines(log)[1])), 5)
+            jobs = [engine.submit(digit * 32, count, title="t", log=log, n=20, pause=0.05) for digit in "cd"]
+            assert [job.wait(60).state for job in jobs] == ["done", "done"]
+        finally:
+            engine.close()
+        assert all(process.poll() is None for process in processes)  # the cluster is the user's: it stays
+    finally:
+        for process in reversed(processes):  # a worker asks its scheduler before it leaves
+            process.terminate()
+            process.wait(30)

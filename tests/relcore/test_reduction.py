@@ -1,0 +1,228 @@
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from threadpoolctl import threadpool_limits
+
+from relcore.alignment import align
+from relcore.engine import Engine
+from relcore.progress import Context
+from relcore.reduction import ReductionSpec, put_matrices, reduce_job, reduce_spaces, reduction_key, sampled_rows, warm_up
+from relcore.spaces import SpaceError
+from relcore.store import Store
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """t-SNE's threads wait for each other at every iteration, which takes minutes where the processors are busy."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits().data[:300].astype(np.float32)
+
+
+def up_to_sign(picture, expected):
+    return picture * np.sign(np.sum(picture * expected, axis=0))
+
+
+@pytest.mark.parametrize("shape", [(500, 20), (30, 200)])
+@pytest.mark.parametrize("n_components", [2, 3])
+def test_pca_equals_scikit_learns_up_to_sign(rng, shape, n_components):
+    matrix = rng.normal(size=shape) * np.linspace(3, 1, shape[1]) + 5
+    [picture] = reduce_spaces([matrix], ReductionSpec(n_components=n_components))
+    expected = PCA(n_components, svd_solver="full").fit_transform(matrix)
+    assert picture.dtype == np.float32
+    np.testing.assert_allclose(up_to_sign(picture, expected), expected, atol=1e-2)
+
+
+@pytest.mark.parametrize("shape", [(500, 20), (30, 200)])
+def test_pca_does_not_see_a_rotation_or_a_shift_not_even_in_its_signs(rng, shape):
+    matrix = rng.normal(size=shape) * np.linspace(3, 1, shape[1])
+    turned = matrix @ ortho_group.rvs(shape[1], random_state=0) + 2
+    picture, of_turned = reduce_spaces([matrix, turned], ReductionSpec())
+    np.testing.assert_allclose(of_turned, picture, atol=1e-2)
+
+
+def test_pca_beyond_the_rank_is_zero():
+    line = np.outer(np.arange(5), [1, 2, 3, 4, 5, 6, 7])
+    [picture] = reduce_spaces([line], ReductionSpec(n_components=3))
+    assert np.ptp(picture[:, 0]) > 1
+    np.testing.assert_allclose(picture[:, 1:], 0, atol=1e-4)
+
+
+def test_fit_first_puts_the_others_on_the_first_ones_map(rng):
+    matrix = rng.normal(size=(200, 10)) * np.linspace(3, 1, 10)
+    other = matrix[::-1] + 1
+    expected = PCA(2).fit(matrix)
+    first, second = reduce_spaces([matrix, other], ReductionSpec(fit="first"))
+    signs = np.sign(np.sum(first * expected.transform(matrix), axis=0))
+    np.testing.assert_allclose(second * signs, expected.transform(other), atol=1e-3)
+    apart = reduce_spaces([matrix, other], ReductionSpec(fit="apart"))
+    np.testing.assert_allclose(apart[0], first, atol=1e-5)
+    assert abs(apart[1].mean()) < 1e-4 < 0.1 < abs(second.mean(axis=0)).max()
+
+
+def test_fit_first_needs_equal_widths(rng):
+    with pytest.raises(SpaceError, match=r"expected spaces of equal width, got 5, 6; use fit='apart', or the relative"):
+        reduce_spaces([rng.normal(size=(9, 5)), rng.normal(size=(9, 6))], ReductionSpec(fit="first"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"method": "tsne", "fit": "first"}, "t-SNE cannot place .* use fit='apart'"),
+        ({"method": "isomap"}, "method: expected one of 'pca', 'umap', 'tsne', got 'isomap'"),
+        ({"n_components": 4}, "n_components: expected one of 2, 3, got 4"),
+        ({"fit": "last"}, "fit: expected"),
+        ({"metric": "l1"}, "metric: expected"),
+        ({"n_neighbors": 1}, "n_neighbors of 2 or more"),
+        ({"perplexity": 0.0}, "perplexity above 0"),
+        ({"min_dist": 1.5}, "min_dist from 0 to 1"),
+    ],
+)
+def test_impossible_settings_are_refused(settings, message):
+    with pytest.raises(SpaceError, match=message):
+        ReductionSpec(**settings)
+
+
+@pytest.mark.parametrize("method", ["pca", "umap", "tsne"])
+@pytest.mark.parametrize("shape", [(2, 5), (10, 1), (10,)])
+def test_too_little_to_draw_is_refused(method, shape):
+    with pytest.raises(SpaceError, match=r"space 1: expected at least 3 rows, and 2 columns for 2 components, got shape"):
+        reduce_spaces([np.ones(shape)], ReductionSpec(method))
+
+
+def test_no_space_at_all_is_refused():
+    with pytest.raises(SpaceError, match="at least one space"):
+        reduce_spaces([], ReductionSpec())
+
+
+@pytest.mark.parametrize("method", ["pca", "umap", "tsne"])
+@pytest.mark.parametrize("n", [3, 16])
+def test_a_handful_of_rows_can_be_drawn(rng, method, n):
+    [picture] = reduce_spaces([rng.normal(size=(n, 4))], ReductionSpec(method))
+    assert picture.shape == (n, 2)
+    assert np.isfinite(picture).all()
+
+
+def test_the_spec_survives_json():
+    spec = ReductionSpec("umap", n_components=3, align=True, n_neighbors=7)
+    assert ReductionSpec(**json.loads(json.dumps(asdict(spec)))) == spec
+
+
+@pytest.mark.parametrize("method", ["umap", "tsne"])
+def test_neighbours_stay_neighbours(digits, method):
+    labels = load_digits().target[:300]
+    [picture] = reduce_spaces([digits], ReductionSpec(method))
+    distances = np.linalg.norm(picture[:, None] - picture[None], axis=2)
+    np.fill_diagonal(distances, np.inf)
+    assert np.mean(labels[distances.argmin(axis=1)] == labels) > 0.9
+
+
+@pytest.mark.parametrize("method", ["umap", "tsne"])
+def test_the_random_state_decides_everything(digits, method):
+    one, two, other = (reduce_spaces([digits[:100]], ReductionSpec(method, random_state=state))[0] for state in (0, 0, 1))
+    np.testing.assert_array_equal(one, two)
+    assert method == "tsne" or not np.allclose(one, other)  # t-SNE starts from PCA: nothing random is left
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_umap_places_a_copy_of_the_first_space_on_the_first_picture(digits, metric):
+    first, again, shuffled = reduce_spaces(
+        [digits, digits + 1e-3, digits[::-1] + 1e-3], ReductionSpec("umap", fit="first", metric=metric)
+    )
+    spread = first.std()
+    assert np.median(np.linalg.norm(again - first, axis=1)) < 0.3 * spread
+    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * spread
+
+
+def test_tsne_draws_a_sample_and_says_so(digits, tmp_path):
+    spec = ReductionSpec("tsne", max_points=50)
+    store = Store(tmp_path)
+    keys = put_matrices(store, [digits, digits])
+    context = Context(reduction_key(spec, keys), store)
+    reduce_job(context, spec=spec, inputs=keys)
+    entry = store.get(context.key)
+    assert entry.metadata["n_rows"] == [300, 300]
+    assert entry.metadata["n_drawn"] == [50, 50]
+    drawn = np.isfinite(entry.arrays["coordinates_0"]).all(axis=1)
+    np.testing.assert_array_equal(np.flatnonzero(drawn), sampled_rows(300, spec))
+    np.testing.assert_array_equal(drawn, np.isfinite(entry.arrays["coordinates_1"]).all(axis=1))
+
+
+@pytest.mark.parametrize("scale", [0.1, 7.0])
+def test_align_undoes_rotation_reflection_scale_and_shift(rng, scale):
+    reference = rng.normal(size=(100, 3)).astype(np.float32)
+    turned = scale * reference @ ortho_group.rvs(3, random_state=1) @ np.diag([1, 1, -1]) + 4
+    np.testing.assert_allclose(align(turned, reference), reference, atol=1e-5)
+
+
+def test_align_leaves_distances_in_proportion_and_left_out_rows_out(rng):
+    reference, other = rng.normal(size=(2, 50, 2)).astype(np.float32)
+    other[7] = np.nan
+    aligned = align(other, reference)
+    assert np.isnan(aligned[7]).all()
+    ratio = np.linalg.norm(aligned[1:7] - aligned[0], axis=1) / np.linalg.norm(other[1:7] - other[0], axis=1)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
+
+
+def test_align_needs_the_same_rows(rng):
+    with pytest.raises(SpaceError, match=r"same rows in the same dimensions, got \(9, 2\) and \(8, 2\)"):
+        reduce_spaces([rng.normal(size=(9, 4)), rng.normal(size=(8, 4))], ReductionSpec(align=True))
+
+
+@pytest.mark.parametrize(("method", "fit"), [("pca", "apart"), ("umap", "apart"), ("umap", "first"), ("tsne", "apart")])
+def test_progress_rises_to_the_end(digits, method, fit):
+    reports = []
+    reduce_spaces([digits, digits + 1], ReductionSpec(method, fit=fit), lambda *report: reports.append(report))
+    done = [report[0] for report in reports]
+    assert done == sorted(done)
+    assert reports[-1][0] == reports[-1][1] == reports[0][1]
+    assert len(set(done)) >= {"pca": 2, "umap": 4, "tsne": 20}[method]
+
+
+def test_umap_through_the_engine(digits, tmp_path):
+    spec = ReductionSpec("umap")
+    engine = Engine(n_workers=1, store=Store(tmp_path))
+    try:
+        keys = put_matrices(engine.store, [digits, digits[:, ::2]])
+        job = engine.submit(reduction_key(spec, keys), reduce_job, title="UMAP", spec=spec, inputs=keys)
+        messages = set()
+        while not job.wait(0.1).ended:
+            messages.add(job.status().message)
+        entry = job.result()
+    finally:
+        engine.close()
+    assert any("UMAP, space 1 of 2" in message for message in messages)
+    for i, expected in enumerate(reduce_spaces([digits, digits[:, ::2]], spec)):
+        np.testing.assert_allclose(entry.arrays[f"coordinates_{i}"], expected, atol=1e-4)
+    assert ReductionSpec(**entry.metadata["spec"]) == spec
+
+
+def test_inputs_that_left_the_store_are_told(tmp_path):
+    with pytest.raises(SpaceError, match="1 of 1 matrices are no longer in"):
+        reduce_job(Context("a" * 32, Store(tmp_path)), spec=ReductionSpec(), inputs=["b" * 32])
+
+
+def test_keys_follow_settings_and_order():
+    specs = [ReductionSpec(), ReductionSpec("umap"), ReductionSpec(random_state=1)]
+    keys = {reduction_key(spec, digests) for spec in specs for digests in (["a", "b"], ["b", "a"])}
+    assert len(keys) == 6
+
+
+def test_warm_up_as_a_job_puts_its_entry(tmp_path):
+    context = Context("a" * 32, Store(tmp_path))
+    warm_up(context)
+    assert context.store.has("a" * 32)
