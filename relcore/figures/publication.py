@@ -243,7 +243,7 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
     axes.grid(visible=True)
     # Ticks are made when they are first drawn, maybe under other settings: so they are told here.
     look = {"labelsize": style.font_size - 1, "labelcolor": style.theme.muted, "color": style.theme.border}
-    axes.tick_params(length=2, width=0.6, **look)
+    axes.tick_params(which="both", length=2, width=0.6, **look)
     return figure, axes
 
 

@@ -174,6 +174,8 @@ def test_charts_draw_their_table(scores, named_values):
     assert names == ["absolute", "relative", "null, 95 % band"]
     spectrum = publication.spectrum_figure({"a": [8.0, 4.0, 0.0]}, Style(dpi=72))
     assert spectrum.axes[0].lines[0].get_ydata().tolist() == [1.0, 0.5]  # zero has no logarithm
+    spectrum.canvas.draw()  # minor ticks are made now, outside the figure's settings, and still wear the theme
+    assert {tick.tick1line.get_color() for tick in spectrum.axes[0].yaxis.get_minor_ticks()} == {LIGHT.border}
     histogram = publication.histogram_figure(named_values, "norm (no unit)", Style(dpi=72))
     assert histogram.axes[0].get_xlabel() == "norm (no unit)"
 
