@@ -1,0 +1,122 @@
+"""Every figure of the app from its recipe: what the export bar offers and what `python -m relcore figure` draws again.
+
+Each `draw_` function takes settings and, where the caller has them already, results; what it is not given it computes. So the
+app and the command line cannot draw different pictures of one recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from relcore import __version__
+from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
+from relcore.comparison import REPRESENTATIONS, represent, score_pair, score_table
+from relcore.figures.export import (
+    Exportable,
+    histogram_exportable,
+    scene_exportable,
+    scores_exportable,
+    spectrum_exportable,
+)
+from relcore.figures.scene import Scene
+from relcore.metrics.calibration import Score
+from relcore.recipe import ComparisonRecipe, comparison_scene, load_pair
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.spaces import LatentSpace, SpaceError, quote
+
+
+def exportable(recipe: Mapping[str, Any]) -> Exportable:
+    """The figure that a recipe describes, with its data loaded and everything computed; ``recipe["figure"]`` says which.
+
+    ``"comparison"``  the panes of a `ComparisonRecipe`
+    ``"scores"``      the same settings, ``"k"``, ``"convention"``, and ``"n_queries"`` where only a sample of the rows is asked
+    ``"spectrum"``    the same settings: the singular values of the anchors in both spaces
+    ``"norms"``       ``"spaces"``, a list of `SpaceSpec.to_json`
+
+    Raises
+    ------
+    SpaceError
+        An unknown figure, settings that are missing, unknown or wrong, data that is gone or has changed.
+    """
+    kind = recipe.get("figure") if isinstance(recipe, Mapping) else None
+    if kind not in _FIGURES:
+        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {quote(_FIGURES)}, got {kind!r}')
+    return _FIGURES[kind]({name: value for name, value in recipe.items() if name not in ("relscope", "figure")})
+
+
+def draw_panes(recipe: ComparisonRecipe, scene: Scene | None = None) -> Exportable:
+    """The linked panes of a comparison."""
+    return scene_exportable(scene or comparison_scene(recipe), recipe.to_json(), name="relscope-panes")
+
+
+def draw_scores(
+    recipe: ComparisonRecipe,
+    *,
+    k: int = 10,
+    convention: str = "paper",
+    n_queries: int | None = None,
+    scores: Mapping[str, Mapping[str, Score]] | None = None,
+) -> Exportable:
+    """Scores of all representations beside their nulls; of every row, or of `n_queries` rows at random."""
+    for name, value in (("k", k), ("n_queries", n_queries)):
+        if not (isinstance(value, int) and value > 0) and not (name == "n_queries" and value is None):
+            raise SpaceError(f"{name}: expected a whole number above 0, got {value!r}")
+    if scores is None:
+        pair = load_pair(recipe)
+        scores = {
+            form: score_pair(
+                *represent(pair, form, recipe.anchors, recipe.projection), k=k, convention=convention, n_queries=n_queries
+            )
+            for form in REPRESENTATIONS
+        }
+    own = {"figure": "scores", "k": k, "convention": convention, "n_queries": n_queries}
+    return scores_exportable(score_table(scores), recipe.to_json() | own, name="relscope-scores")
+
+
+def draw_spectrum(recipe: ComparisonRecipe, diagnostics: Mapping[str, AnchorDiagnostics] | None = None) -> Exportable:
+    """Singular values of the anchors, by name of the space."""
+    if diagnostics is None:
+        pair = load_pair(recipe)
+        diagnostics = {space.name: diagnose_anchors(space, recipe.anchors) for space in (pair.source, pair.target)}
+    spectra = {name: found.singular_values for name, found in diagnostics.items()}
+    return spectrum_exportable(spectra, recipe.to_json() | {"figure": "spectrum"}, name="relscope-anchor-spectrum")
+
+
+def draw_norms(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace] | None = None) -> Exportable:
+    """Distribution of vector lengths, one curve a space."""
+    if not specs:
+        raise SpaceError("spaces: expected at least one to draw the norms of, got none")
+    spaces = [load(spec) for spec in specs] if spaces is None else spaces
+    norms: dict[str, Any] = {}
+    for space in spaces:
+        number = sum(name == space.name or name.startswith(f"{space.name} (") for name in norms) + 1
+        norms[space.name if number == 1 else f"{space.name} ({number})"] = space.norms
+    recipe = {"relscope": __version__, "figure": "norms", "spaces": [spec.to_json() for spec in specs]}
+    return histogram_exportable(norms, "Norm of a vector", recipe, name="relscope-norms")
+
+
+def _comparison(settings: Mapping[str, Any]) -> ComparisonRecipe:
+    return ComparisonRecipe.from_json({"figure": "comparison", **settings})
+
+
+def _scores(settings: dict[str, Any]) -> Exportable:
+    own = {name: settings.pop(name) for name in ("k", "convention", "n_queries") if name in settings}
+    return draw_scores(_comparison(settings), **own)
+
+
+def _norms(settings: dict[str, Any]) -> Exportable:
+    spaces = settings.get("spaces")
+    if set(settings) != {"spaces"} or not isinstance(spaces, list) or not all(isinstance(one, dict) for one in spaces):
+        raise SpaceError(
+            f"recipe of norms: expected a list 'spaces' of objects and nothing else, got {quote(sorted(settings))}"
+        )
+    return draw_norms([SpaceSpec.from_json(one) for one in spaces])
+
+
+_FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
+    "comparison": lambda settings: draw_panes(_comparison(settings)),
+    "scores": _scores,
+    "spectrum": lambda settings: draw_spectrum(_comparison(settings)),
+    "norms": _norms,
+}

@@ -1,0 +1,190 @@
+"""The command line: a figure comes back from its recipe with the same numbers, whatever file carries it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore import __version__
+from relcore.anchors.diagnostics import diagnose_anchors
+from relcore.cli import main
+from relcore.comparison import represent, score_pair
+from relcore.figure_recipes import draw_norms, draw_panes, draw_scores, draw_spectrum, exportable
+from relcore.figures.export import histogram_exportable
+from relcore.figures.palette import DARK
+from relcore.figures.paper import Style
+from relcore.recipe import ComparisonRecipe, comparison_scene, load_pair
+from relcore.reduction import ReductionSpec
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.spaces import SpaceError
+from relcore.views import ViewSpec
+
+KINDS = ("comparison", "scores", "spectrum", "norms")
+
+
+@pytest.fixture
+def specs(tmp_path):
+    """Two small spaces on disk: noisy rotations of each other, one word only in the first."""
+    rng = np.random.default_rng(5)
+    vectors = rng.normal(size=(121, 8))
+    rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    ids = np.array([f"w{row}" for row in range(len(vectors))])
+    np.savez(tmp_path / "first.npz", vectors=vectors, ids=ids)
+    np.savez(tmp_path / "second.npz", vectors=(vectors @ rotation + 0.1 * rng.normal(size=vectors.shape))[:-1], ids=ids[:-1])
+    return tuple(SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in ("first", "second"))
+
+
+@pytest.fixture
+def recipe(specs):
+    digests = [load(spec).digest for spec in specs]
+    view = ViewSpec(pivots=("w3", "w4"), n_nearest=20, show_anchors=True)
+    anchors = ("w9", "w1", "w30", "w40", "w77")
+    return ComparisonRecipe(*specs, anchors, view=view, reduction=ReductionSpec(fit="first"), source_digest=digests[0])
+
+
+@pytest.fixture
+def original(recipe, specs):
+    """The figure as the app makes it: from results that it has already, with the recipe beside them."""
+
+    def make(kind):
+        pair = load_pair(recipe)
+        if kind == "comparison":
+            return draw_panes(recipe, comparison_scene(recipe, pair))
+        if kind == "scores":
+            scores = {
+                form: score_pair(*represent(pair, form, recipe.anchors, recipe.projection), k=5, n_queries=60)
+                for form in ("absolute", "relative", "whitened", "procrustes")
+            }
+            return draw_scores(recipe, k=5, n_queries=60, scores=scores)
+        if kind == "spectrum":
+            return draw_spectrum(recipe, {s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)})
+        return draw_norms(specs, [load(spec) for spec in specs])
+
+    return make
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_figure_drawn_again_holds_the_same_numbers(original, tmp_path, capsys, kind):
+    figure = original(kind)
+    recipe, numbers = tmp_path / "recipe.json", tmp_path / "numbers.csv"
+    recipe.write_bytes(figure.bytes("json"))
+    assert main(["figure", str(recipe), "-o", str(numbers)]) == 0
+    assert numbers.read_bytes() == figure.bytes("csv")
+    assert capsys.readouterr().out == f"{numbers}\n"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pdf_makes_the_same_pdf(original, tmp_path, kind):
+    first, again = tmp_path / "first.pdf", tmp_path / "again.pdf"
+    first.write_bytes(original(kind).bytes("pdf"))
+    assert main(["figure", str(first), "-o", str(again)]) == 0
+    assert again.read_bytes() == first.read_bytes()
+
+
+@pytest.mark.parametrize("carrier", ["json", "png", "svg", "html"])
+def test_any_exported_file_carries_its_recipe(original, tmp_path, carrier):
+    figure = original("spectrum")
+    path = tmp_path / f"figure.{carrier}"
+    path.write_bytes(figure.bytes(carrier, Style(dpi=72)))
+    assert main(["figure", str(path), "-o", str(tmp_path / "again.json")]) == 0
+    assert json.loads((tmp_path / "again.json").read_text()) == figure.recipe
+
+
+def test_options_reach_the_style(original, tmp_path):
+    recipe, svg = tmp_path / "recipe.json", tmp_path / "out.svg"
+    recipe.write_bytes(original("comparison").bytes("json"))
+    options = ["--width", "3.25", "--dpi", "100", "--font-size", "7", "--dark", "--no-panel-letters"]
+    assert main(["figure", str(recipe), "-o", str(svg), *options]) == 0
+    assert svg.read_bytes() == original("comparison").bytes("svg", Style(3.25, 100, False, 7, theme=DARK))
+    assert svg.read_bytes() != original("comparison").bytes("svg")
+
+
+def test_without_output_a_pdf_is_written_here_but_never_over_the_recipe(original, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipe.json").write_bytes(original("norms").bytes("json"))
+    assert main(["figure", "recipe.json"]) == 0
+    written = (tmp_path / "relscope-norms.pdf").read_bytes()
+    assert written == original("norms").bytes("pdf")
+    assert main(["figure", "relscope-norms.pdf", "--dark"]) == 2
+    assert "expected a file other than the recipe's own" in capsys.readouterr().err
+    assert (tmp_path / "relscope-norms.pdf").read_bytes() == written
+
+
+def test_scores_ask_every_row_unless_the_recipe_says_otherwise(recipe):
+    settings = recipe.to_json() | {"figure": "scores", "k": 5}
+    assert set(exportable(settings).table().queries) == {120}
+    sampled = exportable(settings | {"n_queries": 60}).table()
+    assert set(sampled.loc[sampled.k == 5, "queries"]) == {60}
+
+
+def test_norms_are_of_the_spaces_named_even_where_two_share_a_name(specs):
+    norms = [load(spec).norms for spec in specs]
+    expected = histogram_exportable({"first": norms[0], "second": norms[1]}, "Norm of a vector").table()
+    pd.testing.assert_frame_equal(draw_norms(specs).table(), expected)
+    assert list(draw_norms([specs[0], specs[1], specs[0]]).table().name.unique()) == ["first", "second", "first (2)"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"figure": "pie"}, "one of 'comparison', 'scores', 'spectrum', 'norms', got 'pie'"),
+        ({"figure": "scores", "k": "ten"}, "k: expected a whole number above 0, got 'ten'"),
+        ({"figure": "scores", "n_queries": 0}, "n_queries: expected a whole number above 0, got 0"),
+        ({"figure": "scores", "convention": "ours"}, "convention: expected one of paper, mutual, got 'ours'"),
+        ({"figure": "norms"}, "expected a list 'spaces' of objects and nothing else"),
+        ({"anchors": ["w0", "w120"]}, "expected ids of 'first', got 1 unknown: 'w120'"),
+        ({"source_digest": "0" * 32}, "'first' has changed"),
+        ({"colour": "red"}, "unknown or misplaced setting"),
+        ({"source": {"source": "file", "name": "gone.npz"}}, "'gone.npz', where there is none"),
+    ],
+)
+def test_a_wrong_recipe_is_one_line_and_code_2(recipe, tmp_path, capsys, change, message):
+    path = tmp_path / "recipe.json"
+    path.write_text(json.dumps(recipe.to_json() | change))
+    assert main(["figure", str(path), "-o", str(tmp_path / "out.csv")]) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["figure", "gone.json"], "relcore: gone.json: No such file"),
+        (["figure", "recipe.json", "-o", "out.gif"], "expected a name that ends in one of 'html', 'pdf'"),
+        (["figure", "recipe.json", "--width", "40"], "width: expected 2 to 12 inches, got 40"),
+        (["figure", "broken.json"], "broken.json: expected a recipe in JSON"),
+        (["figure", "recipe.json", "-o", "gone/out.csv"], "relcore: gone/out.csv: No such file"),
+        (["available", "--data", "gone"], "--data: expected a folder, got 'gone'"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_code_2(original, tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "recipe.json").write_bytes(original("norms").bytes("json"))
+    (tmp_path / "broken.json").write_text("{")
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)
+
+
+def test_recipe_must_be_an_object():
+    with pytest.raises(SpaceError, match="expected a JSON object whose"):
+        exportable(["comparison"])
+
+
+def test_available_tells_what_is_here_from_what_needs_the_network(specs, tmp_path, capsys):
+    assert main(["available", "--data", str(tmp_path)]) == 0
+    here, network = capsys.readouterr().out.split("Needs the network:\n")
+    assert here.startswith("On this machine:\n")
+    assert {"word2vec-novels", "fasttext-novels", "first.npz", "second.npz"} <= set(here.split())
+    assert "glove-wiki-gigaword-50" in network.split()
+
+
+def test_version_as_a_module():
+    ran = subprocess.run([sys.executable, "-m", "relcore", "--version"], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"relscope {__version__}\n"
