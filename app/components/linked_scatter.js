@@ -105,10 +105,13 @@ class LinkedScatter {
       if (recolored || born) pane.points.upload("color", this.colors);
       if (reanchored) pane.setAnchors(this.anchors, header, (row) => this.colorOf(row));
     });
-    this.awaited = new Set(this.panes);
-    const selected = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select") ? take("selected") : null;
-    if (selected || born || recolored) this.select(selected ? this.bits(selected) : other ? [] : this.rows);
-    else this.panes.forEach((pane) => pane.redraw());
+    // Python's selection is law, unless it is older than a brush that Python has not answered yet.
+    const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
+    const rows = law ? this.bits(take("selected")) : other ? [] : this.rows;
+    const same = rows.length === this.rows?.length && rows.every((row, i) => row === this.rows[i]);
+    if (!same || born || recolored) this.select(rows);
+    this.awaited = new Set(this.panes.filter((pane) => pane.frame));
+    this.drawn();
   }
 
   newPane() {
@@ -204,7 +207,7 @@ class LinkedScatter {
   // What panes report.
 
   brushed(rows, add) {
-    if (add) rows = [...new Set([...this.rows, ...rows])];
+    if (add) rows = [...new Set([...this.rows, ...rows])].sort((a, b) => a - b);
     if (!rows.length && !this.rows.length) return;
     performance.mark("linked_scatter:brushed");
     this.select(rows);

@@ -1,7 +1,7 @@
 """linked_scatter: up to four WebGL panes over the same rows, where a brush in one lights up the others.
 
-The browser draws, links and zooms by itself; Python hears of a selection or a click once it is made. Panes keep their zoom through every
-rerun, and of a new scene only what changed is redrawn: the payload carries a digest of each of its arrays.
+The browser draws, links and zooms by itself; Python hears of a selection or a click once it is made. Panes keep their zoom
+through every rerun, and of a new scene only what changed is redrawn: the payload has a digest of each array.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def linked_scatter(
     palette : one colour a category, optional
         Hexadecimal; None takes the palette of the figures.
     on_event : callable, optional
-        Receives the events before the script runs, as a Streamlit callback, so that all of the page knows them; nothing is returned then.
+        Receives the events before the script runs, as a Streamlit callback; so the whole page knows. None is returned then.
 
     Raises
     ------
@@ -95,16 +95,19 @@ def linked_scatter(
     if tool not in TOOLS:
         raise ValueError(f"tool: expected one of {', '.join(TOOLS)}, got {tool!r}")
     version = ids_digest(scene)
+    events = tuple(st.session_state.pop(f"{key}:events", ()))
+    if not events:  # what is returned only now cannot be in `selected` yet, so the browser must not take that for an answer
+        st.session_state[f"{key}:told"] = st.session_state.get(f"{key}:answered", 0)
     data = pack_scene(
         scene,
         version=version,
-        answered=st.session_state.get(f"{key}:answered", 0),
+        answered=st.session_state.get(f"{key}:told", 0),
         selected=selected,
         palette=palette,
         settings={"linkZoom": link_zoom, "height": height, "dark": dark, "tool": tool},
     )
     _mount(key=key, data=data, on_events_change=partial(_receive, key, version, len(scene), on_event))
-    return tuple(st.session_state.pop(f"{key}:events", ()))
+    return events
 
 
 def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], None] | None) -> None:

@@ -49,7 +49,7 @@ class Pane {
   }
 
   setTitle({ title, note }) {
-    if (this.title.textContent !== title) this.view = HOME; // another picture
+    if (this.title.textContent && this.title.textContent !== title) this.setView(HOME); // another picture
     this.title.textContent = title;
     this.note.textContent = note;
     this.root.setAttribute("aria-label", [title, note].filter(Boolean).join(", "));

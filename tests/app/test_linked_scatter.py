@@ -10,10 +10,10 @@ from app.components.linked_scatter import NO_CATEGORY, PaneEvent, ids_digest, pa
 from relcore.figures.scene import Pane, Scene
 
 
-def make_scene(n=11, panes=2, **changes):
+def make_scene(n=11, **changes):
     rng = np.random.default_rng(0)
     parts = {
-        "panes": tuple(Pane(f"pane {i}", rng.normal(size=(n, 2)), note="PCA") for i in range(panes)),
+        "panes": tuple(Pane(f"pane {i}", rng.normal(size=(n, 2)), note="PCA") for i in range(2)),
         "ids": np.array([f"é {i}" for i in range(n)], dtype=object),
         "categories": np.arange(n) % 3 - 1,
         "category_names": ("a", "b"),

@@ -16,10 +16,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FLAGS = (
-    "--no-sandbox --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync "
-    "--use-gl=angle --use-angle=swiftshader --enable-unsafe-swiftshader"  # WebGL without a GPU
-).split()
+FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
+FLAGS += ["--disable-sync", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # WebGL without a GPU
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,7 +1,6 @@
 """A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python heard beneath."""
 
 import json
-from functools import cache
 
 import numpy as np
 import streamlit as st
@@ -17,8 +16,8 @@ NOTES = ("PCA, 41 % of variance", "PCA, 38 % of variance", "to 8 anchors, cosine
 NAMES = ("countries", "capitals", "animals", "professions", "emotions", "colours")
 
 
-@cache
-def made_up(n: int, named: float) -> tuple[np.ndarray, list[np.ndarray]]:
+@st.cache_resource
+def made_up(n: int, named: float) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
     """Blobs, a category each; the second absolute space is turned, the relative ones nearly agree."""
     rng = np.random.default_rng(0)
     categories = np.where(rng.random(n) < named, rng.integers(0, len(NAMES), n), -1)
@@ -27,11 +26,12 @@ def made_up(n: int, named: float) -> tuple[np.ndarray, list[np.ndarray]]:
     base = centres[categories] * (categories >= 0)[:, None] + rng.normal(size=(n, 2)) * spread
     turn = np.array([[np.cos(2.1), -np.sin(2.1)], [np.sin(2.1), np.cos(2.1)]])
     bent = np.c_[np.tanh(base[:, 0] / 3), np.tanh(base[:, 1] / 3) + 0.1 * base[:, 0] ** 2 / 9]
-    return categories, [base * 40, base @ turn, bent, bent + rng.normal(size=(n, 2)) * 0.02]
+    ids = np.array([f"word {i}" for i in range(n)], dtype=object)
+    return ids, categories, [base * 40, base @ turn, bent, bent + rng.normal(size=(n, 2)) * 0.02]
 
 
 n, panes, k = int(given.get("n", 2000)), int(given.get("panes", 4)), int(given.get("anchors", 8))
-categories, clouds = made_up(n, float(given.get("named", 1)))
+ids, categories, clouds = made_up(n, float(given.get("named", 1)))
 clouds = clouds if not state.get("moved") else [clouds[0][::-1], *clouds[1:]]
 log = state.setdefault("log", [])
 columns = st.columns(4)
@@ -47,7 +47,7 @@ if columns[3].button("More anchors"):
 
 scene = Scene(
     panes=tuple(Pane(title, cloud, note) for title, cloud, note in zip(TITLES, clouds, NOTES, strict=True))[:panes],
-    ids=np.array([f"word {i}" for i in range(n)], dtype=object),
+    ids=ids,
     categories=categories,
     category_names=NAMES,
     anchors=np.arange(k + state.get("more", 0)) * 7 % n,
