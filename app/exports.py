@@ -6,7 +6,7 @@ import streamlit as st
 
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.palette import DARK, LIGHT, Theme
-from relcore.figures.paper import COLUMN, PAGE, Style
+from relcore.figures.style import COLUMN, PAGE, Style
 
 _FORMATS = {
     "html": ("HTML", "Interactive page, works offline"),

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, session
+from app.score_table import digits
 from relcore.spaces import Match
 
 
@@ -56,7 +57,8 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
 
     def side(name: str, title: str) -> str:
         items = "".join(
-            f'<li class="{"shared" if shared else ""}">{escape(identifier)}<span>{cosine:.2f}</span></li>'
+            f'<li class="{"shared" if shared else ""}" title="{escape(identifier)}"><b>{escape(identifier)}</b>'
+            f"<span>{digits(cosine, 2)}</span></li>"
             for identifier, cosine, shared in zip(table[name], table[f"{name} cosine"], table[f"{name} shared"], strict=True)
         )
         return f"<div><h4>{escape(title)}</h4><ol>{items}</ol></div>"

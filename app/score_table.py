@@ -44,13 +44,14 @@ def _cell(score: Score | None) -> str:
     if score.null:
         parts.append(f"<small>chance {digits(score.null.mean)} ({digits(score.null.low)} … {digits(score.null.high)})</small>")
     filled = max(0.0, min(1.0, float(score)))
-    return f'<td style="--filled: {filled:.3f}" title="{escape(score.describe())}">{"".join(parts)}</td>'
+    parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
+    return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'
 
 
-def digits(value: float) -> str:
-    """Three digits behind the point, no minus before a zero: ``.304``, ``1.000``, ``−.021``."""
-    text = f"{abs(value):.3f}"
-    sign = "−" if value < 0 and text != "0.000" else ""
+def digits(value: float, places: int = 3) -> str:
+    """Digits behind the point, no minus before a zero: ``.304``, ``1.000``, ``−.021``."""
+    text = f"{abs(value):.{places}f}"
+    sign = "−" if value < 0 and float(text) else ""
     return sign + (text[1:] if text.startswith("0.") else text)
 
 

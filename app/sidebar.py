@@ -51,20 +51,21 @@ def _device() -> str:
 
 def _undo_and_redo() -> None:
     history = session.history()
-    with st.container(horizontal=True, key="history"):
-        for label, icon, step, move, shortcut in (
-            ("Undo", ":material/undo:", history.undo_step, history.undo, "Ctrl+Z"),
-            ("Redo", ":material/redo:", history.redo_step, history.redo, "Ctrl+Shift+Z"),
-        ):
+    steps = (
+        ("undo", ":material/undo:", history.undo_step, history.undo, "Ctrl+Z"),
+        ("redo", ":material/redo:", history.redo_step, history.redo, "Ctrl+Y"),
+    )
+    with st.container(horizontal=True, gap="small", key="history"):
+        for verb, icon, step, move, shortcut in steps:
             st.button(
                 "",
-                key=f"history.{label.lower()}",
+                key=f"history.{verb}",
                 icon=icon,
-                help=f"{label}: {step}" if step else f"Nothing to {label.lower()}",
+                help=f"{verb.capitalize()}: {step}" if step else f"Nothing to {verb}",
                 disabled=step is None,
                 on_click=move,
                 shortcut=shortcut,
-                width="stretch",
+                type="tertiary",
             )
 
 

@@ -29,7 +29,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             options=list(workspace.view.pivots),
             accept_new_options=True,
             placeholder="Type a word",
-            width=460,
+            width=385,
             max_selections=20,
         )
         bound(

@@ -1,15 +1,20 @@
-"""RelativeProjection: an absolute space described by its similarities to anchors."""
+"""RelativeProjection: an absolute space described by its similarities to anchors.
+
+An estimator by scikit-learn's habits, not by its base class: importing that takes longer than the app's first picture.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 
 from relcore import similarity as similarities
 from relcore.spaces import SpaceError
 
 
-class RelativeProjection(TransformerMixin, BaseEstimator):
+@dataclass(eq=False)
+class RelativeProjection:
     """Each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
 
     ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not change when the
@@ -36,21 +41,13 @@ class RelativeProjection(TransformerMixin, BaseEstimator):
         Centred if `center`; of length 1 unless the similarity is "euclidean" or "l1".
     """
 
-    def __init__(
-        self,
-        similarity: str = "cosine",
-        center: bool = True,
-        whiten: bool = False,
-        ridge: float = 0.3,
-        threshold: float = 1.5,
-    ) -> None:
-        self.similarity = similarity
-        self.center = center
-        self.whiten = whiten
-        self.ridge = ridge
-        self.threshold = threshold
+    similarity: str = "cosine"
+    center: bool = True
+    whiten: bool = False
+    ridge: float = 0.3
+    threshold: float = 1.5
 
-    def fit(self, X: np.ndarray, y: None = None, *, anchors: np.ndarray) -> RelativeProjection:
+    def fit(self, X: np.ndarray, *, anchors: np.ndarray) -> RelativeProjection:
         """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from elsewhere.
 
         Raises

@@ -132,17 +132,20 @@ def assemble_scene(
     anchor_ids: Sequence[str],
 ) -> Scene:
     """Put coordinates by representation and the view's colours together, two panes a row; the notes go into the caption."""
+    names = [space.name for space in spaces]
+    if names[0] == names[1]:
+        names = [f"{names[0]} (source)", f"{names[1]} (target)"]
     panes = tuple(
-        Pane(f"{space.name} · {representation}", coordinates)
+        Pane(f"{name} · {representation}", coordinates)
         for representation, (pair, _) in pairs.items()
-        for space, coordinates in zip(spaces, pair, strict=True)
+        for name, coordinates in zip(names, pair, strict=True)
     )
     ids = spaces[0].ids[view.rows]
     anchor_rows = spaces[0].rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
     places = np.searchsorted(view.rows, anchor_rows)
     drawn = (places < len(view.rows)) & (view.rows[np.minimum(places, len(view.rows) - 1)] == anchor_rows)
     caption = (
-        f"{len(view.rows):,} of the {len(spaces[0]):,} rows of {spaces[0].name} and {spaces[1].name}; "
+        f"{len(view.rows):,} of the {len(spaces[0]):,} rows of {names[0]} and {names[1]}; "
         + "; ".join(f"{representation}: {note}" for representation, (_, note) in pairs.items())
         + f"; {len(anchor_ids):,} anchors"
     )

@@ -157,16 +157,15 @@ def _check(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> None:
 
 def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
     """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the space cannot flip."""
-    from scipy.linalg import eigh
-
     stage(0, 1, "")
     first = matrices[0]
     n, d = first.shape
     mean = first.mean(axis=0, dtype=np.float64).astype(np.float32)
     centred = first - mean
     product = (centred.T @ centred if d <= n else centred @ centred.T).astype(np.float64)
-    _, vectors = eigh(product, subset_by_index=(len(product) - spec.n_components, len(product) - 1))
-    axes = vectors[:, ::-1] if d <= n else centred.T.astype(np.float64) @ vectors[:, ::-1]
+    # NumPy's eigh finds all eigenvectors where SciPy's could stop at the last few, but SciPy takes longer to import than both.
+    leading = np.linalg.eigh(product)[1][:, : -spec.n_components - 1 : -1]
+    axes = leading if d <= n else centred.T.astype(np.float64) @ leading
     lengths = np.linalg.norm(axes, axis=0)
     axes = np.where(lengths > 1e-5 * lengths[0], axes, 0) / np.maximum(lengths, np.finfo(float).tiny)  # none beyond the rank
     scores = centred @ axes.astype(np.float32)

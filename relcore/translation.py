@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 
 from relcore.spaces import SpaceError
 
 
-class _Translation(TransformerMixin, BaseEstimator):
+class _Translation:
     """Fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
+
+    _centred: ClassVar[bool] = True
 
     def fit(self, source: np.ndarray, target: np.ndarray) -> _Translation:
         """Learn the map from paired rows, source (k, d_source) and target (k, d_target).
@@ -39,6 +43,7 @@ class _Translation(TransformerMixin, BaseEstimator):
         return X @ matrix + offset
 
 
+@dataclass(eq=False)
 class Procrustes(_Translation):
     """The rotation or reflection, and one scale, that brings paired rows closest (Schönemann 1966).
 
@@ -50,10 +55,7 @@ class Procrustes(_Translation):
         Also fit one factor for all axes.
     """
 
-    _centred = True
-
-    def __init__(self, scale: bool = True) -> None:
-        self.scale = scale
+    scale: bool = True
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         left, singular_values, right = np.linalg.svd(source.T @ target, full_matrices=False)

@@ -21,6 +21,7 @@ import pandas as pd
 
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.scene import Scene
+from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table, score_table, spectrum_table
 from relcore.spaces import SpaceError
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked f
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
 
-    from relcore.figures.paper import Style
 
 MEDIA_TYPES = {
     "html": "text/html",
@@ -113,7 +113,7 @@ class Exportable:
         ).encode()
 
     def _printed(self, kind: str, style: Style | None, recipe: str | None) -> bytes:
-        from relcore.figures.paper import PAPER, write
+        from relcore.figures.paper import write
 
         style = style or PAPER
         key = {"pdf": "Keywords", "png": _KEY}.get(kind)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 
 import matplotlib
@@ -21,51 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from relcore.figures.palette import LIGHT, Theme
-from relcore.spaces import SpaceError
-
-COLUMN, PAGE = 3.25, 6.75  # inches: one column of two, and the width of the text
+from relcore.figures.style import PAPER, Style
 
 _lock = threading.RLock()
-
-
-@dataclass(frozen=True)
-class Style:
-    """How a figure is printed.
-
-    Attributes
-    ----------
-    width : float
-        Inches, exactly those of the page: `COLUMN` or `PAGE`, or 2 to 12.
-    dpi : int
-        Of PNG and of the rastered points in PDF and SVG, 72 to 1200.
-    panel_letters : bool
-        Bold a, b, c, d before the titles of more than one pane.
-    font_size : float
-        Points.
-    raster_above : int
-        Panes with more points than this hold them as one picture; axes, text and anchors stay vector.
-    theme : Theme
-    """
-
-    width: float = PAGE
-    dpi: int = 300
-    panel_letters: bool = True
-    font_size: float = 8
-    raster_above: int = 20_000
-    theme: Theme = LIGHT
-
-    def __post_init__(self) -> None:
-        for name, low, high, unit in (
-            ("width", 2, 12, "inches"),
-            ("dpi", 72, 1200, "dots per inch"),
-            ("font_size", 4, 24, "points"),
-        ):
-            if not low <= getattr(self, name) <= high:
-                raise SpaceError(f"{name}: expected {low} to {high} {unit}, got {getattr(self, name)}")
-
-
-PAPER = Style()
 
 
 def write(figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str, str] | None = None) -> bytes:

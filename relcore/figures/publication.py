@@ -19,8 +19,9 @@ from matplotlib.patheffects import withStroke
 from mpl_toolkits.mplot3d import Axes3D
 
 from relcore.figures.marks import anchor_numbers, grid_shape, groups, point_size, row_colors, star_size
-from relcore.figures.paper import COLUMN, PAPER, Style, blank_figure, cut_to, height_of, legend_below, settings
+from relcore.figures.paper import blank_figure, cut_to, height_of, legend_below, settings
 from relcore.figures.scene import Pane, Scene
+from relcore.figures.style import COLUMN, PAPER, Style
 from relcore.figures.tables import (
     condition,
     histogram_table,

@@ -47,11 +47,17 @@ class Scene:
     def __post_init__(self) -> None:
         if not 1 <= len(self.panes) <= 4:
             raise ValueError(f"expected 1 to 4 panes, got {len(self.panes)}")
+        titles = [pane.title for pane in self.panes]
+        if len(set(titles)) < len(titles):
+            raise ValueError(f"expected panes of different titles, got {titles}")
+        n = len(self.ids)
         for pane in self.panes:
-            if pane.coordinates.ndim != 2 or pane.coordinates.shape[0] != len(self.ids):
-                raise ValueError(f"pane {pane.title!r}: expected ({len(self.ids)}, 2 or 3), got {pane.coordinates.shape}")
-        if len(self.categories) != len(self.ids):
-            raise ValueError(f"expected {len(self.ids)} categories, one a row, got {len(self.categories)}")
+            if pane.coordinates.ndim != 2 or len(pane.coordinates) != n or pane.coordinates.shape[1] not in (2, 3):
+                raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
+        if len(self.categories) != n:
+            raise ValueError(f"expected {n} categories, one a row, got {len(self.categories)}")
+        if len(self.anchors) and not (min(self.anchors) >= 0 and max(self.anchors) < n):
+            raise ValueError(f"anchors: expected rows 0 … {n - 1}, got {min(self.anchors)} … {max(self.anchors)}")
 
     def __len__(self) -> int:
         return len(self.ids)

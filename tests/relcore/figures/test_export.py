@@ -19,7 +19,7 @@ from relcore.figures.export import (
     spectrum_exportable,
 )
 from relcore.figures.palette import DARK
-from relcore.figures.paper import Style
+from relcore.figures.style import Style
 from relcore.spaces import SpaceError
 
 RECIPE = {

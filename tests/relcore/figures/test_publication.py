@@ -14,8 +14,9 @@ from PIL import Image
 
 from relcore.figures import publication
 from relcore.figures.palette import DARK, LIGHT
-from relcore.figures.paper import COLUMN, PAGE, Style, write
+from relcore.figures.paper import write
 from relcore.figures.scene import Pane, Scene
+from relcore.figures.style import COLUMN, PAGE, Style
 from relcore.spaces import SpaceError
 
 
@@ -147,7 +148,8 @@ def test_svg_holds_text_as_outlines_and_needs_no_font(make_scene):
 
 def test_three_dimensions_beside_two(make_scene):
     solid, flat = make_scene(n_panes=1, dimension=3), make_scene(n_panes=1)
-    scene = Scene((solid.panes[0], flat.panes[0]), flat.ids, flat.categories, flat.category_names, flat.anchors)
+    second = Pane("Flat", flat.panes[0].coordinates)
+    scene = Scene((solid.panes[0], second), flat.ids, flat.categories, flat.category_names, flat.anchors)
     figure = publication.panes_figure(scene, Style(dpi=72))
     assert [axes.name for axes in figure.axes] == ["3d", "rectilinear"]
     assert images(panes(scene, raster_above=10)) == 2
