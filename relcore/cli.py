@@ -33,7 +33,7 @@ def draw_figure(options: argparse.Namespace) -> None:
     from relcore.figure_recipes import exportable
     from relcore.figures.export import KINDS, read_recipe
     from relcore.figures.palette import DARK, LIGHT
-    from relcore.figures.paper import Style
+    from relcore.figures.style import Style
 
     kind = options.output.suffix.lstrip(".").lower() if options.output else "pdf"
     if kind not in KINDS:
