@@ -1,0 +1,141 @@
+"""Encoder: the one protocol of everything that turns images, texts or nodes into vectors, and the list of what there is.
+
+Adding an encoder is a file with a frozen dataclass that inherits from `Encoder`, and a line in `ENCODERS`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from relcore.spaces import SpaceError, quote
+
+if TYPE_CHECKING:
+    from relcore.sources.datasets import Dataset
+
+Kind = Literal["images", "texts", "graph"]
+Report = Callable[[int, int, str], None]  # done, total, message
+EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}
+
+
+class Encoder(ABC):
+    """What a user chooses: a frozen dataclass of plain settings, which go into keys, JSON and messages as they are.
+
+    Equal settings must give equal vectors: whatever is random takes a `random_state`, and whatever lies outside (a model's
+    folder) is told apart by `content`.
+    """
+
+    kind: ClassVar[Kind]
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What people call it: ``"MiniLM"``, ``"CNN 64, state 0"``."""
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """One name for each space that a single pass gives: ``("layer 2", "layer 4")``; ``("",)`` where there is one."""
+        return ("",)
+
+    def only(self, output: str) -> Encoder:
+        """The settings that give this output alone, so that a layer found in a pass over three is found again by itself."""
+        return self
+
+    def content(self) -> str:
+        """Digest of what the settings point to outside of themselves, such as the files of a model's folder; "" for nothing."""
+        return ""
+
+    @abstractmethod
+    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+        """Load or fit what it takes, and return the function that encodes a list of items.
+
+        The function must give the same rows for the same list. The lists are blocks of consecutive items; an encoder of
+        kind "graph" gets all node numbers in one.
+
+        Raises
+        ------
+        SpaceError
+            The data, the settings or a model's files do not fit, with the fix.
+        """
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training found: weights that the store keeps, and what JSON can say about them (loss curve, accuracy)."""
+
+    arrays: dict[str, np.ndarray]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+class TrainedEncoder(Encoder):
+    """An encoder that is trained on the dataset first: `relcore.encoding` keeps the weights and never trains twice.
+
+    The metadata of `Trained` goes into the encoding's metadata under "training".
+    """
+
+    @abstractmethod
+    def train(self, dataset: Dataset, report: Report) -> Trained:
+        """Train on the dataset; deterministic for the settings."""
+
+    @abstractmethod
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        """The encoding function of these weights."""
+
+    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+        return self.restore(self.train(dataset, report), dataset)
+
+
+ENCODERS: dict[str, str] = {
+    "small-vision": "relcore.sources.small_vision:SmallVision",
+    "pretrained-vision": "relcore.sources.vision:PretrainedVision",
+    "pretrained-text": "relcore.sources.text:PretrainedText",
+    "minilm": "relcore.sources.text:MiniLM",
+    "tfidf-svd": "relcore.sources.lsa:TfidfSvd",
+    "pooled-words": "relcore.sources.pooled_words:PooledWords",
+    "graph": "relcore.sources.graphs:GraphEncoder",
+}
+
+
+def encoder_class(name: str) -> type[Encoder]:
+    """The class of this name; its module is imported now, and what the module needs only when it encodes."""
+    if name not in ENCODERS:
+        raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r}")
+    module, _, attribute = ENCODERS[name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
+    """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
+    place = f"{type(encoder).__module__}:{type(encoder).__qualname__}"
+    name = next((name for name, known in ENCODERS.items() if known == place), None)
+    if name is None:
+        raise SpaceError(f"{place}: expected an encoder of {quote(ENCODERS)}; add a line to ENCODERS")
+    return {"encoder": name, **{setting.name: _plain(getattr(encoder, setting.name)) for setting in fields(encoder)}}
+
+
+def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
+    """The encoder of such a dict; settings that it does not know are an error, those that are missing take their default."""
+    if not isinstance(record, Mapping) or not isinstance(record.get("encoder"), str):
+        raise SpaceError(f'encoder: expected a JSON object with "encoder": one of {quote(ENCODERS)}, got {record!r}')
+    kind = encoder_class(record["encoder"])
+    settings = {name: _hashable(value) for name, value in record.items() if name != "encoder"}
+    known = [setting.name for setting in fields(kind)]
+    if unknown := set(settings) - set(known):
+        raise SpaceError(f"{record['encoder']}: expected settings among {quote(known)}, got {quote(sorted(unknown))}")
+    try:
+        return kind(**settings)
+    except TypeError as error:
+        raise SpaceError(f"{record['encoder']}: a setting is missing or of the wrong type ({error})") from error
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
