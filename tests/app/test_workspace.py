@@ -1,0 +1,274 @@
+"""The workspace: steps that can be taken back, a session file and a permalink that survive being mangled."""
+
+import dataclasses
+import json
+
+import pytest
+
+from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
+from relcore import __version__
+from relcore.comparison import ProjectionSpec
+from relcore.reduction import ReductionSpec
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import SpaceError
+from relcore.views import ViewSpec
+
+FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))
+FULL = Workspace(
+    spaces=(*BUNDLED, FILE),
+    source=FILE,
+    target=BUNDLED[0],
+    anchors=("one", "zwei", "três"),
+    anchors_from="k-means 3 7",
+    pinned=("zwei",),
+    named_sets=(("first try", ("one",)), ("empty", ())),
+    projection=ProjectionSpec("angular", center=False, ridge=1.5, threshold=2.0),
+    view=ViewSpec(("sea", "land"), 50, everything=True, color_by="labels", show_anchors=True),
+    reduction=ReductionSpec("umap", n_components=3, fit="apart", align=True, random_state=9),
+    panes=("relative", "whitened"),
+    k=25,
+    convention="mutual",
+)
+DIGESTS = {spec: f"{number}" * 8 for number, spec in enumerate(FULL.spaces)}
+
+
+def with_k(k):
+    return Workspace(k=k)
+
+
+def test_undo_and_redo_walk_the_same_way():
+    history = History(with_k(1))
+    for k in (2, 3, 4):
+        history.edit(f"k to {k}", with_k(k))
+    history.undo()
+    history.undo()
+    assert history.present == with_k(2)
+    assert (history.undo_step, history.redo_step) == ("k to 2", "k to 3")
+    assert history.before == with_k(1)
+    history.redo()
+    assert history.present == with_k(3)
+    assert (history.undo_step, history.redo_step) == ("k to 3", "k to 4")
+
+
+def test_a_new_step_forgets_what_was_undone():
+    history = History(with_k(1))
+    history.edit("a", with_k(2))
+    history.undo()
+    history.edit("b", with_k(3))
+    assert history.redo_step is None
+    history.redo()
+    assert history.present == with_k(3)
+    history.undo()
+    assert history.present == with_k(1)
+
+
+def test_a_change_of_nothing_is_no_step_and_keeps_what_was_undone():
+    history = History(with_k(1))
+    history.edit("a", with_k(2))
+    history.undo()
+    history.edit("nothing", with_k(1))
+    assert (history.undo_step, history.redo_step) == (None, "a")
+
+
+def test_at_the_ends_nothing_happens():
+    history = History(FULL)
+    history.undo()
+    history.redo()
+    assert history.present is FULL
+    assert (history.undo_step, history.redo_step, history.before) == (None, None, None)
+
+
+def test_the_past_has_an_end():
+    history = History(with_k(0))
+    for k in range(1, UNDO_STEPS + 51):
+        history.edit(f"k to {k}", with_k(k))
+    for _ in range(UNDO_STEPS + 51):
+        history.undo()
+    assert history.present == with_k(50)
+
+
+def test_anchors_are_distinct_in_order_and_lost_pins_go():
+    changed = FULL.with_anchors(("b", "a", "b", "zwei", "a"), "random 3 0")
+    assert (changed.anchors, changed.pinned, changed.anchors_from) == (("b", "a", "zwei"), ("zwei",), "random 3 0")
+    by_hand = FULL.with_anchors(("one",))
+    assert (by_hand.pinned, by_hand.anchors_from) == ((), "")
+    assert FULL.anchors == ("one", "zwei", "três")
+
+
+def test_a_workspace_cannot_be_changed_and_can_be_a_key():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        FULL.k = 3
+    assert hash(dataclasses.replace(FULL)) == hash(FULL)
+
+
+def test_the_recipe_is_of_the_present_picture():
+    recipe = FULL.recipe("12ab", "34cd")
+    assert (recipe.source, recipe.target, recipe.anchors, recipe.panes) == (FILE, BUNDLED[0], FULL.anchors, FULL.panes)
+    assert (recipe.projection, recipe.view, recipe.reduction) == (FULL.projection, FULL.view, FULL.reduction)
+    assert (recipe.source_digest, recipe.target_digest) == ("12ab", "34cd")
+
+
+@pytest.mark.parametrize("workspace", [Workspace(), FULL], ids=["default", "full"])
+@pytest.mark.parametrize("encode", [str, str.encode], ids=["text", "bytes"])
+def test_a_session_file_brings_everything_back(workspace, encode):
+    known = {spec: DIGESTS[spec] for spec in workspace.spaces}
+    assert from_session_file(encode(to_session_file(workspace, known))) == (workspace, known)
+
+
+def test_a_digest_that_is_not_known_is_empty():
+    assert from_session_file(to_session_file(FULL, {}))[1] == dict.fromkeys(FULL.spaces, "")
+
+
+def session_file(**changes):
+    content = json.loads(to_session_file(FULL, DIGESTS))
+    content["session"] |= changes
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "null", "[]", '"session"', '{"session": 5}', '{"figure": "comparison"}', b"\xff\xfe\x00"]
+)
+def test_something_else_is_no_session_file(text):
+    with pytest.raises(SpaceError, match="session file: expected the JSON that 'Save session' writes, got something else"):
+        from_session_file(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"spaces": []},
+        {"spaces": "words"},
+        {"source": "word2vec-novels"},
+        {"target": 3},
+        {"projection": None},
+        {"projection": {"similarity": "cosine", "temperature": 1}},
+        {"named_sets": None},
+        {"named_sets": {"one": None}},
+        {"mood": "good"},
+        {"spaces": [{"source": "file", "name": "a.csv", "options": ["x"]}], "source": 0, "target": 0},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_settings_that_do_not_fit_name_the_versions(changes):
+    with pytest.raises(
+        SpaceError, match=f"session file: made by version {__version__}, this is {__version__}, and .* does not fit"
+    ):
+        from_session_file(session_file(**changes))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"k": "ten"},
+        {"k": None},
+        {"k": 0},
+        {"anchors": "one"},
+        {"anchors": [1]},
+        {"anchors": [["one"]]},
+        {"panes": []},
+        {"panes": ["relative", "beautiful"]},
+        {"convention": "z"},
+        {"projection": {"similarity": "cosinus"}},
+        {"view": {"n_nearest": "many"}},
+        {"view": {"pivots": None}},
+    ],
+    ids=str,
+)
+def test_values_that_no_page_could_show_are_refused(changes):
+    with pytest.raises(SpaceError, match="session file"):
+        from_session_file(session_file(**changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"reduction": {"method": "mds"}}, "method: expected one of 'pca', 'umap', 'tsne', got 'mds'"),
+        ({"spaces": [{"source": "web", "name": "a"}]}, "source: expected one of 'bundled', 'file', 'gensim-data', got 'web'"),
+        ({"spaces": [{"name": "a"}]}, "expected a space as 'source', 'name', 'limit', 'options', got 'name'"),
+    ],
+)
+def test_the_errors_of_the_specs_come_through(changes, message):
+    with pytest.raises(SpaceError, match=message):
+        from_session_file(session_file(**changes))
+
+
+SMALL = Workspace(
+    anchors_from="class-balanced 40 7",
+    projection=ProjectionSpec("l1", center=False),
+    view=ViewSpec(("sea", "land"), 50, everything=True),
+    reduction=ReductionSpec("umap", fit="apart"),
+    panes=("relative", "whitened"),
+    k=25,
+    convention="mutual",
+)
+
+
+def test_a_permalink_brings_the_small_settings_back():
+    query = to_query(SMALL)
+    assert all(isinstance(value, str) and value for value in query.values())
+    assert from_query(query, Workspace()) == SMALL
+
+
+@pytest.mark.parametrize("view", [ViewSpec((), everything=True), ViewSpec(("New York, NY", "Rome"))], ids=["none", "comma"])
+def test_a_permalink_brings_unusual_pivots_back(view):
+    workspace = Workspace(view=view)
+    assert from_query(to_query(workspace), Workspace()) == workspace
+
+
+@pytest.mark.parametrize(
+    ("changes", "query"),
+    [
+        ({}, {}),
+        ({"k": 11}, {"k": "11"}),
+        ({"anchors_from": "random 300 0"}, {"anchors": "random,300,0"}),
+        ({"projection": ProjectionSpec(center=False)}, {"center": "0"}),
+    ],
+    ids=["default", "k", "anchors", "center"],
+)
+def test_a_permalink_holds_only_what_differs_from_the_defaults(changes, query):
+    assert to_query(Workspace(**changes)) == query
+
+
+def test_long_lists_stay_out_of_the_permalink():
+    many = Workspace(anchors=tuple(map(str, range(1000))), named_sets=(("a", ("b",)),))
+    assert sum(map(len, to_query(many).values())) < 200
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("similarity", "cosinus"),
+        ("center", "yes"),
+        ("all", "2"),
+        ("method", "mds"),
+        ("fit", "best"),
+        ("panes", "absolute"),
+        ("panes", "absolute,relative,whitened"),
+        ("panes", "absolute,beautiful"),
+        ("k", "0"),
+        ("k", "101"),
+        ("k", "-5"),
+        ("k", "ten"),
+        ("k", "²"),
+        ("k", "9" * 5000),
+        ("nearest", "1e3"),
+        ("nearest", "²"),
+        ("nearest", ""),
+        ("pivots", ""),
+        ("pivots", ",,"),
+        ("convention", "papers"),
+        ("utm_source", "newsletter"),
+    ],
+)
+def test_what_makes_no_sense_in_a_link_is_left_as_it_was(name, value):
+    assert from_query({name: value, "center": "0" if name != "center" else value}, SMALL) == SMALL
+
+
+@pytest.mark.parametrize(("given", "taken"), [("0", 1), ("7", 7), ("999999", 2000)])
+def test_neighbourhoods_of_a_link_are_kept_within_bounds(given, taken):
+    assert from_query({"nearest": given}, Workspace()).view.n_nearest == taken
+
+
+def test_a_link_names_at_most_twenty_pivots():
+    pivots = tuple(f"word{number}" for number in range(30))
+    assert from_query({"pivots": ",".join(pivots)}, Workspace()).view.pivots == pivots[:20]

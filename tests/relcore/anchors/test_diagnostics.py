@@ -1,0 +1,101 @@
+"""Diagnostics of anchor sets whose rank, condition and coverage are known."""
+
+import numpy as np
+import pytest
+
+from relcore.anchors.diagnostics import diagnose_anchors
+from relcore.anchors.selection import select_anchors
+from relcore.similarity import unit_rows
+from relcore.spaces import SpaceError
+
+D = 6
+
+
+@pytest.fixture
+def axes(make_space):
+    """Both ends of six axes: the mean is zero, so that centring changes nothing."""
+    return make_space(np.vstack([np.eye(D), -np.eye(D)]))
+
+
+@pytest.mark.parametrize("k", [2, 4, 6])
+def test_orthonormal_anchors_are_perfect(axes, k):
+    found = diagnose_anchors(axes, axes.ids[:k])
+    assert (found.n_anchors, found.rank) == (k, k)
+    assert found.condition_number == pytest.approx(1)
+    assert found.effective_rank == pytest.approx(k)
+    np.testing.assert_allclose(found.singular_values, np.ones(k), atol=1e-6)
+    assert found.near_duplicates == ()
+    assert found.coverage == pytest.approx(k / (2 * D))  # 1 for k of the 12 rows, 0 for the others
+
+
+def test_one_anchor(axes):
+    found = diagnose_anchors(axes, ["r0"])
+    assert (found.rank, found.condition_number, found.effective_rank) == (1, 1, 1)
+    assert found.coverage == pytest.approx(0)  # its own end and the other cancel
+
+
+def test_a_duplicate_costs_one_rank_and_is_listed(make_space):
+    space = make_space(np.vstack([np.eye(D), -np.eye(D), 3 * np.eye(D)[:1], -3 * np.eye(D)[:1]]))
+    found = diagnose_anchors(space, ["r0", "r1", "r2", "r12"])
+    assert found.rank == 3
+    assert found.condition_number == np.inf
+    [(first, second, cosine)] = found.near_duplicates
+    assert (first, second) == ("r0", "r12")
+    assert cosine == pytest.approx(1)
+    assert found.effective_rank == pytest.approx(np.exp(-(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))))
+
+
+def test_opposite_anchors_are_dependent_but_no_duplicates(axes):
+    found = diagnose_anchors(axes, ["r0", "r6", "r1"])
+    assert found.rank == 2
+    assert found.condition_number == np.inf
+    assert found.near_duplicates == ()
+
+
+def test_near_duplicates_are_those_above_the_threshold_closest_first(make_space):
+    angles = np.deg2rad([0, 10, 15, 90, 180, 190, 195, 270])  # opposite in pairs: the mean is zero
+    space = make_space(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    pairs = diagnose_anchors(space, ["r0", "r1", "r2", "r3"], duplicate_above=np.cos(np.deg2rad(12))).near_duplicates
+    assert [pair[:2] for pair in pairs] == [("r1", "r2"), ("r0", "r1")]
+    assert [pair[2] for pair in pairs] == pytest.approx(np.cos(np.deg2rad([5, 10])))
+
+
+def test_more_anchors_than_dimensions_have_the_dimensions_rank(rng, make_space):
+    space = make_space(rng.normal(size=(200, 5)) + 3)
+    ids = space.ids[:40]
+    found = diagnose_anchors(space, ids)
+    centred = unit_rows(space.vectors[:40], space.vectors.mean(axis=0))
+    assert found.rank == 5
+    assert found.condition_number == pytest.approx(np.linalg.cond(centred), rel=1e-4)
+    energy = np.linalg.svd(centred, compute_uv=False) ** 2 / 40
+    assert found.effective_rank == pytest.approx(np.exp(-energy @ np.log(energy)), rel=1e-4)
+
+
+def test_coverage_is_the_mean_cosine_to_the_nearest_anchor(rng, make_space):
+    space = make_space(rng.normal(size=(5000, 4)) + 1)
+    directions = unit_rows(space.vectors, space.vectors.mean(axis=0))
+    found = diagnose_anchors(space, space.ids[:12], random_state=4)
+    assert found.coverage == pytest.approx((directions @ directions[:12].T).max(axis=1).mean(), abs=1e-5)
+    random_rows = space.rows(select_anchors(space, 12, random_state=4))
+    assert found.coverage_random == pytest.approx((directions @ directions[random_rows].T).max(axis=1).mean(), abs=1e-5)
+
+
+def test_a_rotated_scaled_and_shifted_space_has_the_same_diagnostics(rng, make_space):
+    vectors = rng.normal(size=(300, 5))
+    turned = 4 * vectors @ np.linalg.qr(rng.normal(size=(5, 5)))[0] - 2
+    found, of_turned = (diagnose_anchors(make_space(rows), [f"r{row}" for row in range(4)]) for rows in (vectors, turned))
+    np.testing.assert_allclose(of_turned.singular_values, found.singular_values, atol=1e-5)
+    assert of_turned.coverage == pytest.approx(found.coverage, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([], "expected at least one id"),
+        (["r0", "r0"], "got 'r0' more than once"),
+        (["x"], "expected ids of 'made', got 1 unknown"),
+    ],
+)
+def test_wrong_anchors_are_refused(axes, ids, message):
+    with pytest.raises(SpaceError, match=message):
+        diagnose_anchors(axes, ids)

@@ -1,0 +1,19 @@
+import numpy as np
+import pytest
+
+from relcore.spaces import LatentSpace
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def make_space():
+    """A space of these vectors, its ids "r0", "r1", … unless told."""
+
+    def make(vectors, ids=None, name="made", **columns):
+        return LatentSpace(vectors, ids or [f"r{row}" for row in range(len(vectors))], name=name, **columns)
+
+    return make

@@ -1,0 +1,82 @@
+"""Score is a number with circumstances; intervals and bands by their formulas."""
+
+import copy
+import json
+import pickle
+
+import numpy as np
+import pytest
+
+from relcore.metrics.calibration import Null, Score, sampling_interval
+
+NULL = Null(0.01, 0.0, 0.02, 50)
+SCORE = Score(0.301, metric="jaccard", n=20_000, k=10, convention="paper", n_queries=4000, interval=(0.29, 0.31), null=NULL)
+
+
+def circumstances(score):
+    names = ("metric", "convention", "k", "n", "n_queries", "interval", "null")
+    return [float(score), *(getattr(score, name) for name in names)]
+
+
+def test_a_score_is_a_float():
+    assert SCORE == 0.301
+    assert SCORE * 2 == 0.602
+    assert f"{SCORE:.2f}" == "0.30"
+    assert max(SCORE, 0.2) is SCORE
+
+
+@pytest.mark.parametrize("score", [SCORE, Score(1, metric="cka", n=7)], ids=["full", "bare"])
+@pytest.mark.parametrize(
+    "travel",
+    [
+        lambda score: Score.from_json(json.loads(json.dumps(score.to_json()))),
+        lambda score: pickle.loads(pickle.dumps(score)),  # as between the processes of a job
+        copy.deepcopy,
+    ],
+    ids=["json", "process", "copy"],
+)
+def test_circumstances_travel_with_the_number(score, travel):
+    assert circumstances(travel(score)) == circumstances(score)
+
+
+def test_rows_asked_for_are_all_rows_unless_told():
+    assert Score(0.5, metric="mrr", n=10).n_queries == 10
+
+
+@pytest.mark.parametrize(
+    ("score", "text"),
+    [
+        (SCORE, "jaccard 0.301 (k = 10, 4,000 of n = 20,000; chance 0.000 … 0.020)"),
+        (Score(0.5, metric="cka", n=1500), "cka 0.500 (n = 1,500)"),
+        (Score(1, metric="mrr", n=50, k=1), "mrr 1.000 (k = 1, n = 50)"),
+    ],
+)
+def test_it_describes_itself(score, text):
+    assert score.describe() == text
+
+
+def test_the_band_is_1_96_deviations_wide():
+    null = Null.from_moments(0.2, 0.01**2, 7)
+    assert (null.mean, null.n_permutations) == (0.2, 7)
+    assert (null.low, null.high) == pytest.approx((0.2 - 0.0196, 0.2 + 0.0196), abs=1e-6)
+
+
+def test_a_variance_rounded_below_zero_is_zero():
+    assert Null.from_moments(0.5, -1e-18) == Null(0.5, 0.5, 0.5, 0)
+
+
+def test_the_interval_shrinks_with_the_rows_that_are_left():
+    values = np.array([0.0, 1.0, 1.0, 0.0])
+    reach = 1.959964 * np.std(values, ddof=1) * np.sqrt((1 - 4 / 16) / 4)
+    assert sampling_interval(values, 16) == pytest.approx((0.5 - reach, 0.5 + reach))
+    assert sampling_interval(values, 4) is None
+    assert sampling_interval(values[:1], 16) is None
+
+
+def test_the_interval_holds_the_mean_in_95_of_100_samples(rng):
+    population = rng.gamma(2, size=1000)
+    held = 0
+    for _ in range(1000):
+        low, high = sampling_interval(rng.choice(population, 300, replace=False), 1000)
+        held += low <= population.mean() <= high
+    assert abs(held - 950) < 28  # four standard errors

@@ -1,0 +1,228 @@
+"""Who may import whom, how long a file may be, and what no file may hold: read from the files, nothing is run."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from relcore.figures.palette import DARK, LIGHT
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted(path for root in ("app", "pages", "relcore") for path in (ROOT / root).rglob("*.py"))
+MOST_LINES = 320
+
+# relcore from the bottom up: each part with the parts that it may build on, itself always among them. What is not named here
+# (comparison, views, recipe, the command line …) puts the parts together and may use them all.
+BASE = {"relcore.spaces", "relcore.similarity"}
+JOBS = {"relcore.progress", "relcore.store"}
+LAYERS = {
+    "relcore.spaces": set(),
+    "relcore.similarity": {"relcore.spaces"},
+    "relcore.projection": BASE,
+    "relcore.inversion": BASE,
+    "relcore.translation": BASE,
+    "relcore.alignment": BASE,
+    "relcore.anchors": BASE,
+    "relcore.metrics": BASE,
+    "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map"},
+    "relcore.umap_map": BASE | JOBS,
+    "relcore.sources": BASE,
+    "relcore.figures": BASE,
+    "relcore.stitching": BASE | {"relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
+    "relcore.store": {"relcore.spaces"},
+    "relcore.progress": {"relcore.spaces", "relcore.store"},
+}
+# Libraries that only one part of the project knows.
+OWNERS = {
+    "streamlit": ("app", "pages"),
+    "plotly": ("relcore.figures", "app.components"),
+    "matplotlib": ("relcore.figures",),
+    "transformers": ("relcore.sources",),
+    "gensim": ("relcore.sources",),
+    "torch_geometric": ("relcore.sources",),
+    "datasets": ("relcore.sources",),
+}
+# What takes long to import, or may be missing, is imported by the function that needs it.
+HEAVY = (
+    "transformers",
+    "gensim",
+    "torch_geometric",
+    "datasets",
+    "torch",
+    "umap",
+    "numba",
+    "faiss",
+    "dask",
+    "distributed",
+    "sklearn",
+)
+
+
+def module_of(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path) for path in SOURCES}
+
+
+def within(module, packages):
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def imported(tree, module=""):
+    """Dotted names that the statements of this tree import, those of submodules in full; relative imports resolved."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            origin = ".".join(filter(None, (*module.split(".")[: -node.level], node.module))) if node.level else node.module
+            for alias in node.names:
+                full = f"{origin}.{alias.name}"
+                yield full if full in MODULES else origin
+
+
+def imported_at_once(tree):
+    """What importing the file imports: functions wait, and so does what only a type checker reads."""
+    for node in tree.body:
+        checked = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        if not checked and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from imported(node)
+
+
+@pytest.fixture(params=SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def source(request):
+    return request.param
+
+
+@pytest.fixture
+def tree(source):
+    return ast.parse(source.read_text(encoding="utf-8"))
+
+
+def test_the_rules_see_the_project():
+    assert {"app.main", "app.workspace", "pages.compare", "relcore.spaces", "relcore.metrics.cka"} <= MODULES
+    sample = ast.parse("import a.b\nfrom relcore import spaces\nfrom relcore.spaces import SpaceError\nfrom .cka import x\n")
+    assert list(imported(sample, "relcore.metrics.neighbours")) == [
+        "a.b",
+        "relcore.spaces",
+        "relcore.spaces",
+        "relcore.metrics.cka",
+    ]
+    assert list(imported_at_once(ast.parse("import a\nif TYPE_CHECKING:\n    import b\ndef f():\n    import c"))) == ["a"]
+
+
+def test_pages_stand_on_app_and_app_on_relcore_never_back(source, tree):
+    forbidden = {"relcore": ("app", "pages"), "app": ("pages",), "pages": ("pages",)}[source.relative_to(ROOT).parts[0]]
+    back = [name for name in imported(tree, module_of(source)) if within(name, forbidden)]
+    assert back == []
+
+
+def test_each_part_of_the_core_builds_only_on_those_below(source, tree):
+    module = module_of(source)
+    for layer in (layer for layer in LAYERS if within(module, [layer])):
+        allowed = LAYERS[layer] | {layer}
+        above = [name for name in imported(tree, module) if within(name, ["relcore"]) and not within(name, allowed)]
+        assert above == [], f"{module} belongs to {layer}, which builds on {', '.join(sorted(allowed))}"
+
+
+def test_each_library_is_known_to_its_part_alone(source, tree):
+    module = module_of(source)
+    strangers = [name for name in imported(tree, module) for library in OWNERS if within(name, [library])]
+    assert [name for name in strangers if not within(module, OWNERS[name.split(".")[0]])] == []
+
+
+def test_what_takes_long_to_import_waits_for_the_function_that_needs_it(tree):
+    assert [name for name in imported_at_once(tree) if within(name, HEAVY)] == []
+
+
+def test_importing_the_core_loads_nothing_heavy():
+    modules = sorted(name for name in MODULES if within(name, ["relcore"]) and not name.endswith("__main__"))
+    modules = [name for name in modules if not within(name, ["relcore.figures"])]
+    names = [*HEAVY, "streamlit", "plotly", "matplotlib"]
+    script = f"import sys, {', '.join(modules)}; import json; print(json.dumps([n for n in {names} if n in sys.modules]))"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(
+        path
+        for root in ("app", "pages", "relcore")
+        for path in (ROOT / root).rglob("*")
+        if path.suffix in (".py", ".js", ".css")
+    ),
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_file_is_one_idea(path):
+    n_lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert n_lines <= MOST_LINES, f"{n_lines} lines are two ideas"
+    assert path.stem != "utils"
+
+
+PICKLE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+
+
+def unpickled(tree):
+    """Lines that could run code out of a data file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            yield from (node.lineno for name in names if name.split(".")[0] in PICKLE_MODULES)
+        if isinstance(node, ast.Attribute) and node.attr in ("Unpickler", "read_pickle"):
+            yield node.lineno
+        if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
+            unsafe = (node.arg, node.value.value) in (("allow_pickle", True), ("weights_only", False))
+            yield from [node.value.lineno] * unsafe
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
+            told = {keyword.arg for keyword in node.keywords}
+            yield from [node.lineno] * ("weights_only" not in told)
+
+
+def test_nothing_is_ever_unpickled(tree):
+    assert list(unpickled(tree)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import pickle",
+        "from joblib import load",
+        "np.load(path, allow_pickle=True)",
+        "torch.load(path, weights_only=False)",
+        "torch.load(path)",
+        "pd.read_pickle(path)",
+    ],
+)
+def test_unpickling_would_be_found(line):
+    assert list(unpickled(ast.parse(line))) == [1]
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_streamlits_theme_has_the_palettes_colours(theme):
+    config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+    assert config[theme.name] == {
+        "primaryColor": theme.accent,
+        "backgroundColor": theme.surface,
+        "secondaryBackgroundColor": theme.page,
+        "textColor": theme.text,
+        "borderColor": theme.border,
+    }
+    assert config["font"].replace("'", '"') == theme.font
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    machine = re.compile(rb"(?<![\w.])/(?:work|root|home/\w+)/(?!</)")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    text = {path: path.read_bytes() for path in paths if path.is_file() and path.suffix not in (".safetensors", ".png", ".pdf")}
+    assert len(text) > 50
+    assert [str(path.relative_to(ROOT)) for path, content in text.items() if machine.search(content)] == []
