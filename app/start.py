@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, session
-from app.widgets import anchors_origin
+from app.widgets import fit_to_pair
 from app.workspace import Workspace, from_query
 from relcore.spaces import SpaceError
 
@@ -23,9 +23,4 @@ def first_workspace() -> Workspace:
 
 
 def _with_chosen_anchors(workspace: Workspace) -> Workspace:
-    pair = compute.matched(workspace.source, workspace.target)
-    strategy, n_anchors, random_state = anchors_origin(workspace)
-    n_anchors = min(n_anchors, len(pair))
-    anchors = compute.select_anchors(pair, n_anchors, strategy, None, random_state)
-    compute.view(pair, workspace.view, anchors, workspace.reduction)
-    return workspace.with_anchors(anchors, f"{strategy} {n_anchors} {random_state}")
+    return fit_to_pair(workspace, compute.matched(workspace.source, workspace.target))

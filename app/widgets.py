@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -14,6 +15,7 @@ from relcore.metrics.neighbours import CONVENTIONS
 from relcore.similarity import SIMILARITIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import Match, SpaceError
+from relcore.views import default_pivots
 
 
 def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any) -> Any:
@@ -38,17 +40,50 @@ def space_name(spec: SpaceSpec) -> str:
 
 
 def space_choosers(workspace: Workspace) -> None:
-    """Source and target among the spaces of this session, and a button that swaps them."""
+    """Source and target among the spaces of this session."""
     for side in ("source", "target"):
         bound(
             st.selectbox,
             side.capitalize(),
             f"choose.{side}",
             getattr(workspace, side),
-            lambda spec, side=side: session.edit(f"choose {space_name(spec)} as {side}", **{side: spec}),
+            lambda spec, side=side: choose_space(side, spec),
             options=workspace.spaces,
             format_func=space_name,
         )
+
+
+def choose_space(side: str, spec: SpaceSpec) -> None:
+    """Make a space the source or the target, as one step; pivots and anchors that the new pair lacks are chosen anew."""
+    changed = replace(session.workspace(), **{side: spec})
+    try:
+        changed = fit_to_pair(changed, compute.matched(changed.source, changed.target))
+    except SpaceError as error:  # chosen all the same: the sidebar says what is wrong, and another choice mends it
+        session.notify(str(error))
+    session.history().edit(f"choose {space_name(spec)} as {side}", changed)
+
+
+def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
+    """The workspace with pivots and anchors that both spaces have: those it has as far as they are there, else new ones.
+
+    Raises
+    ------
+    SpaceError
+        The pair has no rows that anchors could be chosen from.
+    """
+    pivots = tuple(pivot for pivot in workspace.view.pivots if pivot in pair.source.index)
+    view = replace(workspace.view, pivots=pivots or default_pivots(pair.source))
+    if pair.source.labels is None and view.color_by == "labels":
+        view = replace(view, color_by="pivots")
+    fitted = replace(workspace, view=view)
+    kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
+    if len(kept) == len(workspace.anchors) and kept:
+        return fitted
+    strategy, n_anchors, random_state = anchors_origin(workspace)
+    strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
+    n_anchors = min(n_anchors, len(pair))
+    chosen = compute.select_anchors(pair, n_anchors, strategy, None, random_state)
+    return fitted.with_anchors(chosen, f"{strategy} {n_anchors} {random_state}")
 
 
 def strategy_choosers(pair: Match, key: str) -> None:

@@ -99,7 +99,7 @@ view_choosers.view_choosers(workspace, pair)
 scene, drawn, waiting = panes.make_scene(pair, workspace)
 picture, side = st.columns([3.6, 1], gap="medium")
 with picture:
-    panes.show_scene(pair, workspace, scene, drawn, "compare", height=760)
+    panes.show_scene(pair, workspace, scene, drawn, "compare", height=720)
     follow(waiting)
 with side:
     inspector(pair)

@@ -12,7 +12,7 @@ import numpy as np
 from relcore.similarity import project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError
 
-DEFAULT_PIVOTS = ("ship", "mother", "king", "winter", "money", "music")
+DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.
     return drawn, belongs
 
 
-def default_pivots(space: LatentSpace, n_pivots: int = 6) -> tuple[str, ...]:
+def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
     """Ids to begin with: the usual words where the space has them, else rows far apart from each other."""
     known = tuple(pivot for pivot in DEFAULT_PIVOTS if pivot in space.index)
     if len(known) >= n_pivots:
