@@ -119,11 +119,13 @@ def test_mutual_overlap_may_compare_spaces_of_different_widths(make_pair):
     assert jaccard(source, wide, 10, "mutual") == jaccard(source, target, 10, "mutual")
 
 
-def test_duplicates_do_not_put_a_row_among_its_own_neighbours():
-    thrice = np.repeat(np.eye(3, dtype=np.float32), 3, axis=0)
-    found = find_neighbours(thrice, thrice, 2, "mutual")
-    assert found.own.shape == (9, 2)
-    assert (found.own != np.arange(9)[:, None]).all()
+@pytest.mark.parametrize("n_copies", [3, 5], ids=["fewer than k + 1 others", "so many that they crowd the row out"])
+def test_duplicates_do_not_put_a_row_among_its_own_neighbours(n_copies):
+    copies = np.repeat(np.eye(3, dtype=np.float32), n_copies, axis=0)
+    found = find_neighbours(copies, copies, 2, "mutual")
+    assert found.own.shape == (3 * n_copies, 2)
+    assert (found.own != np.arange(3 * n_copies)[:, None]).all()
+    assert (found.own // n_copies == np.arange(3 * n_copies)[:, None] // n_copies).all()
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
