@@ -1,0 +1,123 @@
+"""The whole app without a browser: sessions on two small spaces of files, and what they show and hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.workspace import History, Workspace
+from relcore.sources.catalog import SpaceSpec
+from relcore.views import ViewSpec
+
+MAIN = Path(__file__).parents[2] / "app" / "main.py"
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch, tmp_path):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
+
+
+class Session:
+    """One browser session, driven by AppTest; attributes that it lacks are AppTest's."""
+
+    def __init__(self, query: dict[str, str] | None = None, workspace: Workspace | None = None) -> None:
+        self.at = AppTest.from_file(MAIN, default_timeout=60)
+        if query:
+            self.at.query_params = query
+        if workspace:
+            self.at.session_state["relscope.history"] = History(workspace)
+        self.run()
+
+    def __getattr__(self, name: str):
+        return getattr(self.at, name)
+
+    def run(self) -> Session:
+        """Run, and let no exception that the user would see as a stack trace go by."""
+        self.at.run()
+        assert not self.at.exception, [error.value for error in self.at.exception]
+        return self
+
+    def open(self, page: str) -> Session:
+        self.at.switch_page(f"../pages/{page}.py")
+        return self.run()
+
+    def change(self, kind: str, key: str, value) -> Session:
+        getattr(self.at, kind)(key=key).set_value(value)
+        return self.run()
+
+    def click(self, key: str) -> Session:
+        """Click the button of this key, or with this label."""
+        found = [button for button in self.at.button if button.key == key or button.label.strip() == key]
+        assert len(found) == 1, (key, [(button.key, button.label) for button in self.at.button])
+        assert not found[0].disabled, key
+        found[0].click()
+        return self.run()
+
+    def upload(self, key: str, name: str, content: bytes) -> Session:
+        self.at.file_uploader(key=key).set_value((name, content, "application/octet-stream"))
+        return self.run()
+
+    def table(self, key: str) -> dict:
+        return next(table.value for table in self.at.dataframe if table.key == key)
+
+    def select_rows(self, key: str, *rows: int) -> Session:
+        self.at.session_state[key] = {"selection": {"rows": list(rows), "columns": [], "cells": []}}
+        return self.run()
+
+    def select(self, *ids: str) -> Session:
+        """Brush these ids, as the panes do."""
+        self.at.session_state["relscope.selection"] = ids
+        return self.run()
+
+    @property
+    def history(self) -> History:
+        return self.at.session_state["relscope.history"]
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.history.present
+
+    @property
+    def errors(self) -> list[str]:
+        return [error.value for error in self.at.error]
+
+    @property
+    def html(self) -> str:
+        return "\n".join(block.value for block in self.at.html)
+
+    @property
+    def captions(self) -> str:
+        return "\n".join(caption.value for caption in self.at.caption)
+
+
+def save_space(path: Path, vectors: np.ndarray, prefix: str = "r") -> SpaceSpec:
+    ids = np.array([f"{prefix}{row}" for row in range(len(vectors))])
+    np.savez(path, vectors=vectors.astype(np.float32), ids=ids)
+    return SpaceSpec("file", str(path))
+
+
+@pytest.fixture
+def make_workspace(tmp_path):
+    """``make_workspace(n) -> Workspace``: n rows in 6 dimensions, and the same rotated with noise; 20 anchors, 3 pivots."""
+
+    def make(n: int = 120, **changes) -> Workspace:
+        rng = np.random.default_rng(0)
+        vectors = rng.normal(size=(n, 6))
+        rotation, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+        first = save_space(tmp_path / f"first{n}.npz", vectors)
+        second = save_space(tmp_path / f"second{n}.npz", vectors @ rotation + 0.1 * rng.normal(size=(n, 6)))
+        anchors = tuple(f"r{row}" for row in range(min(20, n)))
+        workspace = Workspace((first, second), first, second, anchors, view=ViewSpec(("r1", "r2", "r3"), n_nearest=min(30, n)))
+        return workspace if not changes else Workspace(**{**workspace.__dict__, **changes})
+
+    return make
+
+
+@pytest.fixture
+def make_session(make_workspace):
+    """``make_session(n, **changes) -> Session`` on the spaces of `make_workspace`."""
+    return lambda n=120, **changes: Session(workspace=make_workspace(n, **changes))

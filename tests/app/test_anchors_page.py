@@ -1,0 +1,127 @@
+"""Anchors by name, brush, table, list and named set; what cannot be added is named and nothing is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.anchor_lists import read_ids
+from relcore.spaces import SpaceError
+
+
+@pytest.fixture
+def anchors_page(make_session):
+    return make_session().open("anchors")
+
+
+def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
+    before = anchors_page.workspace.anchors
+    anchors_page.change("text_input", "anchors.search", "r90, r80 ,r0,, r90")
+    assert anchors_page.workspace.anchors == (*before, "r90", "r80")
+    assert anchors_page.text_input(key="anchors.search").value == ""
+    assert not anchors_page.errors
+    anchors_page.click("history.undo")
+    assert anchors_page.workspace.anchors == before
+
+
+def test_unknown_names_are_reported_while_the_known_are_added(anchors_page):
+    anchors_page.change("text_input", "anchors.search", "r90, qzx, r91")
+    assert anchors_page.workspace.anchors[-2:] == ("r90", "r91")
+    assert "1 unknown: 'qzx'; the other 2 were added" in anchors_page.errors[0]
+    anchors_page.run()
+    assert not anchors_page.errors  # said once
+
+
+def test_the_scores_move_with_the_anchors_and_say_by_how_much(anchors_page):
+    first = {metric.label: metric.value for metric in anchors_page.metric}
+    assert set(first) == {
+        f"{name}, {form}" for name in ("Jaccard", "MRR", "cosine", "linear CKA") for form in ("relative", "whitened")
+    }
+    anchors_page.select(*(f"r{row}" for row in range(16))).click("anchors.remove-selected")
+    assert len(anchors_page.workspace.anchors) == 4
+    now = {metric.label: metric.value for metric in anchors_page.metric}
+    assert now != first
+    assert any(metric.delta.startswith("-") for metric in anchors_page.metric)
+
+
+def test_brushed_rows_are_added_and_removed(anchors_page):
+    anchors_page.select("r1", "r100", "r101").click("anchors.add-selected")
+    assert anchors_page.workspace.anchors[-2:] == ("r100", "r101")
+    assert anchors_page.button(key="anchors.add-selected").disabled
+    anchors_page.click("anchors.remove-selected")
+    assert not {"r1", "r100", "r101"} & set(anchors_page.workspace.anchors)
+
+
+def test_pinned_anchors_outlive_removal_and_a_new_strategy_but_not_their_unpinning(anchors_page):
+    anchors_page.select_rows("anchors.table", 4, 5).click("Pin 2")
+    assert anchors_page.workspace.pinned == ("r4", "r5")
+    assert anchors_page.table("anchors.table")["pinned"].sum() == 2
+    anchors_page.select_rows("anchors.table", 4, 6).click("Remove 2")
+    assert "r4" in anchors_page.workspace.anchors
+    assert "r6" not in anchors_page.workspace.anchors
+    anchors_page.change("number_input", "sidebar.number", 7)
+    assert len(anchors_page.workspace.anchors) == 7
+    assert anchors_page.workspace.anchors[:2] == ("r4", "r5")
+    anchors_page.select_rows("anchors.table").click("Remove all but pinned")
+    assert anchors_page.workspace.anchors == ("r4", "r5")
+    anchors_page.select_rows("anchors.table", 0).click("Unpin 1")
+    assert anchors_page.workspace.pinned == ("r5",)
+
+
+def test_the_table_shows_rows_in_the_panes(anchors_page):
+    anchors_page.select_rows("anchors.table", 2, 3).click("Show in panes 2")
+    assert anchors_page.session_state["relscope.selection"] == ("r2", "r3")
+
+
+def test_no_anchors_at_all_is_said_and_can_be_taken_back(make_session):
+    session = make_session(anchors=("r1",)).open("anchors")
+    session.select("r1").click("anchors.remove-selected")
+    assert session.workspace.anchors == ()
+    assert "anchors: expected" in session.errors[0]
+    session.click("history.undo")
+    assert session.workspace.anchors == ("r1",)
+
+
+def test_named_sets_come_back_and_can_be_forgotten(anchors_page):
+    first = anchors_page.workspace.anchors
+    anchors_page.change("text_input", "anchors.set-name", " all twenty ").change("text_input", "anchors.search", "r50")
+    assert len(anchors_page.workspace.anchors) == 21
+    anchors_page.click("anchors.use-all twenty")
+    assert anchors_page.workspace.anchors == first
+    anchors_page.click("anchors.forget-all twenty")
+    assert anchors_page.workspace.named_sets == ()
+    anchors_page.click("history.undo")
+    assert anchors_page.workspace.named_sets == (("all twenty", first),)
+
+
+def test_a_list_replaces_or_joins_the_anchors(anchors_page):
+    first = anchors_page.workspace.anchors
+    anchors_page.upload("anchors.upload", "list.txt", "\ufeffr70\r\n\r\n r71 \nnowhere\n".encode()).click("Add it")
+    assert anchors_page.workspace.anchors == (*first, "r70", "r71")
+    assert "1 unknown: 'nowhere'" in anchors_page.errors[0]
+    anchors_page.click("Replace anchors by it")
+    assert anchors_page.workspace.anchors == ("r70", "r71")
+    assert "1 ids are not in both spaces and were left out: 'nowhere'" in anchors_page.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\n \n", "one id a line, got an empty file"),
+        (b"\xff\xfe\x00r1", "expected UTF-8 text"),
+        (b"nowhere\n", "none of its 1 ids is in both"),
+    ],
+)
+@pytest.mark.parametrize("button", ["Add it", "Replace anchors by it"])
+def test_a_list_without_ids_changes_nothing(anchors_page, content, said, button):
+    before = anchors_page.workspace
+    anchors_page.upload("anchors.upload", "list.txt", content).click(button)
+    assert said in anchors_page.errors[0]
+    assert anchors_page.workspace == before
+
+
+def test_a_list_is_read_line_by_line():
+    assert read_ids("\ufeffa\r\n\n  é b \n".encode()) == ["a", "é b"]
+    with pytest.raises(SpaceError, match="got an empty file"):
+        read_ids(b"")
+    with pytest.raises(SpaceError, match="expected UTF-8 text with one id a line"):
+        read_ids(b"\xc3\x28")

@@ -1,0 +1,233 @@
+"""Everything that a user can get wrong is told in one message, nothing is lost, and the way back stays open."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from io import BytesIO
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from conftest import save_space
+
+from app.uploads import keep_upload
+from app.workspace import Workspace, from_session_file, to_session_file
+from relcore.spaces import SpaceError
+
+
+def test_an_unknown_pivot_is_named_and_the_pivots_stay(make_session):
+    session = make_session().change("multiselect", "view.pivots", ["r1", "qzx"])
+    assert session.errors == ["pivots: expected ids of rows that both spaces have, got 'qzx'"]
+    assert session.workspace.view.pivots == ("r1", "r2", "r3")
+    assert session.multiselect(key="view.pivots").value == ["r1", "r2", "r3"]
+    assert session.button(key="history.undo").disabled
+
+
+def test_no_pivots_and_nothing_else_to_draw_can_be_taken_back(make_session):
+    session = make_session().change("multiselect", "view.pivots", [])
+    assert session.errors == ["nothing to draw: name at least one pivot, or draw everything"]
+    session.change("button_group", "view.everything", "all")
+    assert not session.errors
+    session.click("history.undo").click("history.undo")
+    assert session.workspace.view.pivots == ("r1", "r2", "r3")
+
+
+def test_k_above_the_number_of_rows_says_what_is_possible(make_session):
+    session = make_session(40).change("number_input", "scores.k", 41)
+    assert session.errors == ["k: expected 1 … 40 for 40 rows, got 41; choose fewer neighbours or more rows"]
+    assert "undo the last step" in session.captions
+    session.change("number_input", "scores.k", 40)
+    assert not session.errors
+
+
+def test_more_anchors_than_rows_cannot_be_asked_for(make_session):
+    session = make_session(40)
+    assert session.number_input(key="sidebar.number").max == 40
+    session.change("number_input", "sidebar.number", 40)
+    assert len(session.workspace.anchors) == 40
+
+
+def test_one_anchor_is_enough_or_the_message_says_that_it_is_not(make_session):
+    session = make_session().change("number_input", "sidebar.number", 1)
+    assert all("anchor" in error for error in session.errors), session.errors
+
+
+def test_a_pair_without_shared_ids_says_so_and_the_sidebar_chooses_another(make_session, make_workspace, tmp_path):
+    workspace = make_workspace()
+    elsewhere = save_space(tmp_path / "elsewhere.npz", np.eye(5), prefix="other")
+    session = make_session(spaces=(*workspace.spaces, elsewhere)).change("selectbox", "choose.target", elsewhere)
+    for page in ("compare", "anchors"):
+        session.open(page)
+        assert all("share no ids (for instance 'r0', 'r1' and 'other0', 'other1')" in error for error in session.errors)
+        assert session.errors
+    session.open("spaces")
+    assert elsewhere.name.split("/")[-1] in str(session.dataframe[0].value)
+    session.open("compare").change("selectbox", "choose.target", workspace.source)
+    assert not session.errors
+    session.click("history.undo").click("history.undo")
+    assert session.workspace.target == workspace.target
+
+
+def test_anchors_that_the_other_space_lacks_are_counted_and_the_rest_can_be_kept(make_session, make_workspace, tmp_path):
+    half = save_space(tmp_path / "half.npz", np.random.default_rng(1).normal(size=(10, 6)))
+    workspace = make_workspace()
+    session = make_session(spaces=(*workspace.spaces, half), k=5).change("selectbox", "choose.target", half)
+    assert "10 anchors are not in both spaces, first “r10”." in [warning.value for warning in session.warning]
+    assert "10 unknown: 'r10', 'r11', 'r12'" in session.errors[0]
+    session.click("Keep the others")
+    assert session.workspace.anchors == tuple(f"r{row}" for row in range(10))
+    assert "left out: 110 and 0 in one only" in session.captions
+
+
+def test_zero_vectors_are_counted_and_left_out(make_session, make_workspace, tmp_path):
+    vectors = np.random.default_rng(1).normal(size=(120, 6))
+    vectors[[100, 110]] = 0
+    holes = save_space(tmp_path / "holes.npz", vectors)
+    session = make_session(spaces=(*make_workspace().spaces, holes)).change("selectbox", "choose.target", holes)
+    assert not session.errors
+    assert "2 zero vectors have no direction and are left out." in [warning.value for warning in session.warning]
+    assert "118 rows in both" in session.captions
+
+
+def npz(**arrays):
+    stream = BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def npy(array, **options):
+    stream = BytesIO()
+    np.save(stream, array, **options)
+    return stream.getvalue()
+
+
+BAD_FILES = {
+    "empty.npy": (b"", "empty"),
+    "truncated.npy": (npy(np.ones((50, 8)))[:-100], "the file was cut short"),
+    "pickled.npy": (npy(np.array([{"a": 1}], dtype=object), allow_pickle=True), "pickle"),
+    "flat.npy": (npy(np.ones(9)), "expected"),
+    "nan.npy": (npy(np.array([[1, 2], [np.nan, 4]])), "NaN or infinite"),
+    "twice.npz": (npz(vectors=np.ones((3, 2)), ids=np.array(["a", "b", "a"])), "ids must be distinct"),
+    "ragged.csv": (b"id,x,y\na,1,2\nb,3\n", "ragged.csv"),
+    "text.csv": (b"id,x,y\na,1,2\nb,3,many\n", "text.csv"),
+    "header.bin": (b"3 many\nabc", "header.bin"),
+    "truncated.bin": (b"2 3\na " + np.ones(3, "<f4").tobytes() + b"\nb 12", "truncated.bin"),
+    "picture.png": (b"\x89PNG", ".png"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_told_and_does_not_get_in(make_session, name):
+    content, said = BAD_FILES[name]
+    session = make_session().open("spaces")
+    before = session.workspace
+    session.upload("spaces.upload", name, content).click(f"Load {name}")
+    assert len(session.errors) == 1
+    assert said in session.errors[0]
+    assert session.workspace == before
+    assert session.open("compare").errors == []
+
+
+def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone(make_session):
+    rows = np.random.default_rng(2).normal(size=(120, 9))
+    session = make_session().open("spaces")
+    session.upload("spaces.upload", "../../wide.npz", npz(vectors=rows, ids=np.array([f"r{row}" for row in range(120)])))
+    session.click("Load ../../wide.npz")
+    wide = session.workspace.spaces[-1]
+    assert session.toast[0].value.startswith("wide.npz: 120 rows, 9 dimensions")
+    session.change("selectbox", "choose.target", wide).open("compare")
+    assert "Two spaces of different widths have no coordinates in common" in session.html
+    assert not session.errors
+    session.open("spaces")
+    remove = f"spaces.remove-file-{wide.name}-{wide.limit}"
+    assert session.button(key=remove).disabled
+    session.change("selectbox", "choose.target", session.workspace.source).click(remove)
+    assert wide not in session.workspace.spaces
+    session.click("history.undo")
+    assert session.workspace.spaces[-1] == wide
+    assert session.open("compare").errors == []
+
+
+MENDABLE = {
+    "spaces.drop-invalid": npz(vectors=np.array([[1, 2], [np.nan, 4], [5, 6], [7, 8]])),
+    "spaces.first-duplicate": npz(vectors=np.eye(4), ids=np.array(["a", "b", "a", "c"])),
+}
+
+
+@pytest.mark.filterwarnings("ignore:bad. left out 1 of 4 rows")
+@pytest.mark.parametrize("key", MENDABLE)
+def test_sick_rows_can_be_left_out(make_session, key):
+    session = make_session().open("spaces").upload("spaces.upload", "bad.npz", MENDABLE[key])
+    assert session.click("Load bad.npz").errors
+    session.change("toggle", key, True).click("Load bad.npz")
+    assert not session.errors
+    assert session.toast[0].value.startswith("bad.npz: 3 rows")
+
+
+@pytest.mark.parametrize("name", ["../../x.npy", "/etc/x.npy", "..\\..\\x.npy", "C:\\x.npy", "a/b/x.npy", "x.npy"])
+def test_an_upload_stays_in_its_folder_whatever_its_name(tmp_path, name):
+    path = keep_upload(SimpleNamespace(name=name, getbuffer=lambda: memoryview(b"abc")), tmp_path)
+    assert path.name == "x.npy"
+    assert path.parent.parent == tmp_path
+    assert path.read_bytes() == b"abc"
+
+
+@pytest.mark.parametrize("name", ["..", ".", "", "/", "../.."])
+def test_a_name_that_is_no_name_is_replaced(tmp_path, name):
+    path = keep_upload(SimpleNamespace(name=name, getbuffer=lambda: memoryview(b"abc")), tmp_path)
+    assert path.resolve().parent.parent == tmp_path.resolve()
+    assert path.read_bytes() == b"abc"
+
+
+def saved(workspace, **changes):
+    content = json.loads(to_session_file(workspace, {}))
+    content["session"] |= changes
+    return json.dumps(content).encode()
+
+
+NOT_SESSIONS = [b"", b"[]", b"{", b"null", b'{"session": 3}', b'{"session": {}}', b"\xff\xfe"]
+
+
+@pytest.mark.parametrize("content", NOT_SESSIONS)
+def test_a_file_that_is_no_session_is_refused_and_nothing_changes(make_session, content):
+    session = make_session()
+    before = session.workspace
+    session.upload("session.file", "relscope-session.json", content).click("Open it")
+    assert "session file: " in session.errors[0]
+    assert session.workspace == before
+
+
+WRONG_SETTINGS = [
+    {"k": "ten"},
+    {"k": 500},
+    {"panes": ["absolute", "upside-down"]},
+    {"reduction": {"method": "magic"}},
+    {"source": 9},
+]
+
+
+@pytest.mark.parametrize("changes", WRONG_SETTINGS, ids=str)
+def test_a_session_with_settings_that_do_not_exist_is_refused(make_session, changes):
+    session = make_session()
+    before = session.workspace
+    session.upload("session.file", "relscope-session.json", saved(before, **changes)).click("Open it")
+    assert session.errors
+    assert session.workspace == before
+
+
+def test_a_session_on_a_file_that_changed_or_went_is_refused(make_session, make_workspace, tmp_path):
+    workspace = make_workspace()
+    content = to_session_file(workspace, {workspace.source: "0123456789abcdef"}).encode()
+    session = make_session(60).upload("session.file", "relscope-session.json", content).click("Open it")
+    assert "has changed since it was saved (expected content 01234567…, got" in session.errors[0]
+    gone = dataclasses.replace(workspace.source, name=str(tmp_path / "gone.npz"))
+    absent = dataclasses.replace(workspace, spaces=(gone, workspace.target), source=gone)
+    session.upload("session.file", "relscope-session.json", to_session_file(absent, {}).encode()).click("Open it")
+    assert "gone.npz" in session.errors[0]
+    assert session.workspace == make_workspace(60)
+
+
+def test_a_session_file_names_what_does_not_fit():
+    with pytest.raises(SpaceError, match=r"made by version .*'surprise'.* does not fit"):
+        from_session_file(saved(Workspace(), surprise=1))
