@@ -1,0 +1,35 @@
+"""Whether the network answers: asked before a download, so that its absence is said at once and not after retries."""
+
+from __future__ import annotations
+
+import threading
+
+PATIENCE = 2.0
+
+
+def answers(url: str, patience: float = PATIENCE) -> bool:
+    """Whether the address answers within `patience` seconds; proxies of the environment are used."""
+    from urllib.request import Request, urlopen
+
+    answered, done = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        try:
+            with urlopen(Request(url, method="HEAD"), timeout=patience):
+                answered.set()
+        except OSError:
+            pass
+        finally:
+            done.set()
+
+    # In a thread, because looking up a name has no timeout of its own.
+    threading.Thread(target=ask, name="ask-network", daemon=True).start()
+    done.wait(patience + 0.5)
+    return answered.is_set()
+
+
+def hub_answers(patience: float = PATIENCE) -> bool:
+    """Whether the Hugging Face hub can be asked: not switched off (HF_HUB_OFFLINE), and it answers in time."""
+    from huggingface_hub import constants
+
+    return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT, patience)
