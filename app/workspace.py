@@ -14,10 +14,11 @@ from relcore.recipe import ComparisonRecipe
 from relcore.reduction import ReductionSpec
 from relcore.similarity import SIMILARITIES
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
+from relcore.spaces import SpaceError, need_one_of, need_strings
 from relcore.views import ViewSpec
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
+PANES = ("absolute", "relative", "whitened")
 UNDO_STEPS = 200
 
 
@@ -42,6 +43,15 @@ class Workspace:
     panes: tuple[str, ...] = ("absolute", "relative")
     k: int = 10
     convention: str = "paper"
+
+    def __post_init__(self) -> None:
+        need_strings("anchors", self.anchors)
+        need_strings("pinned", self.pinned)
+        if not isinstance(self.k, int) or self.k < 1:
+            raise SpaceError(f"k: expected 1 or more neighbours, got {self.k!r}")
+        need_one_of("convention", self.convention, CONVENTIONS)
+        if len(self.panes) != 2 or not set(self.panes) <= set(PANES):
+            raise SpaceError(f"panes: expected two of {', '.join(PANES)}, got {self.panes!r}")
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
         """These anchors, distinct and in this order; pins of anchors that are gone go with them."""
@@ -132,7 +142,7 @@ def from_session_file(text: str | bytes) -> tuple[Workspace, dict[SpaceSpec, str
     try:
         content = json.loads(text)
         body = dict(content["session"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SpaceError("session file: expected the JSON that 'Save session' writes, got something else") from error
     try:
         described = body.pop("spaces")
@@ -148,6 +158,8 @@ def from_session_file(text: str | bytes) -> tuple[Workspace, dict[SpaceSpec, str
             named_sets=tuple((name, tuple(ids)) for name, ids in body.pop("named_sets").items()),
             **{name: tuple(value) if isinstance(value, list) else value for name, value in body.items()},
         )
+    except SpaceError as error:
+        raise SpaceError(f"session file: {error}") from error
     except (KeyError, IndexError, TypeError, AttributeError) as error:
         made_by = content.get("relscope", "?")
         raise SpaceError(
@@ -162,11 +174,15 @@ def _spec(kind: type, settings: Mapping[str, Any]) -> Any:
 
 def to_query(workspace: Workspace) -> dict[str, str]:
     """The small settings that differ from the defaults, for the address bar. Long anchor lists need a session file."""
-    default = Workspace()
-    query = {
+    usual = _query(Workspace())
+    return {name: value for name, value in _query(workspace).items() if value != usual[name]}
+
+
+def _query(workspace: Workspace) -> dict[str, str]:
+    return {
         "similarity": workspace.projection.similarity,
         "center": str(int(workspace.projection.center)),
-        "pivots": ",".join(workspace.view.pivots),
+        "pivots": json.dumps(workspace.view.pivots, ensure_ascii=False),
         "nearest": str(workspace.view.n_nearest),
         "all": str(int(workspace.view.everything)),
         "method": workspace.reduction.method,
@@ -176,17 +192,13 @@ def to_query(workspace: Workspace) -> dict[str, str]:
         "convention": workspace.convention,
         "anchors": workspace.anchors_from.replace(" ", ","),
     }
-    usual = {} if workspace == default else to_query(default)
-    return {name: value for name, value in query.items() if value != usual.get(name) and value}
 
 
 def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
     """The workspace with the settings of a permalink; what does not make sense is left as it was, links get mangled."""
     view, projection, reduction = workspace.view, workspace.projection, workspace.reduction
-    if query.get("pivots"):
-        view = dataclasses.replace(view, pivots=tuple(query["pivots"].split(","))[:20])
-    if query.get("nearest", "").isdigit():
-        view = dataclasses.replace(view, n_nearest=max(1, min(int(query["nearest"]), 2000)))
+    view = dataclasses.replace(view, pivots=_pivots(query.get("pivots", ""), view.pivots))
+    view = dataclasses.replace(view, n_nearest=_number(query.get("nearest", ""), 2000, view.n_nearest))
     if query.get("all") in ("0", "1"):
         view = dataclasses.replace(view, everything=query["all"] == "1")
     if query.get("similarity") in SIMILARITIES:
@@ -198,7 +210,7 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
     if query.get("fit") in ("apart", "first"):
         reduction = dataclasses.replace(reduction, fit=query["fit"])
     panes = tuple(query.get("panes", "").split(","))
-    if not (len(panes) == 2 and set(panes) <= {"absolute", "relative", "whitened"}):
+    if not (len(panes) == 2 and set(panes) <= set(PANES)):
         panes = workspace.panes
     return dataclasses.replace(
         workspace,
@@ -206,7 +218,21 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
         projection=projection,
         reduction=reduction,
         panes=panes,
-        k=int(query["k"]) if query.get("k", "").isdigit() and 1 <= int(query["k"]) <= 100 else workspace.k,
+        k=_number(query.get("k", ""), 200, workspace.k),
         convention=query["convention"] if query.get("convention") in CONVENTIONS else workspace.convention,
         anchors_from=query.get("anchors", workspace.anchors_from).replace(",", " "),
     )
+
+
+def _number(text: str, most: int, otherwise: int) -> int:
+    """A number from 1 to `most`, or else what there was."""
+    readable = text.isascii() and text.isdecimal() and len(text) <= 9
+    return int(text) if readable and 1 <= int(text) <= most else otherwise
+
+
+def _pivots(text: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        pivots = tuple(json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return otherwise
+    return pivots[:20] if all(isinstance(pivot, str) and pivot for pivot in pivots) else otherwise

@@ -14,7 +14,8 @@ from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.progress import Context
 from relcore.projection import RelativeProjection
-from relcore.spaces import Match, SpaceError
+from relcore.similarity import SIMILARITIES
+from relcore.spaces import Match, SpaceError, need_one_of
 from relcore.translation import Procrustes
 
 
@@ -26,6 +27,9 @@ class ProjectionSpec:
     center: bool = True
     ridge: float = 0.3
     threshold: float = 1.5
+
+    def __post_init__(self) -> None:
+        need_one_of("similarity", self.similarity, SIMILARITIES)
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
         """An unfitted projection; whitening is always of the cosine."""

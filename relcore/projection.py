@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore import similarity as similarities
-from relcore.spaces import SpaceError
+from relcore.spaces import SpaceError, need_one_of
 
 
 @dataclass(eq=False)
@@ -78,6 +78,8 @@ class RelativeProjection:
         Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range. A vector that
         is zero (after centring) has cosine 0 to everything.
         """
+        if not hasattr(self, "n_features_in_"):
+            raise SpaceError("expected a fitted projection; call fit(X, anchors=rows) first")
         X = _matrix(X)
         if X.shape[1] != self.n_features_in_:
             raise SpaceError(f"expected rows of width {self.n_features_in_} as in fit, got {X.shape[1]}")
@@ -92,8 +94,7 @@ class RelativeProjection:
         return distance(X if self.mean_ is None else X - self.mean_, self.anchors_)
 
     def _check_settings(self) -> None:
-        if self.similarity not in similarities.SIMILARITIES:
-            raise SpaceError(f"similarity: expected one of {', '.join(similarities.SIMILARITIES)}, got {self.similarity!r}")
+        need_one_of("similarity", self.similarity, similarities.SIMILARITIES)
         if self.whiten and self.similarity != "cosine":
             raise SpaceError(f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner products")
         if self.whiten and not self.ridge > 0:

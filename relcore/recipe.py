@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from relcore import __version__
-from relcore.comparison import ProjectionSpec, represent
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.figures.scene import Pane, Scene
 from relcore.reduction import NAMES, ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import LatentSpace, Match, SpaceError, match
+from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, need_strings
 from relcore.views import View, ViewSpec, make_view, sample_view
 
 PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
@@ -33,6 +33,11 @@ class ComparisonRecipe:
     panes: tuple[str, ...] = PANES
     source_digest: str = ""
     target_digest: str = ""
+
+    def __post_init__(self) -> None:
+        need_strings("recipe: anchors", self.anchors)
+        for pane in self.panes:
+            need_one_of("recipe: panes", pane, REPRESENTATIONS)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object: ``{"relscope": version, "figure": "comparison", …}``."""
@@ -68,7 +73,7 @@ class ComparisonRecipe:
                     given = settings[name]
                     settings[name] = kind(given) if kind == SpaceSpec.from_json else kind(**_tuples(given))
             return cls(**_tuples(settings))
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise SpaceError(f"recipe: unknown or misplaced setting ({error})") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,8 +55,8 @@ class LatentSpace:
         if given.ndim != 2 or 0 in given.shape:
             raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
         vectors = np.ascontiguousarray(given, dtype=np.float32)
-        if vectors.flags.writeable and np.may_share_memory(vectors, given):
-            vectors = vectors.copy()  # the caller's array stays the caller's to change
+        if np.may_share_memory(vectors, given) and (vectors.flags.writeable or vectors.base is not None):
+            vectors = vectors.copy()  # the caller's array, or one that it is a view of, stays the caller's to change
         self.name = name
         self.vectors = _read_only(vectors)
         self.ids = _read_only(_strings(ids, len(vectors), name, "ids"))
@@ -117,8 +118,7 @@ class LatentSpace:
         """Hexadecimal digest of vectors, ids and labels: equal content, equal digest, whatever the name."""
         digest = hashlib.blake2b(repr(self.vectors.shape).encode(), digest_size=16)
         digest.update(memoryview(self.vectors).cast("B"))
-        for column in (self.ids, self.labels):
-            digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
+        digest.update(json.dumps([list(self.ids), None if self.labels is None else list(self.labels)]).encode())
         return digest.hexdigest()
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
@@ -202,6 +202,18 @@ def _take_unless_all(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
 def quote(items: Sequence[str]) -> str:
     """``'a', 'b'``: the items of an error message, each cut to 40 characters."""
     return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
+
+
+def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
+    """Raise a SpaceError that names the setting unless the value is one of those allowed."""
+    if value not in allowed:
+        raise SpaceError(f"{setting}: expected one of {', '.join(map(str, allowed))}, got {value!r}")
+
+
+def need_strings(setting: str, value: Any) -> None:
+    """Raise a SpaceError that names the setting unless the value is a tuple of strings."""
+    if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
+        raise SpaceError(f"{setting}: expected a list of ids, got {value!r:.80}")
 
 
 def _strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:

@@ -38,7 +38,7 @@ class _Translation:
         """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32."""
         if X.shape[1] != self.n_features_in_:
             raise SpaceError(f"expected rows of width {self.n_features_in_} as in fit, got {X.shape[1]}")
-        matrix = self.matrix_.astype(np.float32)
+        X, matrix = np.asarray(X, dtype=np.float32), self.matrix_.astype(np.float32)
         offset = (self.target_mean_ - self.source_mean_ @ self.matrix_).astype(np.float32)
         return X @ matrix + offset
 

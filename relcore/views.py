@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from relcore.similarity import project_directions, unit_rows
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
@@ -37,6 +37,12 @@ class ViewSpec:
     everything: bool = False
     color_by: str = "pivots"
     show_anchors: bool = False
+
+    def __post_init__(self) -> None:
+        need_strings("pivots", self.pivots)
+        if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
+            raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
+        need_one_of("color_by", self.color_by, ("pivots", "labels"))
 
 
 @dataclass(frozen=True)
@@ -110,4 +116,5 @@ def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
         return known[:n_pivots]
     from relcore.anchors.selection import select_anchors
 
-    return tuple(select_anchors(space, min(n_pivots, len(space)), "k-means" if len(space) > 100 else "random"))
+    n_pivots = min(n_pivots, np.count_nonzero(space.norms))
+    return tuple(select_anchors(space, n_pivots, "k-means" if len(space) > 100 else "random")) if n_pivots else ()

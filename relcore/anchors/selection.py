@@ -38,6 +38,8 @@ def select_anchors(
         raise SpaceError(f"strategy: expected one of {', '.join(STRATEGIES)}, got {strategy!r}")
     if n_anchors < 1:
         raise SpaceError(f"n_anchors: expected 1 or more, got {n_anchors}")
+    if pool is not None and pool < 1:
+        raise SpaceError(f"pool: expected 1 or more rows, got {pool}")
     candidates = _by_frequency(space)[:pool]
     if n_anchors > len(candidates):
         raise SpaceError(

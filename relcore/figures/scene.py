@@ -56,6 +56,11 @@ class Scene:
                 raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
         if len(self.categories) != n:
             raise ValueError(f"expected {n} categories, one a row, got {len(self.categories)}")
+        if n and not (np.min(self.categories) >= -1 and np.max(self.categories) < len(self.category_names)):
+            raise ValueError(
+                f"categories: expected -1 … {len(self.category_names) - 1}, got "
+                f"{np.min(self.categories)} … {np.max(self.categories)}"
+            )
         if len(self.anchors) and not (min(self.anchors) >= 0 and max(self.anchors) < n):
             raise ValueError(f"anchors: expected rows 0 … {n - 1}, got {min(self.anchors)} … {max(self.anchors)}")
 

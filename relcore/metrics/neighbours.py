@@ -174,7 +174,7 @@ def find_neighbours(
 ) -> Neighbours:
     """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches, then as many scores as you like.
 
-    All rows are asked for, or `n_queries` of them at random, or the row numbers `queries` (ascending).
+    All rows are asked for, or `n_queries` of them at random, or the row numbers `queries`.
 
     Raises
     ------
@@ -191,12 +191,15 @@ def find_neighbours(
         raise SpaceError(f"k: expected 1 … {most} for {n} rows, got {k}; choose fewer neighbours or more rows")
     if convention == "paper":
         _need_equal_widths(source, target)
-    if queries is None:
-        sampled = n_queries is not None and n_queries < n
-        rng = np.random.default_rng(random_state)
-        queries = np.sort(rng.choice(n, n_queries, replace=False)) if sampled else np.arange(n)
+    if n_queries is not None and n_queries < 1:
+        raise SpaceError(f"n_queries: expected 1 or more rows to ask for, got {n_queries}")
+    everything = queries is None and (n_queries is None or n_queries >= n)
+    if everything:
+        queries = np.arange(n)
+    elif queries is None:
+        queries = np.sort(np.random.default_rng(random_state).choice(n, n_queries, replace=False))
     source, target = unit_rows(source), unit_rows(target)
-    asked_source, asked_target = (source, target) if len(queries) == n else (source[queries], target[queries])
+    asked_source, asked_target = (source, target) if everything else (source[queries], target[queries])
     if convention == "paper":
         own = nearest(asked_target, target, k, device)
         other = nearest(asked_source, target, k, device)

@@ -63,7 +63,10 @@ class SpaceSpec:
         unknown = set(record) - {"source", "name", "limit", "options"}
         if unknown or not {"source", "name"} <= set(record):
             raise SpaceError(f"expected a space as 'source', 'name', 'limit', 'options', got {quote(sorted(record))}")
-        options = tuple(sorted((record.get("options") or {}).items()))
+        options = record.get("options") or {}
+        if not isinstance(options, Mapping):
+            raise SpaceError(f"options: expected names with their values, got {options!r:.80}")
+        options = tuple(sorted(options.items()))
         return cls(record["source"], record["name"], record.get("limit"), options)
 
 
