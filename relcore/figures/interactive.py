@@ -300,16 +300,8 @@ def _anchor_hover(scene: Scene, ids: np.ndarray) -> dict:
 
 
 def _label(figure: go.Figure, pane: Pane, x: float, y: float, theme: Theme) -> None:
-    common = {
-        "xref": "paper",
-        "yref": "paper",
-        "x": x,
-        "y": y,
-        "xanchor": "left",
-        "yanchor": "bottom",
-        "showarrow": False,
-        "align": "left",
-    }
+    place = {"xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "left", "yanchor": "bottom"}
+    common = place | {"showarrow": False, "align": "left"}
     title = {"text": _plain(pane.title), "font": {"size": 15, "weight": 600}, "yshift": 20 if pane.note else 4}
     figure.add_annotation(**common, **title)
     if pane.note:
