@@ -9,16 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
+from relcore.sources.dataset import Dataset, Kind
 from relcore.spaces import SpaceError, quote
 
-if TYPE_CHECKING:
-    from relcore.sources.datasets import Dataset
-
-Kind = Literal["images", "texts", "graph"]
 Report = Callable[[int, int, str], None]  # done, total, message
 EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}
 
@@ -31,11 +28,12 @@ class Encoder(ABC):
     """
 
     kind: ClassVar[Kind]
+    version: ClassVar[int] = 1  # to be raised when a change of code changes the vectors: older ones are not found any more
 
     @property
     @abstractmethod
     def title(self) -> str:
-        """What people call it: ``"MiniLM"``, ``"CNN 64, state 0"``."""
+        """What people call it: ``"MiniLM"``, ``"CNN 64, state 0"``; a space's name is title, output · dataset's name."""
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -112,9 +110,7 @@ def encoder_class(name: str) -> type[Encoder]:
 def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
     """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
     place = f"{type(encoder).__module__}:{type(encoder).__qualname__}"
-    name = next((name for name, known in ENCODERS.items() if known == place), None)
-    if name is None:
-        raise SpaceError(f"{place}: expected an encoder of {quote(ENCODERS)}; add a line to ENCODERS")
+    name = next((name for name, known in ENCODERS.items() if known == place), place)  # one of the user's own is just named
     return {"encoder": name, **{setting.name: _plain(getattr(encoder, setting.name)) for setting in fields(encoder)}}
 
 

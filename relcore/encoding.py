@@ -1,0 +1,206 @@
+"""Encoding: a dataset through an encoder into the store, block by block, so that what is done is never done again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import numpy as np
+
+from relcore.progress import Context
+from relcore.sources.dataset import Dataset, DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.encoder import EncodeBatch, Encoder, Report, Trained, TrainedEncoder, encoder_to_json
+from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.store import Store, digest_of
+
+BLOCK_ROWS = 256
+
+
+def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
+    """The store's key of one space: the same for a layer by itself and for that layer of a pass over several."""
+    return _key("encoding", dataset_digest, encoder.only(output), output)
+
+
+def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
+    """The key to submit `encode_job` under: that of its space, or of the list of spaces where there are several outputs."""
+    if len(encoder.outputs) == 1:
+        return encoding_key(dataset_digest, encoder, encoder.outputs[0])
+    return _key("encodings", dataset_digest, encoder)
+
+
+def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder) -> dict[str, str] | None:
+    """The key of each output when all are in the store; else None, and `encode_job` can be submitted."""
+    keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
+    if all(map(store.has, keys.values())):
+        return keys
+    store.remove(encoding_job_key(dataset_digest, encoder))  # a list of spaces of which some are gone would count as done
+    return None
+
+
+def load_encoding(store: Store, key: str) -> LatentSpace:
+    """The space under an encoding's key; the entry's metadata say what made it, and how its training went.
+
+    Raises
+    ------
+    SpaceError
+        It is not in the store (any more).
+    """
+    entry = store.get(key)
+    if entry is None:
+        raise SpaceError(f"expected the encoding {key[:8]}… in {store.root}, got none (removed to make room); encode it again")
+    labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
+    return LatentSpace(entry.arrays["vectors"], _strings(entry.arrays["ids"]), name=entry.metadata["name"], labels=labels)
+
+
+def encode(
+    dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report | None = None, block_rows: int = BLOCK_ROWS
+) -> list[LatentSpace]:
+    """One space for each output of the encoder, from the store where they are there, else computed and kept.
+
+    Every `block_rows` rows are kept as soon as they are computed, and so are trained weights: after a kill or a full disk
+    the same call goes on where it was, to the same bytes. `report` is called as ``report(done, total, message)``.
+
+    Raises
+    ------
+    SpaceError
+        The dataset, the encoder or a model's files do not fit each other.
+    StoreError
+        No room; what was computed stays.
+    """
+    dataset = load_dataset(dataset, store) if isinstance(dataset, DatasetSpec) else dataset
+    keys = stored_encodings(store, dataset.digest, encoder)
+    if keys is None:
+        if encoder.kind != dataset.kind:
+            raise SpaceError(
+                f"{encoder.title}: expected a dataset of kind {encoder.kind!r}, got {dataset.kind!r} in {dataset.name!r}; "
+                f"choose an encoder for {dataset.kind}"
+            )
+        keys = _Run(dataset, encoder, store, report or _silent, block_rows).finish()
+    return [load_encoding(store, key) for key in keys.values()]
+
+
+def encode_job(context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS) -> None:
+    """`encode` as a job of the Engine, under `encoding_job_key`."""
+    context.report(0, 1, "reading the dataset")
+    dataset = load_dataset(dataset, context.store) if isinstance(dataset, DatasetSpec) else dataset
+    encode(dataset, encoder, context.store, context.report, block_rows)
+    keys = {output: encoding_key(dataset.digest, encoder, output) for output in encoder.outputs}
+    if context.key not in keys.values():
+        context.put({}, {"encodings": keys})
+
+
+class _Run:
+    """One encoding under way."""
+
+    def __init__(self, dataset: Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int) -> None:
+        self.dataset, self.encoder, self.store, self.report = dataset, encoder, store, report
+        self.block_rows = len(dataset) if dataset.kind == "graph" else block_rows
+        self._encode_batch: EncodeBatch | None = None
+        self._trained: Trained | None = None
+
+    def finish(self) -> dict[str, str]:
+        """Compute what is missing, put the whole and remove the blocks; the key of each output."""
+        self.report(0, 1, self.encoder.title)
+        if isinstance(self.encoder, TrainedEncoder):
+            self._trained = self._train()
+        n = len(self.dataset)
+        wholes: dict[str, np.ndarray] = {}
+        for start, stop in self._blocks():
+            for output, rows in self._block(start, stop).items():
+                whole = wholes.setdefault(output, np.empty((n, rows.shape[1]), dtype=np.float32))
+                whole[start:stop] = rows
+            self.report(stop, n, f"{self.encoder.title}: {stop:,} of {n:,} rows")
+        keys = {output: self._put(output, wholes[output]) for output in self.encoder.outputs}
+        for start, stop in self._blocks():
+            self.store.remove(self._block_key(start, stop))
+        return keys
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        for start in range(0, len(self.dataset), self.block_rows):
+            yield start, min(start + self.block_rows, len(self.dataset))
+
+    def _block_key(self, start: int, stop: int) -> str:
+        return _key("block", self.dataset.digest, self.encoder, start, stop)
+
+    def _block(self, start: int, stop: int) -> dict[str, np.ndarray]:
+        key = self._block_key(start, stop)
+        entry = self.store.get(key)
+        if entry is None:
+            rows = self._checked(self._encoder_function()(self.dataset.items(start, stop)), start, stop)
+            self.store.put(key, {str(i): rows[output] for i, output in enumerate(self.encoder.outputs)})
+            return rows
+        return {output: entry.arrays[str(i)] for i, output in enumerate(self.encoder.outputs)}
+
+    def _encoder_function(self) -> EncodeBatch:
+        """Prepared with the first block that is missing: a model takes seconds to load."""
+        if self._encode_batch is None:
+            if self._trained is not None:
+                self._encode_batch = self.encoder.restore(self._trained, self.dataset)
+            else:
+                self._encode_batch = self.encoder.prepare(self.dataset, self.report)
+        return self._encode_batch
+
+    def _train(self) -> Trained:
+        key = _key("trained", self.dataset.digest, self.encoder)
+        entry = self.store.get(key)
+        if entry is not None:
+            return Trained(entry.arrays, entry.metadata)
+        trained = self.encoder.train(self.dataset, self.report)
+        self.store.put(key, trained.arrays, trained.metadata)
+        return trained
+
+    def _checked(self, rows: dict[str, np.ndarray], start: int, stop: int) -> dict[str, np.ndarray]:
+        if set(rows) != set(self.encoder.outputs):
+            raise SpaceError(f"{self.encoder.title}: expected outputs {quote(self.encoder.outputs)}, got {quote(rows)}")
+        for output, matrix in rows.items():
+            if matrix.ndim != 2 or len(matrix) != stop - start:
+                raise SpaceError(f"{self.encoder.title} {output}: expected {stop - start} rows, got shape {matrix.shape}")
+            if not np.isfinite(matrix).all():
+                bad = self.dataset.ids[start + np.flatnonzero(~np.isfinite(matrix).all(axis=1))]
+                raise SpaceError(
+                    f"{self.encoder.title}: NaN or infinite values for {len(bad)} items, first {quote(bad[:3])}; "
+                    "choose another encoder or layer, or leave these items out"
+                )
+        return rows
+
+    def _put(self, output: str, vectors: np.ndarray) -> str:
+        dataset, encoder = self.dataset, self.encoder
+        space = LatentSpace(vectors, dataset.ids, name=_name(encoder, output, dataset.name), labels=dataset.labels)
+        arrays = {"vectors": space.vectors, "ids": _bytes(space.ids)}
+        if space.labels is not None:
+            arrays["labels"] = _bytes(space.labels)
+        metadata = {
+            "name": space.name,
+            "digest": space.digest,
+            "dataset": dataset.name,
+            "dataset_digest": dataset.digest,
+            "encoder": encoder_to_json(encoder.only(output)),
+            "output": output,
+        }
+        if self._trained is not None:
+            metadata["training"] = self._trained.metadata
+        key = encoding_key(dataset.digest, encoder, output)
+        self.store.put(key, arrays, metadata)
+        return key
+
+
+def _key(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
+    return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts)
+
+
+def _name(encoder: Encoder, output: str, dataset_name: str) -> str:
+    return f"{encoder.title} {output}".strip() + f" · {dataset_name}"
+
+
+def _bytes(strings: np.ndarray) -> np.ndarray:
+    """As an array: a file's metadata may not grow beyond 100 MB, which the ids of a large dataset would."""
+    return np.frombuffer(json.dumps(list(strings)).encode(), dtype=np.uint8)
+
+
+def _strings(array: np.ndarray) -> list[str]:
+    return json.loads(array.tobytes())
+
+
+def _silent(done: int, total: int, message: str) -> None:
+    pass
