@@ -25,7 +25,7 @@ bench: $(INSTALLED)
 $(INSTALLED): requirements.txt
 	@echo "Installing into .venv, some minutes the first time …"
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements.txt
 	@touch $@
 
 clean:

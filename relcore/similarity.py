@@ -12,9 +12,9 @@ SIMILARITIES = ("cosine", "angular", "euclidean", "l1", "quantised")
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 
 
-def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Slices that cut n rows into blocks of at most 4,096."""
-    return (slice(start, min(start + ROWS_PER_BLOCK, n_rows)) for start in range(0, n_rows, ROWS_PER_BLOCK))
+def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
+    """Slices that cut n rows into blocks of at most `size`."""
+    return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
 def unit_rows(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
@@ -34,11 +34,13 @@ def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None
     """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32.
 
     The product comes first and its rows are scaled afterwards, in place and block by block: that leaves one matrix product
-    and passes over memory that is still in cache. With unit columns in the basis this is the cosine to each of them.
+    and passes over memory that is still in cache. With unit columns in the basis this is the cosine to each of them. Blocks
+    are large, since a product waits for all its threads, and are centred in one buffer, since new memory costs as much.
     """
     out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
-    for block in row_blocks(len(X)):
-        rows = X[block] if mean is None else X[block] - mean
+    buffer = None if mean is None else np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+    for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):
+        rows = X[block] if mean is None else np.subtract(X[block], mean, out=buffer[: block.stop - block.start])
         np.matmul(rows, basis, out=out[block])
         out[block] *= inverse_norms(rows)[:, None]
     return out
