@@ -14,7 +14,8 @@ def keep_upload(uploaded: Any, folder: Path) -> Path:
     """
     content = uploaded.getbuffer()
     place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
-    path = place / (Path(uploaded.name.replace("\\", "/")).name or "upload")
+    name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
+    path = place / (name if name.strip(". ") else "upload")
     if not path.exists():
         place.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

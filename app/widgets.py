@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, session
-from app.workspace import Workspace
+from app.workspace import MOST_NEIGHBOURS, Workspace
 from relcore.anchors.selection import STRATEGIES
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.similarity import SIMILARITIES
@@ -64,7 +64,9 @@ def choose_space(side: str, spec: SpaceSpec) -> None:
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
-    """The workspace with pivots and anchors that both spaces have: those it has as far as they are there, else new ones.
+    """The workspace with pivots and anchors that both spaces have.
+
+    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen anew if one is missing.
 
     Raises
     ------
@@ -77,8 +79,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         view = replace(view, color_by="pivots")
     fitted = replace(workspace, view=view)
     kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
-    if len(kept) == len(workspace.anchors) and kept:
-        return fitted
+    if kept and (len(kept) == len(workspace.anchors) or not workspace.anchors_from):
+        return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
     n_anchors = min(n_anchors, len(pair))
@@ -171,7 +173,7 @@ def score_choosers(workspace: Workspace) -> None:
         workspace.k,
         lambda value: session.edit(f"k = {value}", k=value),
         min_value=1,
-        max_value=200,
+        max_value=MOST_NEIGHBOURS,
     )
     bound(
         st.segmented_control,

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from relcore import __version__
+from relcore.anchors.selection import STRATEGIES
 from relcore.comparison import ProjectionSpec
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.recipe import ComparisonRecipe
+from relcore.reduction import NAMES as METHODS
 from relcore.reduction import ReductionSpec
 from relcore.similarity import SIMILARITIES
 from relcore.sources.catalog import SpaceSpec
@@ -19,6 +21,7 @@ from relcore.views import ViewSpec
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = ("absolute", "relative", "whitened")
+MOST_NEIGHBOURS = 200
 UNDO_STEPS = 200
 
 
@@ -47,8 +50,8 @@ class Workspace:
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
         need_strings("pinned", self.pinned)
-        if not isinstance(self.k, int) or self.k < 1:
-            raise SpaceError(f"k: expected 1 or more neighbours, got {self.k!r}")
+        if not isinstance(self.k, int) or not 1 <= self.k <= MOST_NEIGHBOURS:
+            raise SpaceError(f"k: expected 1 … {MOST_NEIGHBOURS} neighbours, got {self.k!r}")
         need_one_of("convention", self.convention, CONVENTIONS)
         if len(self.panes) != 2 or not set(self.panes) <= set(PANES):
             raise SpaceError(f"panes: expected two of {', '.join(PANES)}, got {self.panes!r}")
@@ -205,10 +208,9 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
         projection = dataclasses.replace(projection, similarity=query["similarity"])
     if query.get("center") in ("0", "1"):
         projection = dataclasses.replace(projection, center=query["center"] == "1")
-    if query.get("method") in ("pca", "umap", "tsne"):
-        reduction = dataclasses.replace(reduction, method=query["method"])
-    if query.get("fit") in ("apart", "first"):
-        reduction = dataclasses.replace(reduction, fit=query["fit"])
+    method = query.get("method") if query.get("method") in METHODS else reduction.method
+    fit = query.get("fit") if query.get("fit") in ("apart", "first") else reduction.fit
+    reduction = dataclasses.replace(reduction, method=method, fit="apart" if method == "tsne" else fit)
     panes = tuple(query.get("panes", "").split(","))
     if not (len(panes) == 2 and set(panes) <= set(PANES)):
         panes = workspace.panes
@@ -218,9 +220,9 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
         projection=projection,
         reduction=reduction,
         panes=panes,
-        k=_number(query.get("k", ""), 200, workspace.k),
+        k=_number(query.get("k", ""), MOST_NEIGHBOURS, workspace.k),
         convention=query["convention"] if query.get("convention") in CONVENTIONS else workspace.convention,
-        anchors_from=query.get("anchors", workspace.anchors_from).replace(",", " "),
+        anchors_from=_origin(query.get("anchors", ""), workspace.anchors_from),
     )
 
 
@@ -236,3 +238,10 @@ def _pivots(text: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
     except (ValueError, TypeError, RecursionError):
         return otherwise
     return pivots[:20] if all(isinstance(pivot, str) and pivot for pivot in pivots) else otherwise
+
+
+def _origin(text: str, otherwise: str) -> str:
+    strategy, _, numbers = text.partition(",")
+    n_anchors, _, random_state = numbers.partition(",")
+    known = strategy in STRATEGIES and _number(n_anchors, 10**9, 0) and _number(random_state + "1", 10**9, 0)
+    return f"{strategy} {n_anchors} {random_state}" if known else otherwise

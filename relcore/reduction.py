@@ -145,7 +145,7 @@ def _check(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> None:
         if matrix.ndim != 2 or len(matrix) < 3 or matrix.shape[1] < spec.n_components:
             raise SpaceError(
                 f"space {i}: expected at least 3 rows, and {spec.n_components} columns for {spec.n_components} components, got "
-                f"shape {matrix.shape}; take more rows" + (", or n_components=2" if spec.n_components == 3 else "")
+                f"shape {matrix.shape}; take more rows or anchors" + (", or n_components=2" if spec.n_components == 3 else "")
             )
     widths = [matrix.shape[1] for matrix in matrices]
     if spec.fit == "first" and len(set(widths)) > 1:

@@ -232,11 +232,6 @@ def _coordinates(title: str, coordinates: np.ndarray) -> bytes:
 
 def _categories(scene: Scene) -> bytes:
     categories = np.asarray(scene.categories)
-    if len(categories) and not (categories.min() >= -1 and categories.max() < len(scene.category_names)):
-        raise ValueError(
-            f"categories: expected -1 to {len(scene.category_names) - 1}, an index into the {len(scene.category_names)} names, "
-            f"got {categories.min()} to {categories.max()}"
-        )
     return np.where(categories < 0, NO_CATEGORY, categories).astype("<u2").tobytes()
 
 

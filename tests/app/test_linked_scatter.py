@@ -119,7 +119,6 @@ def test_only_a_click_has_one_row():
     [
         ({"panes": (Pane("solid", np.zeros((11, 3))),)}, {}, "'solid': expected 2 dimensions to pick in, got 3"),
         ({"panes": (Pane("holes", np.full((11, 2), np.nan)),)}, {}, "'holes': expected finite coordinates, got 11 rows"),
-        ({"categories": np.full(11, 2)}, {}, "categories: expected -1 to 1"),
         ({}, {"selected": [11]}, "selected: expected rows from 0 to 10, got 11 to 11"),
         ({}, {"selected": [-1, 3]}, "got -1 to 3"),
         ({}, {"palette": ["#000000"]}, "palette: expected 2 colours, one a category, got 1"),
