@@ -79,12 +79,13 @@ def test_at_the_ends_nothing_happens():
 
 
 def test_the_past_has_an_end():
-    history = History(with_k(1))
-    for k in range(2, UNDO_STEPS + 51):
-        history.edit(f"k to {k}", with_k(k))
-    for _ in range(UNDO_STEPS + 51):
+    steps = [Workspace(anchors=(f"r{step}",)) for step in range(UNDO_STEPS + 51)]
+    history = History(steps[0])
+    for step in steps[1:]:
+        history.edit("another anchor", step)
+    for _ in steps:
         history.undo()
-    assert history.present == with_k(50)
+    assert history.present == steps[50]
 
 
 def test_anchors_are_distinct_in_order_and_lost_pins_go():
