@@ -1,0 +1,25 @@
+"""The handwritten digits that come with scikit-learn: 1,797 real scans of 8 × 8 pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relcore.sources.dataset import Dataset, DatasetSpec
+
+
+def digits_dataset(spec: DatasetSpec) -> Dataset:
+    """Grey images (mode "L", 0 to 255), labels "0" to "9"; the scans have 17 shades."""
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    spec.settings()
+    digits = load_digits()
+    pixels = np.round(digits.images[: spec.limit] * (255 / 16)).astype(np.uint8)
+    return Dataset(
+        lambda start, stop: [Image.fromarray(scan) for scan in pixels[start:stop]],
+        [f"digits/{row}" for row in range(len(pixels))],
+        name="digits",
+        kind="images",
+        labels=digits.target[: spec.limit],
+        content=lambda: [pixels.tobytes()],
+    )
