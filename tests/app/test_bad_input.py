@@ -69,15 +69,28 @@ def test_a_pair_without_shared_ids_says_so_and_the_sidebar_chooses_another(make_
     assert session.workspace.target == workspace.target
 
 
-def test_anchors_that_the_other_space_lacks_are_counted_and_the_rest_can_be_kept(make_session, make_workspace, tmp_path):
-    half = save_space(tmp_path / "half.npz", np.random.default_rng(1).normal(size=(10, 6)))
-    workspace = make_workspace()
-    session = make_session(spaces=(*workspace.spaces, half), k=5).change("selectbox", "choose.target", half)
+@pytest.fixture
+def half(tmp_path):
+    """A space that has rows r0 to r9 alone, so half of the anchors."""
+    return save_space(tmp_path / "half.npz", np.random.default_rng(1).normal(size=(10, 6)))
+
+
+def test_anchors_picked_by_hand_stay_as_far_as_the_other_space_has_them(make_session, make_workspace, half):
+    session = make_session(spaces=(*make_workspace().spaces, half), k=5).change("selectbox", "choose.target", half)
+    assert not session.errors
+    assert session.workspace.anchors == tuple(f"r{row}" for row in range(10))
+    assert "left out: 110 and 0 in one only" in session.captions
+    session.click("history.undo")
+    assert len(session.workspace.anchors) == 20
+
+
+def test_anchors_that_a_space_lacks_are_counted_and_the_others_can_be_kept(make_session, make_workspace, half):
+    session = make_session(spaces=(*make_workspace().spaces, half), target=half, k=5)
     assert "10 anchors are not in both spaces, first “r10”." in [warning.value for warning in session.warning]
     assert "10 unknown: 'r10', 'r11', 'r12'" in session.errors[0]
     session.click("Keep the others")
     assert session.workspace.anchors == tuple(f"r{row}" for row in range(10))
-    assert "left out: 110 and 0 in one only" in session.captions
+    assert not session.errors
 
 
 def test_zero_vectors_are_counted_and_left_out(make_session, make_workspace, tmp_path):

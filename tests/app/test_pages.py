@@ -160,13 +160,13 @@ def test_a_saved_session_opens_again_as_it_was(make_session, make_workspace):
 @pytest.fixture
 def follow_link(monkeypatch, make_workspace):
     """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""
-    first = make_workspace()
+    first = make_workspace(anchors=())
     monkeypatch.setattr("app.start.Workspace", lambda anchors_from: dataclasses.replace(first, anchors_from=anchors_from))
     return lambda **query: Session(query)
 
 
 PERMALINKS = [
-    {"k": "25", "similarity": "angular", "center": "0", "convention": "mutual", "pivots": "r7,r8", "nearest": "50"},
+    {"k": "25", "similarity": "angular", "center": "0", "convention": "mutual", "pivots": '["r7", "r8"]', "nearest": "50"},
     {"anchors": "k-means,40,0", "panes": "absolute,whitened", "all": "1", "fit": "apart"},
     {"k": "101"},  # the chooser goes to 200
 ]
@@ -185,11 +185,12 @@ def test_a_permalink_of_tsne_is_honoured(follow_link, idle):
     assert session.workspace.reduction == ReductionSpec("tsne", fit="apart")
 
 
-@pytest.mark.parametrize("query", [{"pivots": "qzxqzx"}, {"anchors": "class-balanced,9,0"}])
-def test_a_link_that_cannot_be_followed_falls_back_and_says_so(follow_link, query):
-    session = follow_link(**query)
-    assert "The link asks for something that cannot be done" in session.errors[0]
-    assert session.workspace == follow_link().workspace
+def test_a_link_to_rows_that_are_not_there_shows_those_that_are(follow_link):
+    assert follow_link(pivots='["r7", "qzx"]').workspace.view.pivots == ("r7",)
+    usual = follow_link(pivots='["qzx"]')
+    assert usual.workspace.view.pivots
+    assert all(pivot.startswith("r") for pivot in usual.workspace.view.pivots)
+    assert follow_link(anchors="class-balanced,9,0").workspace.anchors_from == "random 9 0"  # these spaces have no labels
 
 
 MANGLED = [
