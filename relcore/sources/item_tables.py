@@ -16,8 +16,8 @@ from relcore.spaces import SpaceError, quote
 
 ColumnKind = Literal["image", "text", "number", "other"]
 SUFFIXES = (".parquet", ".csv", ".tsv")
-_BATCH = 512
-_REMEMBERED_BYTES = 64 * 1024**2
+_BATCH = 128
+_REMEMBERED_BYTES = 32 * 1024**2
 _ROWS_TO_LOOK_AT = 100
 
 
@@ -60,7 +60,7 @@ def open_table(paths: Sequence[Path]) -> ItemTable:
 
 
 class ParquetTable:
-    """Row groups are read batch by batch; the last batches are remembered, up to 64 MB, so that reading on is cheap."""
+    """Row groups are read batch by batch; the last batches are remembered, up to 32 MB, so that reading on is cheap."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         import pyarrow as pa
@@ -69,7 +69,8 @@ class ParquetTable:
         self.name, self.folder = paths[0].name, paths[0].parent
         self._broken = pa.ArrowException
         try:
-            self._files = [parquet.ParquetFile(path) for path in paths]
+            # Buffered, or a row group's column would be read whole before its first row.
+            self._files = [parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) for path in paths]
             schema = self._files[0].schema_arrow
         except (pa.ArrowException, OSError) as error:
             raise SpaceError(f"{self.name}: expected a parquet file, got one that cannot be read ({error})") from error
@@ -84,6 +85,7 @@ class ParquetTable:
         self._lock = threading.Lock()
         self._open: tuple[str, int, int, Iterator[Any]] | None = None  # column, group, next batch's number, batches
         self._batches: OrderedDict[tuple[str, int, int], Any] = OrderedDict()
+        self._remembered = 0
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -114,19 +116,22 @@ class ParquetTable:
             opened = (column, group, 0, file.iter_batches(_BATCH, row_groups=[local], columns=[column], use_threads=False))
         while True:
             column, group, following, batches = opened
-            self._batches[column, group, following] = batch = next(batches).column(0)
+            batch = next(batches).column(0)
             self._open = opened = (column, group, following + 1, batches)
-            self._forget()
+            self._remember((column, group, following), batch)
             if following == number:
                 return batch
 
-    def _forget(self) -> None:
-        while len(self._batches) > 1 and sum(batch.nbytes for batch in self._batches.values()) > _REMEMBERED_BYTES:
-            self._batches.popitem(last=False)
+    def _remember(self, key: tuple[str, int, int], batch: Any) -> None:
+        known = self._batches.pop(key, None)
+        self._remembered += batch.nbytes - (0 if known is None else known.nbytes)
+        self._batches[key] = batch
+        while self._remembered > _REMEMBERED_BYTES and len(self._batches) > 1:
+            self._remembered -= self._batches.popitem(last=False)[1].nbytes
 
 
 class DelimitedTable:
-    """UTF-8 text, the first line names the columns. One pass finds where every 512th row begins; no row is kept."""
+    """UTF-8 text, the first line names the columns. One pass finds where every 128th row begins; no row is kept."""
 
     folder = None
     class_names: dict[str, Sequence[str]] = {}  # noqa: RUF012, never filled

@@ -122,7 +122,20 @@ def test_within_a_large_row_group_reading_goes_on_and_forgets(tmp_path, read_row
     assert sum(read_rows) == 200 + 112
 
 
-@pytest.mark.parametrize("start", [0, 511, 512, 1300])
+def test_a_table_larger_than_what_is_held(tmp_path, monkeypatch):
+    monkeypatch.setattr(item_tables, "_REMEMBERED_BYTES", 1 << 20)
+    content = np.random.default_rng(0).bytes(80 << 20)
+    images = [content[start : start + 20_000] for start in range(0, len(content), 20_000)]
+    parquet.write_table(pa.table({"image": images}), tmp_path / "t.parquet", use_dictionary=False)
+    table = item_tables.open_table([tmp_path / "t.parquet"])
+    before, held = pa.total_allocated_bytes(), 0
+    for start in range(0, len(images), 200):
+        assert table.read("image", start, start + 2) == images[start : start + 2]
+        held = max(held, pa.total_allocated_bytes() - before)
+    assert held < len(content) / 3
+
+
+@pytest.mark.parametrize("start", [0, 127, 128, 1300])
 def test_any_row_of_a_text_table_without_what_stands_before(tmp_path, start, monkeypatch):
     rows = pd.DataFrame({"n": np.arange(1500), "text": [f"é “{row}”,\r\nnext" * (row % 3 + 1) for row in range(1500)]})
     path = tmp_path / "t.csv"
@@ -131,7 +144,7 @@ def test_any_row_of_a_text_table_without_what_stands_before(tmp_path, start, mon
     lines, following = [], item_tables._Lines.__next__
     monkeypatch.setattr(item_tables._Lines, "__next__", lambda self: (lines.append(1), following(self))[1])
     assert table.read("text", start, start + 3) == rows["text"].tolist()[start : start + 3]
-    assert len(lines) <= (start % 512 + 4) * 4
+    assert len(lines) <= (start % 128 + 4) * 4
     assert len(table) == 1500
 
 
