@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import save_space
+from tests.app.conftest import save_space
 
 from app.uploads import keep_upload
 from app.workspace import Workspace, from_session_file, to_session_file
@@ -213,7 +213,6 @@ def test_a_file_that_is_no_session_is_refused_and_nothing_changes(make_session, 
 
 WRONG_SETTINGS = [
     {"k": "ten"},
-    {"k": 500},
     {"panes": ["absolute", "upside-down"]},
     {"reduction": {"method": "magic"}},
     {"source": 9},

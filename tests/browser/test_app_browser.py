@@ -38,7 +38,7 @@ def opened(browser, url):
         context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(40_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: message.type == "error" and complaints.append(f"{message.text} {message.location}"))
         page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
@@ -223,7 +223,7 @@ def test_a_click_inspects_a_point_and_makes_it_an_anchor_and_undo_takes_it_back(
 def test_anchors_brush_and_settings_outlive_a_page_switch(opened):
     page = opened()
     sidebar(page).get_by_text("Scores", exact=True).click()
-    k = page.locator(".st-key-scores\\.k input")
+    k = page.locator(".st-key-scores-k input")
     k.fill("7")
     k.press("Enter")
     page.get_by_text("Jaccard and MRR: k = 7").first.wait_for()
