@@ -1,0 +1,91 @@
+"""TfidfSvd: latent semantic analysis, sentences without any pretrained model: TF-IDF, then a truncated SVD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relcore.sources.dataset import Dataset
+from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.texts import require_texts
+from relcore.spaces import SpaceError
+
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class TfidfSvd(TrainedEncoder):
+    """Words weighted by 1 + log(count) and inverse document frequency, rows of length 1, reduced by a truncated SVD.
+
+    Attributes
+    ----------
+    n_components : int
+    min_texts : int
+        Words in fewer texts are left out; a text with no other words becomes a zero vector.
+    max_words : int
+        Only the most frequent words.
+    fit_texts : int
+        Of more texts than this every second, third, … is looked at, so that a large dataset is never whole in memory.
+    random_state : int
+    """
+
+    kind: ClassVar = "texts"
+    n_components: int = 384
+    min_texts: int = 2
+    max_words: int = 50_000
+    fit_texts: int = 50_000
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("n_components", "min_texts", "max_words", "fit_texts"):
+            if getattr(self, name) < 1:
+                raise SpaceError(f"{name}: expected 1 or more, got {getattr(self, name)!r}")
+
+    @property
+    def title(self) -> str:
+        return f"TF-IDF + SVD {self.n_components}"
+
+    def train(self, dataset: Dataset, report: Report) -> Trained:
+        from sklearn.decomposition import TruncatedSVD
+
+        require_texts(dataset)
+        report(0, 2, "counting words")
+        n, step = len(dataset), -(-len(dataset) // self.fit_texts)
+        texts = chain.from_iterable(dataset.items(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+        vectorizer = self._vectorizer(min_df=self.min_texts, max_features=self.max_words)
+        try:
+            matrix = vectorizer.fit_transform(islice(texts, 0, None, step))
+        except ValueError as error:  # scikit-learn's word for a vocabulary that is empty
+            raise SpaceError(
+                f"{dataset.name}: expected words that occur in at least {self.min_texts} texts, got none; lower min_texts"
+            ) from error
+        if self.n_components >= min(matrix.shape):
+            raise SpaceError(
+                f"n_components: expected fewer than the {matrix.shape[0]} texts and the {matrix.shape[1]} words that occur in "
+                f"{self.min_texts} or more of them, got {self.n_components}; lower it, or take more texts"
+            )
+        report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
+        svd = TruncatedSVD(self.n_components, random_state=self.random_state).fit(matrix)
+        report(2, 2, "ready")
+        arrays = {
+            "words": np.frombuffer("\n".join(vectorizer.get_feature_names_out()).encode(), np.uint8),
+            "idf": vectorizer.idf_,
+            "components": svd.components_.astype(np.float32),
+        }
+        explained = float(svd.explained_variance_ratio_.sum())
+        facts = {"texts": matrix.shape[0], "words": matrix.shape[1], "explained variance": explained}
+        return Trained(arrays, facts)
+
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        vectorizer = self._vectorizer(vocabulary=trained.arrays["words"].tobytes().decode().split("\n"))
+        vectorizer.idf_ = trained.arrays["idf"]
+        basis = np.ascontiguousarray(trained.arrays["components"].T)
+        return lambda texts: {"": np.asarray(vectorizer.transform(texts) @ basis, dtype=np.float32)}
+
+    def _vectorizer(self, **settings: Any) -> Any:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **settings)

@@ -1,0 +1,152 @@
+"""PooledWords: a sentence as the weighted mean of its words' vectors, the baseline that is hard to beat."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from relcore.sources.dataset import Dataset
+from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.texts import require_texts
+from relcore.sources.words import BUNDLED, load_words
+from relcore.spaces import LatentSpace, SpaceError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+_NAMES = {"plain": "mean", "idf": "IDF", "sif": "SIF"}
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+_BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class PooledWords(TrainedEncoder):
+    """(1 / n) Σ w(word) · vector(word) over the n words of a text that the word space knows; a zero vector where n = 0.
+
+    Attributes
+    ----------
+    words : str
+        A word space, as in `relcore.sources.words.load_words`: a bundled one, a path, a gensim-data name.
+    weighting : "plain", "idf" or "sif"
+        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)), of this dataset; or smooth inverse frequency,
+        w = a / (a + p(word)), after which each row loses its part along the first singular vector of all rows (Arora, Liang,
+        Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
+    smoothing : float
+        The a of SIF. p(word) comes from the word space's counts, else from this dataset.
+    """
+
+    kind: ClassVar = "texts"
+    words: str = "word2vec-novels"
+    weighting: Literal["plain", "idf", "sif"] = "sif"
+    smoothing: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.weighting not in _NAMES:
+            raise SpaceError(f"weighting: expected 'plain', 'idf' or 'sif', got {self.weighting!r}")
+        if not self.smoothing > 0:
+            raise SpaceError(f"smoothing: expected a number above 0, such as 0.001, got {self.smoothing!r}")
+
+    @property
+    def title(self) -> str:
+        return f"{Path(self.words).name} {_NAMES[self.weighting]}"
+
+    def content(self) -> str:
+        path = BUNDLED.get(self.words, Path(self.words).expanduser())
+        return _digest_of_file(path, path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else ""
+
+    def train(self, dataset: Dataset, report: Report) -> Trained:
+        require_texts(dataset)
+        report(0, 2, f"loading {self.words}")
+        pooling = _Pooling(load_words(self.words))
+        n, known, texts_with, occurrences = len(dataset), 0, 0, 0
+        for start in range(0, n, _BLOCK):
+            counts = pooling.counts(dataset.items(start, min(start + _BLOCK, n)))
+            known += np.count_nonzero(np.diff(counts.indptr))
+            texts_with = texts_with + np.bincount(counts.indices, minlength=counts.shape[1])
+            occurrences = occurrences + np.asarray(counts.sum(axis=0)).ravel()
+        if not known:
+            raise SpaceError(
+                f"{dataset.name}: expected texts with words of {self.words!r}, got none of {n}; choose other words"
+            )
+        weights = self._weights(pooling.space, n, texts_with, occurrences)
+        arrays = {"weights": weights}
+        if self.weighting == "sif":
+            report(1, 2, "common direction")
+            arrays["common"] = _first_direction(lambda block: pooling.rows(block, weights), dataset)
+        report(2, 2, "ready")
+        return Trained(arrays, {"texts": n, "texts without a known word": n - int(known)})
+
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        pooling = _Pooling(load_words(self.words))
+        weights, common = trained.arrays["weights"], trained.arrays.get("common")
+
+        def encode(texts: list[str]) -> dict[str, np.ndarray]:
+            rows = pooling.rows(texts, weights)
+            if common is not None:
+                rows = rows - np.outer(rows @ common, common)
+            return {"": rows.astype(np.float32)}
+
+        return encode
+
+    def _weights(self, space: LatentSpace, n: int, texts_with: np.ndarray, occurrences: np.ndarray) -> np.ndarray:
+        if self.weighting == "plain":
+            return np.ones(len(space))
+        if self.weighting == "idf":
+            return 1 + np.log((1 + n) / (1 + texts_with))
+        counts = occurrences if space.counts is None else space.counts
+        return self.smoothing / (self.smoothing + counts / counts.sum())
+
+
+class _Pooling:
+    """Counts and weighted means of the words that a space knows: as they are written, else in lower case."""
+
+    def __init__(self, space: LatentSpace) -> None:
+        self.space = space
+        self.row_of = {word: row for row, word in enumerate(space.ids)}
+
+    def counts(self, texts: list[str]) -> csr_matrix:
+        """How often each word occurs in each text, (m, words)."""
+        from scipy.sparse import csr_matrix
+
+        known = [self._known(text) for text in texts]
+        ends = np.cumsum([0, *map(len, known)])
+        columns = np.array([row for rows in known for row in rows], dtype=np.int64)
+        matrix = csr_matrix((np.ones(len(columns)), columns, ends), shape=(len(texts), len(self.space)))
+        matrix.sum_duplicates()
+        return matrix
+
+    def rows(self, texts: list[str], weights: np.ndarray) -> np.ndarray:
+        """(m, d) in float64."""
+        counts = self.counts(texts)
+        n_known = np.asarray(counts.sum(axis=1)).ravel()
+        counts.data *= weights[counts.indices]
+        used = np.unique(counts.indices)  # SciPy would make a float64 copy of all vectors, gigabytes for some spaces
+        return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
+
+    def _known(self, text: str) -> list[int]:
+        words = _WORD.findall(text.replace("’", "'"))
+        rows = (self.row_of.get(word, self.row_of.get(word.lower())) for word in words)
+        return [row for row in rows if row is not None]
+
+
+def _first_direction(rows_of: Callable[[list[str]], np.ndarray], dataset: Dataset) -> np.ndarray:
+    """The first right singular vector of all rows, not centred (as in the paper), from the d × d matrix of their products."""
+    products = 0.0
+    for start in range(0, len(dataset), _BLOCK):
+        rows = rows_of(dataset.items(start, min(start + _BLOCK, len(dataset))))
+        products = products + rows.T @ rows
+    return np.linalg.eigh(products)[1][:, -1]
+
+
+@lru_cache(maxsize=16)
+def _digest_of_file(path: Path, size: int, changed: int) -> str:
+    """Size and time of change are there for the cache: a key is asked for each block, and word spaces are large."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

