@@ -297,20 +297,21 @@ def test_two_browsers_do_not_see_each_other(opened):
     n_anchors(one, 300)  # a reload is a session of its own: what should last goes into a session file
 
 
-CLOCK = """([start, drawn]) => new Promise(done => {
-  const root = document.querySelector('.ls-root');
+CLOCK = """([start, drawn]) => new Promise((done, fail) => {
   const times = {};
   let began, rested;
   const look = () => {
     const now = performance.now();
-    const said = document.querySelector('.relscope-word').innerText;
-    if (root.dataset.selected !== '0') times.linked ??= now - began;
+    const shown = document.querySelector('.ls-root')?.dataset ?? {};
+    const said = document.querySelector('.relscope-word')?.innerText ?? '';
+    if ((shown.selected ?? '0') !== '0') times.linked ??= now - began;
     if (/ selected$/.test(said)) times.python ??= now - began;
-    if (root.dataset.drawn !== drawn) times.panes ??= now - began;
+    if (shown.drawn && shown.drawn !== drawn) times.panes ??= now - began;
     if (!(IDLE)) rested = null;
     else rested ??= now;
-    const ready = start === 'pointerup' ? times.python : times.panes;
+    const ready = start === 'pointerup' ? times.linked && times.python : times.panes;
     if (ready && rested && now - rested > 250) done({ ...times, all: rested - began });
+    else if (now - began > 60000) fail(new Error(`still not done after a minute: ${JSON.stringify(times)}`));
     else requestAnimationFrame(look);
   };
   document.addEventListener(start, () => { began = performance.now(); look(); }, { once: true, capture: true });
