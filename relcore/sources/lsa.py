@@ -50,6 +50,7 @@ class TfidfSvd(TrainedEncoder):
 
     def train(self, dataset: Dataset, report: Report) -> Trained:
         from sklearn.decomposition import TruncatedSVD
+        from threadpoolctl import threadpool_limits
 
         require_texts(dataset)
         report(0, 2, "counting words")
@@ -68,7 +69,10 @@ class TfidfSvd(TrainedEncoder):
                 f"{self.min_texts} or more of them, got {self.n_components}; lower it, or take more texts"
             )
         report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
-        svd = TruncatedSVD(self.n_components, random_state=self.random_state).fit(matrix)
+        # More threads wait for each other in these small products (seven times the work on a busy machine), and their number
+        # would show in the last bits of the result.
+        with threadpool_limits(1, "blas"):
+            svd = TruncatedSVD(self.n_components, random_state=self.random_state).fit(matrix)
         report(2, 2, "ready")
         arrays = {
             "words": np.frombuffer("\n".join(vectorizer.get_feature_names_out()).encode(), np.uint8),

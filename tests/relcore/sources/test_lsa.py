@@ -75,12 +75,10 @@ def test_what_cannot_be_decomposed():
         TfidfSvd(0)
 
 
-def test_two_thousand_sentences_in_five_seconds_of_two_cores():
+def test_two_thousand_sentences_in_five_seconds():
     dataset = load_dataset(DatasetSpec("wikipedia", limit=2_000))
-    encoder = TfidfSvd()
-    encoder._vectorizer()  # importing scikit-learn is not what is measured
     started = time.process_time()
-    rows = encoder.prepare(dataset, lambda *_: None)(dataset.items(0, 2_000))[""]
-    assert time.process_time() - started < 2 * 5
+    rows = TfidfSvd().prepare(dataset, lambda *_: None)(dataset.items(0, 2_000))[""]
+    assert time.process_time() - started < 5  # one thread: the time that it takes where nothing else runs
     assert rows.shape == (2_000, 384)
     assert np.linalg.norm(rows, axis=1).max() <= 1 + 1e-5  # a projection of rows of length 1
