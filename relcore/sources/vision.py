@@ -1,0 +1,184 @@
+"""PretrainedVision: pictures through transformers models, any of their layers, several in one pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from relcore.sources.dataset import Dataset
+from relcore.sources.encoder import EncodeBatch, Encoder, Report
+from relcore.sources.model_folder import content_of_model, model_folder
+from relcore.sources.pixels import eight_bits
+from relcore.sources.torch_batches import TorchBatches, best_device
+from relcore.spaces import SpaceError, quote
+
+if TYPE_CHECKING:
+    import torch
+
+Pooling = Literal["mean", "cls", "pooled"]
+_POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
+
+
+@dataclass(frozen=True)
+class PretrainedVision(Encoder):
+    """A transformers vision model from a folder or the hub; of CLIP and its like the vision tower.
+
+    Attributes
+    ----------
+    model : str
+        A folder that `save_pretrained` wrote, with its image processor, or a hub's name.
+    layers : tuple of int
+        0 is the embedding, 1 the first block or stage, …; -1 the last, with the model's final norm where it has one.
+    pooling : "mean", "cls" or "pooled"
+        The mean over the patches (without class and register tokens) or over the feature map; the class token; or what the
+        model itself makes of its last layer: ViT's and DINOv2's pooler, CLIP's projection into the space that it shares
+        with texts.
+    """
+
+    model: str
+    layers: tuple[int, ...] = (-1,)
+    pooling: Pooling = "mean"
+
+    kind: ClassVar = "images"
+
+    def __post_init__(self) -> None:
+        whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in self.layers)
+        if not self.layers or not whole or len(set(self.layers)) < len(self.layers):
+            raise SpaceError(f"layers: expected distinct whole numbers, such as (4, 8, 12), got {self.layers!r}")
+        if self.pooling not in _POOLINGS:
+            raise SpaceError(f"pooling: expected one of {quote(_POOLINGS)}, got {self.pooling!r}")
+        if self.pooling == "pooled" and self.layers != (-1,):
+            raise SpaceError(
+                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or choose 'mean' or 'cls'"
+            )
+
+    @property
+    def title(self) -> str:
+        return f"{Path(self.model).name}{_POOLINGS[self.pooling]}"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple("last layer" if layer == -1 else f"layer {layer}" for layer in self.layers)
+
+    def only(self, output: str) -> Encoder:
+        return replace(self, layers=(self.layers[self.outputs.index(output)],))
+
+    def content(self) -> str:
+        return content_of_model(self.model)
+
+    def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
+        folder = model_folder(self.model)
+        report(0, 1, f"loading {self.title}")
+        return _PictureRows(self, folder, dataset.name)
+
+
+class _PictureRows:
+    """Pictures → {output: rows}."""
+
+    def __init__(self, spec: PretrainedVision, folder: Path, where: str) -> None:
+        self.spec = spec
+        self.where = where
+        self.device = best_device()
+        self.processor = _image_processor(spec, folder)
+        self.model, self.pooled = _vision_model(spec, folder, self.device)
+        self.batches = TorchBatches(self._forward, self.device)
+
+    def __call__(self, images: list) -> dict[str, np.ndarray]:
+        return self.batches(images)
+
+    def _forward(self, images: list) -> dict[str, torch.Tensor]:
+        pictures = [eight_bits(image, "RGB", self.where) for image in images]
+        try:
+            # Told where the channels are, it need not guess from a picture three pixels high.
+            pixels = self.processor(images=pictures, return_tensors="pt", input_data_format="channels_last")["pixel_values"]
+        except (ValueError, RuntimeError, TypeError) as error:
+            raise SpaceError(
+                f"{self.spec.title}: expected pictures that the model's image processor brings to one size, got an error in "
+                f"{self.where!r} ({error}); set do_resize in its preprocessor_config.json, or resize the pictures"
+            ) from error
+        return self._pool(pixels.to(self.device))
+
+    def _pool(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Pixels (m, 3, height, width) → {output: (m, d)}."""
+        if self.spec.pooling == "pooled":
+            matrix = getattr(self.pooled(pixel_values=pixels), "pooler_output", None)
+            if matrix is None:
+                raise SpaceError(
+                    f"{self.spec.title}: expected a model that pools by itself, got a {type(self.model).__name__}; "
+                    "choose pooling 'mean' or 'cls'"
+                )
+            return {self.spec.outputs[0]: matrix.flatten(1)}
+        found = self.model(pixel_values=pixels, output_hidden_states=True)
+        states = [*found.hidden_states[:-1], found.last_hidden_state]
+        if any(not -len(states) <= layer < len(states) for layer in self.spec.layers):
+            raise SpaceError(
+                f"{self.spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below counted "
+                f"from the end, got {self.spec.layers}"
+            )
+        if self.spec.pooling == "cls" and any(layer % len(states) == 0 for layer in self.spec.layers):
+            raise SpaceError(
+                f"{self.spec.title}: expected layers from 1, got the embedding among {self.spec.layers}; its class token is "
+                "the same for every picture; choose pooling 'mean' there"
+            )
+        rows = [self._rows(states[layer], pixels.shape[-2:]) for layer in self.spec.layers]
+        return dict(zip(self.spec.outputs, rows, strict=True))
+
+    def _rows(self, state: torch.Tensor, size: tuple[int, int]) -> torch.Tensor:
+        """A hidden state (m, tokens, d) or feature map (m, d, height, width) → (m, d)."""
+        special = 0 if state.ndim == 4 else max(0, state.shape[1] - self._patches(size))
+        if self.spec.pooling == "cls":
+            if not special:
+                raise SpaceError(
+                    f"{self.spec.title}: expected a model with a class token, got a {type(self.model).__name__} without; "
+                    "choose pooling 'mean'"
+                )
+            return state[:, 0]
+        return state.float().mean(dim=(2, 3)) if state.ndim == 4 else state[:, special:].float().mean(dim=1)
+
+    def _patches(self, size: tuple[int, int]) -> int:
+        """How many tokens stand for patches; models that merge patches as they go have fewer, and no class token."""
+        side = getattr(self.model.config, "patch_size", None) or 1
+        height, width = side if isinstance(side, (tuple, list)) else (side, side)
+        return (size[0] // height) * (size[1] // width)
+
+
+def _vision_model(spec: PretrainedVision, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
+    """The module that gives hidden states, and the function that gives `pooler_output`."""
+    from safetensors import SafetensorError
+    from transformers import AutoModel
+
+    try:
+        model, notes = AutoModel.from_pretrained(
+            folder, use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
+        )
+    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        raise SpaceError(
+            f"model {spec.model!r}: expected a transformers model, got one that cannot be loaded ({error})"
+        ) from error
+    if not hasattr(model, "get_image_features") and model.main_input_name != "pixel_values":
+        raise SpaceError(f"model {spec.model!r}: expected a vision model, got a {type(model).__name__}; choose a text encoder")
+    # transformers fills what the file lacks with random numbers and only warns; the pooler alone is often left out.
+    missing = sorted(key for key in notes["missing_keys"] if spec.pooling == "pooled" or not key.startswith("pooler."))
+    if missing:
+        raise SpaceError(
+            f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)} missing, first "
+            f"{missing[0]!r}; save the model whole" + (", or pool by 'mean' or 'cls'" if spec.pooling == "pooled" else "")
+        )
+    model = model.eval().to(device)
+    return (model.vision_model, model.get_image_features) if hasattr(model, "get_image_features") else (model, model)
+
+
+def _image_processor(spec: PretrainedVision, folder: Path) -> Any:
+    from transformers import AutoImageProcessor
+
+    try:
+        return AutoImageProcessor.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+        raise SpaceError(
+            f"model {spec.model!r}: expected an image processor (preprocessor_config.json) beside the weights, got "
+            f"{str(error).splitlines()[0]}; save it there with processor.save_pretrained(folder)"
+        ) from error
