@@ -25,6 +25,7 @@ def theme() -> Theme:
 
 def export_bar(figure: Exportable, key: str) -> None:
     """A row of download buttons, and the style of print behind the last one."""
+    shown = theme()  # the files are made in another thread, which does not know the page
     with st.container(horizontal=True, key=f"export-{key}", vertical_alignment="center", gap="small"):
         with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):
             style = _style_choosers(key)
@@ -33,7 +34,7 @@ def export_bar(figure: Exportable, key: str) -> None:
                 continue
             st.download_button(
                 label,
-                data=lambda kind=kind: figure.bytes(kind, style=style, theme=theme()),
+                data=lambda kind=kind: figure.bytes(kind, style=style, theme=shown),
                 file_name=figure.filename(kind),
                 mime=MEDIA_TYPES[kind],
                 key=f"export-{key}-{kind}",

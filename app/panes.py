@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -11,32 +12,51 @@ from app import compute, exports, jobs, session
 from app.components.linked_scatter import PaneEvent, linked_scatter
 from app.workspace import Workspace
 from relcore.engine import Job
-from relcore.figures.export import scene_exportable
+from relcore.figure_recipes import draw_panes
 from relcore.figures.scene import Scene
-from relcore.recipe import assemble_scene
+from relcore.recipe import ComparisonRecipe, assemble_scene
 from relcore.spaces import Match
 from relcore.views import View
 
 
-def make_scene(pair: Match, workspace: Workspace) -> tuple[Scene, View, list[Job]]:
-    """The scene as far as it can be drawn now, its rows, and the jobs that will refine it: until then PCA stands in."""
-    drawn = compute.view(pair, workspace.view, workspace.anchors, workspace.reduction)
-    pairs, waiting = {}, []
-    for pane in dict.fromkeys(workspace.panes):
-        asked = (pair, drawn, pane, workspace.anchors, workspace.projection, workspace.reduction)
-        result = compute.pca_coordinates(*asked) if workspace.reduction.method == "pca" else jobs.reduction(*asked)
-        if isinstance(result, Job):
-            waiting.append(result)
-            coordinates, note = compute.pca_coordinates(*asked)
-            result = coordinates, f"{note}, until {result.title} is ready"
-        pairs[pane] = result
-    return assemble_scene((pair.source, pair.target), drawn, pairs, workspace.anchors), drawn, waiting
+@dataclass(frozen=True)
+class Drawing:
+    """What the panes show now, the rows behind it, how to draw it again, and the jobs that will refine it."""
+
+    scene: Scene
+    view: View
+    recipe: ComparisonRecipe
+    waiting: tuple[Job, ...] = ()
 
 
-def show_scene(pair: Match, workspace: Workspace, scene: Scene, drawn: View, key: str, height: int) -> None:
-    """Draw the panes, linked where they are flat, and their export bar."""
-    ids = pair.ids[drawn.rows]
-    if workspace.reduction.n_components == 3:
+def draw(pair: Match, workspace: Workspace) -> Drawing:
+    """The panes as far as they can be drawn now: while UMAP or t-SNE is under way, PCA stands in."""
+    if workspace.reduction.method == "pca":
+        return _drawing(pair, workspace, compute.pca_coordinates)
+    refined = _drawing(pair, workspace, jobs.reduction)
+    if isinstance(refined, Drawing):
+        return refined
+    standing_in = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
+    return replace(_drawing(pair, standing_in, compute.pca_coordinates), waiting=refined)
+
+
+def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawing | tuple[Job, ...]:
+    view = compute.view(pair, workspace.view, workspace.anchors, workspace.reduction)
+    results = {
+        pane: coordinates(pair, view, pane, workspace.anchors, workspace.projection, workspace.reduction)
+        for pane in dict.fromkeys(workspace.panes)
+    }
+    waiting = tuple(result for result in results.values() if isinstance(result, Job))
+    if waiting:
+        return waiting
+    scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
+    return Drawing(scene, view, workspace.recipe(pair.source.digest, pair.target.digest))
+
+
+def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
+    """The panes, linked where they are flat, their export bar, and the bars of jobs under way."""
+    scene, ids = drawing.scene, pair.ids[drawing.view.rows]
+    if drawing.recipe.reduction.n_components == 3:
         from relcore.figures.interactive import panes_figure
 
         figure = panes_figure(scene, exports.theme(), height=height)
@@ -46,12 +66,12 @@ def show_scene(pair: Match, workspace: Workspace, scene: Scene, drawn: View, key
         linked_scatter(
             scene,
             key=key,
-            selected=_rows_among(drawn.rows, pair, session.selection()),
+            selected=_rows_among(drawing.view.rows, pair, session.selection()),
             height=height,
             on_event=lambda event: _receive(event, ids),
         )
-    recipe = workspace.recipe(pair.source.digest, pair.target.digest).to_json()
-    exports.export_bar(scene_exportable(scene, recipe, name="relscope-panes"), key)
+    jobs.follow(drawing.waiting)
+    exports.export_bar(draw_panes(drawing.recipe, scene), key)
 
 
 def _receive(event: PaneEvent, ids: np.ndarray) -> None:

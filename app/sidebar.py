@@ -72,8 +72,8 @@ def _undo_and_redo() -> None:
 def _matched(workspace: Workspace) -> Match | None:
     try:
         pair = compute.matched(workspace.source, workspace.target)
-    except SpaceError as error:
-        st.error(str(error), icon=":material/link_off:")
+    except SpaceError:  # the page says what is wrong; here the choosers stay at hand
+        st.caption(":material/link_off: These two cannot be compared; choose another.")
         return None
     st.caption(
         f"{len(pair):,} rows in both · {pair.source.dimension} d and {pair.target.dimension} d"
@@ -112,10 +112,11 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
 
 
 def _session_file(workspace: Workspace) -> None:
+    digests = {spec: compute.load_space(spec).digest for spec in workspace.spaces}
     with st.expander("Session", icon=":material/save:"):
         st.download_button(
             "Save session",
-            data=lambda: to_session_file(workspace, {spec: compute.load_space(spec).digest for spec in workspace.spaces}),
+            data=lambda: to_session_file(workspace, digests),
             file_name="relscope-session.json",
             mime="application/json",
             icon=":material/download:",

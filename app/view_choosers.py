@@ -39,7 +39,8 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             "all" if workspace.view.everything else "pivots",
             lambda value: session.edit_spec("show all" if value == "all" else "show pivots", "view", everything=value == "all"),
             options=["pivots", "all"],
-            format_func={"pivots": "Pivots", "all": f"All {len(pair):,}"}.get,
+            format_func={"pivots": "Pivots", "all": "All"}.get,
+            help=f"Only the pivots' neighbourhoods, or all {len(pair):,} rows",
             required=True,
         )
         bound(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -56,10 +57,8 @@ def space_choosers(workspace: Workspace) -> None:
 def choose_space(side: str, spec: SpaceSpec) -> None:
     """Make a space the source or the target, as one step; pivots and anchors that the new pair lacks are chosen anew."""
     changed = replace(session.workspace(), **{side: spec})
-    try:
+    with suppress(SpaceError):  # chosen all the same: the page says what is wrong, and another choice mends it
         changed = fit_to_pair(changed, compute.matched(changed.source, changed.target))
-    except SpaceError as error:  # chosen all the same: the sidebar says what is wrong, and another choice mends it
-        session.notify(str(error))
     session.history().edit(f"choose {space_name(spec)} as {side}", changed)
 
 

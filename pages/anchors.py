@@ -13,7 +13,7 @@ from app.score_table import digits
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparison import METRIC_NAMES
-from relcore.figures.export import spectrum_exportable
+from relcore.figure_recipes import draw_spectrum
 from relcore.metrics.calibration import Score
 from relcore.spaces import Match
 
@@ -21,22 +21,21 @@ TABLE_ROWS = 5000  # above that many the browser's table gives up selections; th
 
 
 def show_effect(workspace: Workspace, pair: Match) -> None:
-    """Scores with these anchors, and how far the last step moved them."""
-    before = session.history().before
-    for form in ("relative", "whitened"):
-        scores = _scores(workspace, pair, form)
-        former = _scores(before, pair, form) if before and _comparable(before, workspace) else {}
-        columns = st.columns(len(scores))
-        for column, (metric, score) in zip(columns, scores.items(), strict=True):
-            delta = float(score) - float(former[metric]) if metric in former else None
-            column.metric(
-                f"{METRIC_NAMES[metric]}, {form}",
-                digits(score),
-                delta=None if delta is None or abs(delta) < 5e-4 else f"{delta:+.3f}",
-                help=score.describe(),
-            )
+    """Scores with these anchors in the lower panes' representation, and how far the last step moved them."""
+    form, before = workspace.panes[1], session.history().before
+    scores = _scores(workspace, pair, form)
+    former = _scores(before, pair, form) if before and _comparable(before, workspace) else {}
+    for column, (metric, score) in zip(st.columns(len(scores)), scores.items(), strict=True):
+        delta = float(score) - float(former[metric]) if metric in former else None
+        column.metric(
+            f"{METRIC_NAMES[metric]}, {form}",
+            digits(score),
+            delta=None if delta is None or abs(delta) < 5e-4 else f"{delta:+.3f}",
+            help=score.describe(),
+            border=True,
+        )
     st.caption(
-        f"{', '.join(score.describe() for score in scores.values())}. Arrows: against the anchors before the last step. "
+        f"{'; '.join(score.describe() for score in scores.values())}. Arrows: against the anchors before the last step. "
         "Neighbours are asked for a sample of the rows; Compare can ask all."
     )
 
@@ -94,9 +93,7 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
         "All after centring and scaling to length 1. A large condition number magnifies noise when a space is inverted. "
         "Coverage: mean cosine of a row to its nearest anchor, beside that of as many random anchors."
     )
-    spectra = {name: diagnostics.singular_values for name, diagnostics in found.items()}
-    recipe = workspace.recipe(pair.source.digest, pair.target.digest).to_json() | {"figure": "spectrum"}
-    figure = spectrum_exportable(spectra, recipe, name="relscope-anchor-spectrum")
+    figure = draw_spectrum(workspace.recipe(pair.source.digest, pair.target.digest), found)
     st.plotly_chart(figure.interactive(exports.theme()), theme=None, key="anchors.spectrum", config={"displaylogo": False})
     exports.export_bar(figure, "spectrum")
     duplicates = [(name, *pair_of_ids) for name, diagnostics in found.items() for pair_of_ids in diagnostics.near_duplicates]
@@ -122,17 +119,18 @@ workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 anchor_lists.pickers(workspace, pair)
 shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
-scene, drawn, waiting = panes.make_scene(pair, shown)
 picture, side = st.columns([3.6, 1], gap="medium")
 with picture:
-    panes.show_scene(pair, shown, scene, drawn, "anchors", height=620)
+    panes.show(pair, panes.draw(pair, shown), "anchors", height=620)
 with side:
     inspector(pair)
 show_effect(workspace, pair)
-listed, sets, judged = st.tabs([f"All {len(workspace.anchors):,} anchors", "Named sets and lists", "Diagnostics"])
+titles = ["All anchors", "Named sets and lists", "Diagnostics"]
+listed, sets, judged = st.tabs(titles, key="anchors.tabs", on_change="rerun")
 with listed:
     show_table(workspace, pair)
 with sets:
     anchor_lists.named_sets(workspace, pair)
 with judged:
-    show_diagnostics(workspace, pair)
+    if judged.open:  # the one tab that takes time is worked out when it is looked at
+        show_diagnostics(workspace, pair)

@@ -9,10 +9,9 @@ from app.inspector import inspector, neighbours_html
 from app.jobs import exact_scores, follow
 from app.score_table import digits, score_table
 from app.workspace import Workspace
-from relcore import comparison
 from relcore.comparison import REPRESENTATIONS
 from relcore.engine import Job
-from relcore.figures.export import scores_exportable
+from relcore.figure_recipes import draw_scores
 from relcore.metrics.calibration import Score
 from relcore.spaces import Match
 from relcore.views import View
@@ -48,12 +47,18 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
         form: exact_scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention, start=start)
         for form in REPRESENTATIONS
     }
-    scores = {form: found if isinstance(found, dict) else scores_of(workspace, pair, form) for form, found in asked.items()}
+    exact = all(isinstance(found, dict) for found in asked.values())
+    scores = asked if exact else {form: scores_of(workspace, pair, form) for form in REPRESENTATIONS}
     score_table(scores)
     follow([found for found in asked.values() if isinstance(found, Job)])
-    recipe = workspace.recipe(pair.source.digest, pair.target.digest).to_json() | {"figure": "scores", "k": workspace.k}
-    recipe["convention"] = workspace.convention
-    exports.export_bar(scores_exportable(comparison.score_table(scores), recipe, name="relscope-scores"), "scores")
+    figure = draw_scores(
+        workspace.recipe(pair.source.digest, pair.target.digest),
+        k=workspace.k,
+        convention=workspace.convention,
+        n_queries=None if exact else compute.LIVE_QUERIES,
+        scores=scores,
+    )
+    exports.export_bar(figure, "scores")
 
 
 def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
@@ -96,13 +101,12 @@ workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 headline = st.empty()  # its numbers take a second: the panes come first
 view_choosers.view_choosers(workspace, pair)
-scene, drawn, waiting = panes.make_scene(pair, workspace)
+drawing = panes.draw(pair, workspace)
 picture, side = st.columns([3.6, 1], gap="medium")
 with picture:
-    panes.show_scene(pair, workspace, scene, drawn, "compare", height=720)
-    follow(waiting)
+    panes.show(pair, drawing, "compare", height=720)
 with side:
     inspector(pair)
 headline.html(lead(workspace, pair))
 show_scores(workspace, pair)
-show_words(workspace, pair, drawn)
+show_words(workspace, pair, drawing.view)

@@ -12,7 +12,7 @@ from app import compute, exports, session
 from app.uploads import keep_upload
 from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace
-from relcore.figures.export import histogram_exportable
+from relcore.figure_recipes import draw_norms
 from relcore.sources.catalog import Entry, SpaceSpec, available
 from relcore.sources.files import READERS
 from relcore.spaces import LatentSpace, SpaceError
@@ -85,9 +85,7 @@ def show_match(workspace: Workspace) -> None:
 
 def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
     """Distribution of vector lengths: spaces that differ here differ in scale, which cosine ignores."""
-    figure = histogram_exportable(
-        {space_name(spec): space.norms for spec, space in loaded.items()}, "Norm of a vector", name="relscope-norms"
-    )
+    figure = draw_norms(list(loaded), list(loaded.values()))
     st.plotly_chart(figure.interactive(exports.theme()), theme=None, key="spaces.norms", config={"displaylogo": False})
     exports.export_bar(figure, "norms")
 

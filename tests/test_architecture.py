@@ -31,7 +31,7 @@ LAYERS = {
     "relcore.metrics": BASE,
     "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map"},
     "relcore.umap_map": BASE | JOBS,
-    "relcore.sources": BASE,
+    "relcore.sources": BASE | JOBS,
     "relcore.figures": BASE,
     "relcore.stitching": BASE | {"relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
     "relcore.store": {"relcore.spaces"},

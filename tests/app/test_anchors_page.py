@@ -34,7 +34,7 @@ def test_unknown_names_are_reported_while_the_known_are_added(anchors_page):
 def test_the_scores_move_with_the_anchors_and_say_by_how_much(anchors_page):
     first = {metric.label: metric.value for metric in anchors_page.metric}
     assert set(first) == {
-        f"{name}, {form}" for name in ("Jaccard", "MRR", "cosine", "linear CKA") for form in ("relative", "whitened")
+        f"{name}, {form}" for name in ("Jaccard", "MRR", "cosine", "linear CKA") for form in ("relative",)
     }
     anchors_page.select(*(f"r{row}" for row in range(16))).click("anchors.remove-selected")
     assert len(anchors_page.workspace.anchors) == 4
@@ -125,3 +125,14 @@ def test_a_list_is_read_line_by_line():
         read_ids(b"")
     with pytest.raises(SpaceError, match="expected UTF-8 text with one id a line"):
         read_ids(b"\xc3\x28")
+
+
+def test_diagnostics_are_worked_out_when_they_are_looked_at(anchors_page):
+    def diagnosed():
+        return [table.value for table in anchors_page.dataframe if "diagnostic" in table.value.columns]
+
+    assert not diagnosed()
+    anchors_page.session_state["anchors.tabs"] = "Diagnostics"
+    anchors_page.run()
+    (table,) = diagnosed()
+    assert {"rank", "condition number", "coverage"} <= set(table["diagnostic"])
