@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from functools import lru_cache
 from pathlib import Path
 
-from relcore.sources.network import answers
+from relcore.sources.network import hub_answers
 from relcore.spaces import SpaceError, quote
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
@@ -57,7 +56,7 @@ def _digest_of_file(path: str, size: int, changed: int) -> str:
 
 
 def _from_hub(name: str) -> Path:
-    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     wanted = {"allow_patterns": list(_WANTED), "ignore_patterns": list(_UNWANTED)}
@@ -69,11 +68,9 @@ def _from_hub(name: str) -> Path:
         raise SpaceError(f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}") from error
     except LocalEntryNotFoundError:
         pass
-    offline = constants.HF_HUB_OFFLINE or os.environ.get("TRANSFORMERS_OFFLINE", "0").upper() in ("1", "TRUE", "YES", "ON")
-    if offline or not answers(constants.ENDPOINT):
-        why = "the hub is switched off (HF_HUB_OFFLINE)" if offline else "the network does not answer"
+    if not hub_answers():
         raise SpaceError(
-            f"model {name!r}: expected it on this machine, or the network to download it, got neither ({why}); "
+            f"model {name!r}: expected it on this machine, or the network to download it, got neither; "
             "copy the model's folder here and give its path, or choose an encoder that is trained on the spot"
         )
     try:

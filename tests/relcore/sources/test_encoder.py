@@ -1,0 +1,64 @@
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from relcore.sources.encoder import ENCODERS, Encoder, encoder_class, encoder_from_json, encoder_to_json
+from relcore.sources.small_vision import SmallVision
+from relcore.sources.vision import PretrainedVision
+from relcore.spaces import SpaceError
+
+
+@dataclass(frozen=True)
+class Own(Encoder):
+    sizes: tuple[int, ...] = (1, 2)
+
+    kind: ClassVar = "images"
+    title: ClassVar = "Own"
+
+    def prepare(self, dataset, report):
+        raise NotImplementedError
+
+
+def test_every_registered_name_is_a_class_of_encoders():
+    for name in ENCODERS:
+        kind = encoder_class(name)
+        assert issubclass(kind, Encoder)
+        assert kind.kind in ("images", "texts", "graph")
+
+
+@pytest.mark.parametrize(
+    "encoder", [SmallVision("vit", width=32, random_state=3), PretrainedVision("owner/model", layers=(2, -1), pooling="cls")]
+)
+def test_json_and_back(encoder):
+    record = json.loads(json.dumps(encoder_to_json(encoder)))
+    again = encoder_from_json(record)
+    assert again == encoder
+    assert hash(again) == hash(encoder)
+
+
+def test_settings_that_are_missing_take_their_default():
+    assert encoder_from_json({"encoder": "small-vision"}) == SmallVision()
+
+
+def test_an_encoder_of_the_users_own_is_named_but_not_imported_from_json():
+    record = encoder_to_json(Own())
+    assert record == {"encoder": f"{__name__}:Own", "sizes": [1, 2]}
+    with pytest.raises(SpaceError, match=r"encoder: expected one of 'small-vision'.*:Own"):
+        encoder_from_json(record)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"architecture": "cnn"}, 'expected a JSON object with "encoder": one of'),
+        ([1], 'expected a JSON object with "encoder": one of'),
+        ({"encoder": "small-vision", "depth": 3}, "small-vision: expected settings among 'architecture'.*got 'depth'"),
+        ({"encoder": "pretrained-vision"}, "pretrained-vision: a setting is missing or of the wrong type .*model"),
+        ({"encoder": "small-vision", "width": "wide"}, "width: expected a whole number from 2 to 4096, got 'wide'"),
+    ],
+)
+def test_json_that_is_no_encoder(record, message):
+    with pytest.raises(SpaceError, match=message):
+        encoder_from_json(record)

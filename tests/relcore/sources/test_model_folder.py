@@ -1,0 +1,123 @@
+import os
+import threading
+import time
+
+import pytest
+
+from relcore.sources import network
+from relcore.sources.model_folder import content_of_model, model_folder
+from relcore.spaces import SpaceError
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors").write_bytes(b"weights")
+    return folder
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """An empty hub cache, and a network that must not be asked."""
+    from huggingface_hub import constants
+
+    cache = tmp_path / "hub"
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(network, "answers", lambda *_: pytest.fail("asked the network"))
+    return cache
+
+
+def test_a_folder_is_itself(folder):
+    assert model_folder(str(folder)) == folder
+
+
+def test_a_folder_with_pickles_only_is_refused(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(
+        SpaceError, match=r"expected weights as .safetensors, got 'pytorch_model.bin', which would run code.*conver"
+    ):
+        model_folder(str(folder))
+
+
+def test_a_folder_without_weights(folder):
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(SpaceError, match=r"expected weights as .safetensors, got only 'config.json'; save them there"):
+        model_folder(str(folder))
+
+
+def test_a_folder_that_is_no_model(tmp_path):
+    with pytest.raises(SpaceError, match=r"expected a folder with config.json and weights, got nothing"):
+        model_folder(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["", "/nowhere/model", "./model", "a/b/c", "two words"])
+def test_what_is_neither_a_folder_nor_a_name(hub, name):
+    with pytest.raises(SpaceError, match="expected a folder or a hub's name such as 'owner/model', got"):
+        model_folder(name)
+
+
+def test_a_name_on_disk_needs_no_network(hub):
+    snapshot = hub / "models--owner--model" / "snapshots" / ("a" * 40)
+    snapshot.mkdir(parents=True)
+    (snapshot.parents[1] / "refs").mkdir()
+    (snapshot.parents[1] / "refs" / "main").write_text("a" * 40)
+    (snapshot / "config.json").write_text("{}")
+    (snapshot / "model.safetensors").write_bytes(b"weights")
+    assert model_folder("owner/model") == snapshot
+
+
+def test_a_name_that_is_not_here_and_no_network(hub, monkeypatch):
+    monkeypatch.setattr(network, "answers", lambda *_: False)
+    start = time.monotonic()
+    with pytest.raises(
+        SpaceError, match=r"'owner/model': expected it on this machine, or the network .* copy the model's folder"
+    ):
+        model_folder("owner/model")
+    assert time.monotonic() - start < 3
+
+
+def test_a_hub_that_is_switched_off_is_not_asked(hub, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(SpaceError, match="got neither"):
+        model_folder("owner/model")
+
+
+def test_a_network_that_never_answers_is_given_up():
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        start = time.monotonic()
+        assert not network.answers(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        assert time.monotonic() - start < 4
+
+
+def test_a_network_that_answers():
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answering) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        assert network.answers(f"http://127.0.0.1:{server.server_port}/")
+
+
+def test_content_follows_the_weights_and_not_their_place_or_time(folder, tmp_path):
+    before = content_of_model(str(folder))
+    moved = folder.rename(tmp_path / "moved")
+    os.utime(moved / "model.safetensors", (0, 0))
+    (moved / "README.md").write_text("a note")
+    assert content_of_model(str(moved)) == before
+    (moved / "model.safetensors").write_bytes(b"retrain")  # as many bytes as before
+    assert content_of_model(str(moved)) != before
+    assert content_of_model("owner/model") == ""

@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from relcore.sources.pixels import eight_bits, mode_of, pixel_array
+from relcore.spaces import SpaceError
+
+
+def picture(mode, size=(5, 3)):
+    return Image.new(mode, size)
+
+
+def test_grey_only_when_all_are():
+    assert mode_of([picture("L"), picture("1"), picture("I;16"), picture("LA")]) == "L"
+    assert mode_of([picture("L"), picture("RGB")]) == "RGB"
+    assert mode_of([picture("P")]) == "RGB"
+
+
+def test_sixteen_bits_keep_the_upper_eight():
+    image = Image.fromarray(np.array([[0, 255, 256, 65535]], dtype=np.uint16))
+    np.testing.assert_array_equal(np.asarray(eight_bits(image, "L", "told")), [[0, 0, 1, 255]])
+    np.testing.assert_array_equal(np.asarray(eight_bits(image, "RGB", "told"))[..., 2], [[0, 0, 1, 255]])
+
+
+@pytest.mark.parametrize("mode", ["I", "F"])
+def test_thirty_two_bits_have_no_known_range(mode):
+    with pytest.raises(SpaceError, match="told: expected pictures of 8 or 16 bits a channel, got 32 bits"):
+        eight_bits(picture(mode), "L", "told")
+
+
+def test_an_array_of_channels_rows_columns():
+    colours = np.random.default_rng(0).integers(0, 256, (3, 5, 3), dtype=np.uint8)
+    found = pixel_array([Image.fromarray(colours), picture("L")], "RGB", (3, 5), "told")
+    assert found.shape == (2, 3, 3, 5)
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found[0].transpose(1, 2, 0), colours)
+    assert pixel_array([picture("L", (9, 9)), picture("1")], "L", (4, 6), "told").shape == (2, 1, 4, 6)

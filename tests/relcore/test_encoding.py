@@ -1,0 +1,375 @@
+"""Encodings survive kills, go on where they were, and come out the same to the last byte whoever computed them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from relcore.encoding import encode, encode_job, encoding_job_key, encoding_key, load_encoding, stored_encodings
+from relcore.engine import Engine
+from relcore.progress import Context
+from relcore.sources.dataset import Dataset, DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.encoder import Encoder, Trained, TrainedEncoder
+from relcore.sources.small_vision import SmallVision
+from relcore.spaces import SpaceError
+from relcore.store import Store
+
+ROOT = Path(__file__).parents[2]
+DIGITS = DatasetSpec("digits", limit=500)
+N_BLOCKS = 25  # of 20 rows
+
+
+def note(log, line):
+    with open(log, "a") as file:
+        file.write(f"{line} {os.getpid()}\n")
+
+
+def notes(log, what):
+    return [line.split() for line in Path(log).read_text().splitlines() if line.startswith(what)] if Path(log).exists() else []
+
+
+def pixels(images):
+    return np.stack([np.asarray(image, dtype=np.float32).ravel() for image in images])
+
+
+@dataclass(frozen=True)
+class Noted(Encoder):
+    """Pixels times a number; leaves a line for each time that it is prepared, and for each block that it computes."""
+
+    log: str
+    pause: float = 0.0
+    scales: tuple[int, ...] = (1,)
+
+    kind: ClassVar = "images"
+
+    @property
+    def title(self):
+        return "Pixels"
+
+    @property
+    def outputs(self):
+        return tuple(f"times {scale}" for scale in self.scales)
+
+    def only(self, output):
+        return replace(self, scales=(self.scales[self.outputs.index(output)],))
+
+    def prepare(self, dataset, report):
+        note(self.log, "prepared")
+
+        def encode_batch(images):
+            time.sleep(self.pause)
+            rows = pixels(images)
+            note(self.log, f"block {rows[0].sum():.0f}")
+            return {output: rows * scale for output, scale in zip(self.outputs, self.scales, strict=True)}
+
+        return encode_batch
+
+
+@dataclass(frozen=True)
+class NotedTraining(TrainedEncoder):
+    """Subtracts the mean that it has learnt."""
+
+    log: str
+    pause: float = 0.0
+
+    kind: ClassVar = "images"
+
+    @property
+    def title(self):
+        return "Centred"
+
+    def train(self, dataset, report):
+        note(self.log, "trained")
+        report(1, 1, "epoch 1 of 1")
+        return Trained({"mean": pixels(dataset.items(0, len(dataset))).mean(axis=0)}, {"loss": [0.5]})
+
+    def restore(self, trained, dataset):
+        def encode_batch(images):
+            time.sleep(self.pause)
+            note(self.log, "block")
+            return {"": pixels(images) - trained.arrays["mean"]}
+
+        return encode_batch
+
+
+@dataclass(frozen=True)
+class Broken(Encoder):
+    how: str
+
+    kind: ClassVar = "images"
+
+    @property
+    def title(self):
+        return "Broken"
+
+    def prepare(self, dataset, report):
+        def encode_batch(images):
+            rows = pixels(images)
+            if self.how == "nan":
+                rows[3] = np.nan
+            if self.how == "rows":
+                rows = rows[1:]
+            return {"other" if self.how == "outputs" else "": rows}
+
+        return encode_batch
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def log(tmp_path):
+    return str(tmp_path / "log")
+
+
+@pytest.fixture
+def digest():
+    return load_dataset(DIGITS).digest
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+def file_of(store, key):
+    return (store.root / "entries" / key[:2] / f"{key}.safetensors").read_bytes()
+
+
+def test_the_space_of_a_dataset_with_its_ids_and_labels(store, log):
+    dataset = load_dataset(DIGITS)
+    told = []
+    [space] = encode(DIGITS, Noted(log, scales=(3,)), store, lambda *report: told.append(report), block_rows=64)
+    np.testing.assert_array_equal(space.vectors, 3 * pixels(dataset.items(0, 500)))
+    np.testing.assert_array_equal(space.ids, dataset.ids)
+    np.testing.assert_array_equal(space.labels, dataset.labels)
+    assert space.name == "Pixels times 3 · digits"
+    assert [(done, total) for done, total, _ in told[1:]] == [*((64 * i, 500) for i in range(1, 8)), (500, 500)]
+    assert told[-1][2] == "Pixels: 500 of 500 rows"
+    key = encoding_key(dataset.digest, Noted(log, scales=(3,)), "times 3")
+    assert store.entries() == [key]  # the blocks are gone
+    metadata = store.get(key).metadata
+    assert metadata["digest"] == space.digest
+    assert (metadata["dataset"], metadata["dataset_digest"], metadata["output"]) == ("digits", dataset.digest, "times 3")
+    assert metadata["encoder"]["scales"] == [3]
+
+
+def test_the_second_time_nothing_is_computed(store, log):
+    first = encode(DIGITS, Noted(log), store)
+    before = Path(log).read_text()
+    start = time.monotonic()
+    second = encode(DIGITS, Noted(log), store)
+    assert time.monotonic() - start < 1
+    assert Path(log).read_text() == before
+    assert second[0].digest == first[0].digest
+
+
+def test_one_pass_for_several_outputs_and_each_is_found_by_itself(store, log, digest):
+    both = encode(DIGITS, Noted(log, scales=(1, 2)), store)
+    assert [space.name for space in both] == ["Pixels times 1 · digits", "Pixels times 2 · digits"]
+    np.testing.assert_array_equal(both[1].vectors, 2 * both[0].vectors)
+    assert len(notes(log, "block")) == 2  # of 256 rows
+    [alone] = encode(DIGITS, Noted(log, scales=(2,)), store)
+    assert alone.digest == both[1].digest
+    assert len(notes(log, "block")) == 2
+    assert encoding_key(digest, Noted(log, scales=(1, 2)), "times 2") == encoding_key(
+        digest, Noted(log, scales=(2,)), "times 2"
+    )
+
+
+def test_keys_tell_everything_apart_that_decides_the_vectors(log, digest):
+    class Newer(Noted):
+        version = 2
+
+    class Elsewhere(Noted):
+        def content(self):
+            return "another file"
+
+    Newer.__name__ = Elsewhere.__name__ = "Noted"
+    encoders = [Noted(log), Noted(log, scales=(2,)), Newer(log), Elsewhere(log), NotedTraining(log)]
+    keys = {encoding_key(content, encoder, encoder.outputs[0]) for encoder in encoders for content in (digest, "0" * 32)}
+    assert len(keys) == 10
+
+
+def test_a_failure_in_the_middle_keeps_the_blocks_before_it(store, log, monkeypatch):
+    dataset = load_dataset(DIGITS)
+    failing = Dataset(
+        lambda start, stop: dataset.items(start, stop) if stop <= 300 else (_ for _ in ()).throw(OSError("unplugged")),
+        dataset.ids,
+        name="digits",
+        kind="images",
+        labels=dataset.labels,
+        content=lambda: [b"digits"],
+    )
+    with pytest.raises(OSError, match="unplugged"):
+        encode(failing, Noted(log), store, block_rows=20)
+    assert len(notes(log, "block")) == 15
+    failing._read = dataset.items
+    [space] = encode(failing, Noted(log), store, block_rows=20)
+    assert len(notes(log, "block")) == N_BLOCKS
+    np.testing.assert_array_equal(space.vectors, pixels(dataset.items(0, 500)))
+
+
+def test_a_store_too_small_for_the_blocks_still_gives_the_space(tmp_path, log):
+    tiny = Store(tmp_path / "tiny", limit_bytes=1)
+    [space] = encode(DIGITS, Noted(log), tiny, block_rows=20)
+    np.testing.assert_array_equal(space.vectors, pixels(load_dataset(DIGITS).items(0, 500)))
+    assert len(notes(log, "block")) == N_BLOCKS
+
+
+def test_a_graph_is_encoded_in_one_batch(store):
+    seen = []
+
+    @dataclass(frozen=True)
+    class Nodes(Encoder):
+        kind: ClassVar = "graph"
+        title: ClassVar = "Nodes"
+
+        def prepare(self, dataset, report):
+            def encode_batch(nodes):
+                seen.append(nodes)
+                return {"": np.array(nodes, dtype=np.float32)[:, None]}
+
+            return encode_batch
+
+    graph = Dataset(
+        lambda start, stop: list(range(start, stop)),
+        [str(i) for i in range(600)],
+        name="ring",
+        kind="graph",
+        content=list,
+    )
+    [space] = encode(graph, Nodes(), store)
+    assert seen == [list(range(600))]
+    assert space.labels is None
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("nan", "NaN or infinite values for 1 items, first 'digits/3'; choose another encoder or layer"),
+        ("rows", r"expected 256 rows, got shape \(255, 64\)"),
+        ("outputs", "expected outputs '', got 'other'"),
+    ],
+)
+def test_what_an_encoder_may_not_give(store, how, message):
+    with pytest.raises(SpaceError, match=message):
+        encode(DIGITS, Broken(how), store)
+
+
+def test_an_encoder_of_another_kind(store, log):
+    texts = Dataset(lambda start, stop: ["a"] * (stop - start), ["t0"], name="told", kind="texts")
+    with pytest.raises(
+        SpaceError, match="Pixels: expected a dataset of kind 'images', got 'texts' in 'told'; choose an encoder"
+    ):
+        encode(texts, Noted(log), store)
+
+
+def test_an_encoding_that_is_gone(store):
+    with pytest.raises(SpaceError, match=r"expected the encoding aaaaaaaa… in .*, got none .*; encode it again"):
+        load_encoding(store, "a" * 32)
+
+
+def test_a_job_of_several_outputs_is_run_anew_when_one_was_evicted(store, log, digest):
+    encoder = Noted(log, scales=(1, 2))
+    key = encoding_job_key(digest, encoder)
+    assert stored_encodings(store, digest, encoder) is None
+    encode_job(Context(key, store), dataset=DIGITS, encoder=encoder)
+    keys = stored_encodings(store, digest, encoder)
+    assert store.get(key).metadata == {"encodings": keys}
+    store.remove(keys["times 1"])
+    assert stored_encodings(store, digest, encoder) is None
+    assert not store.has(key)
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("engine")))
+    yield engine
+    engine.close()
+
+
+@pytest.mark.parametrize("how", ["killed", "cancelled"])
+def test_a_killed_encoding_goes_on_from_its_last_finished_block(engine, tmp_path, digest, how):
+    encoder = Noted(str(tmp_path / "log"), pause=0.05)
+    key = encoding_job_key(digest, encoder)
+    request = {"title": "encoding", "dataset": DIGITS, "encoder": encoder, "block_rows": 20}
+    job = engine.submit(key, encode_job, **request)
+    until(lambda: len(notes(encoder.log, "block")) >= 8)
+    if how == "killed":
+        os.kill(int(notes(encoder.log, "block")[0][2]), signal.SIGKILL)
+    else:
+        job.cancel()
+        assert not engine.store.has(key)
+        job = engine.submit(key, encode_job, **request)
+    assert job.wait(60).state == "done"
+    assert len({pid for _, pid in notes(encoder.log, "prepared")}) == 2
+    counts = {}
+    for _, block, _ in notes(encoder.log, "block"):
+        counts[block] = counts.get(block, 0) + 1
+    assert len(counts) == N_BLOCKS
+    # Only the one block that was computed but not yet written when the kill came may be there twice.
+    assert sorted(counts.values())[:-1] == [1] * (N_BLOCKS - 1)
+    undisturbed = Store(tmp_path / "undisturbed")
+    encode(DIGITS, encoder, undisturbed, block_rows=20)
+    assert file_of(engine.store, key) == file_of(undisturbed, key)
+
+
+def test_trained_weights_survive_a_kill(engine, tmp_path, digest):
+    encoder = NotedTraining(str(tmp_path / "log"), pause=0.05)
+    key = encoding_job_key(digest, encoder)
+    job = engine.submit(key, encode_job, title="training", dataset=DIGITS, encoder=encoder, block_rows=20)
+    until(lambda: len(notes(encoder.log, "block")) >= 3)
+    os.kill(int(notes(encoder.log, "trained")[0][1]), signal.SIGKILL)
+    assert job.wait(60).state == "done"
+    assert len(notes(encoder.log, "trained")) == 1
+    assert job.result().metadata["training"] == {"loss": [0.5]}
+    assert len({pid for _, pid in notes(encoder.log, "block")}) == 2
+
+
+@pytest.mark.slow
+def test_a_cluster_of_two_workers_gives_the_same_bytes(tmp_path, log):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(Path(__file__).parent)])}
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    place = ["--no-dashboard", "--scheduler-file", file]
+    quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *place], **quiet)]
+    for _ in range(2):
+        command = [*dask, "worker", "--nthreads", "1", "--local-directory", tmp_path, *place]
+        processes.append(subprocess.Popen(command, **quiet))
+    try:
+        until(lambda: file.exists() and file.read_text().strip().endswith("}"))
+        engine = Engine(json.loads(file.read_text())["address"], store=Store(tmp_path / "cluster"))
+        try:
+            digest = load_dataset(DIGITS).digest
+            encoders = [Noted(log, pause=0.05), SmallVision("mlp", epochs=2), SmallVision("cnn", epochs=2)]
+            keys = [encoding_job_key(digest, encoder) for encoder in encoders]
+            jobs = [
+                engine.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder)
+                for key, encoder in zip(keys, encoders, strict=True)
+            ]
+            assert [job.wait(120).state for job in jobs] == ["done"] * 3
+        finally:
+            engine.close()
+    finally:
+        for process in reversed(processes):  # a worker asks its scheduler before it leaves
+            process.terminate()
+            process.wait(30)
+    here = Store(tmp_path / "here")
+    for key, encoder in zip(keys, encoders, strict=True):
+        encode(DIGITS, encoder, here)
+        assert file_of(here, key) == file_of(Store(tmp_path / "cluster"), key)
