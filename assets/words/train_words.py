@@ -4,7 +4,8 @@
 
 The corpus is plain text, lower case, one sentence a line. The bundled files were made from `english.txt.xz`: 1.7 million
 sentences, 30 million tokens of 200 public-domain novels, ELTeC (CC BY), and the NLTK copies of Brown, news, reviews and
-speeches. Each space keeps the 20,000 most frequent words, 100 dimensions, float16. About ten minutes a space on two cores.
+speeches. Each space keeps the 20,000 most frequent words, 100 dimensions, float16. About half an hour on two cores.
+After only 5 epochs the rare words of the two spaces still disagree (relative MRR .70 and .78 where these have .93 and .94).
 With more than one worker gensim's updates race, so a repeated run gives equally good, not equal, vectors.
 """
 
@@ -18,10 +19,10 @@ from gensim.models import FastText, Word2Vec
 from gensim.models.word2vec import LineSentence
 from safetensors.numpy import save_file
 
-SKIP_GRAM = {"vector_size": 100, "sg": 1, "window": 5, "min_count": 10, "sample": 1e-4, "epochs": 5}
+SKIP_GRAM = {"vector_size": 100, "sg": 1, "window": 5, "min_count": 10, "sample": 1e-4}
 TRAININGS = {
-    "word2vec-novels": (Word2Vec, {"seed": 1}),
-    "fasttext-novels": (FastText, {"seed": 2, "min_n": 4, "max_n": 6, "bucket": 1_000_000}),
+    "word2vec-novels": (Word2Vec, {"seed": 1, "epochs": 15}),
+    "fasttext-novels": (FastText, {"seed": 2, "epochs": 10, "min_n": 4, "max_n": 6, "bucket": 1_000_000}),
 }
 
 
