@@ -22,7 +22,10 @@ PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonRecipe:
-    """Two spaces, anchors by id, how to project, choose rows and reduce; the digests tell whether the data is the same."""
+    """Two spaces, anchors by id, how to project, choose rows and reduce.
+
+    The digests are of the matched spaces, what is left of both once they are paired: they tell whether the data is the same.
+    """
 
     source: SpaceSpec
     target: SpaceSpec
@@ -89,14 +92,14 @@ def load_pair(recipe: ComparisonRecipe) -> Match:
     SpaceError
         A space cannot be loaded, or is not the one that the recipe was made with.
     """
-    loaded = load(recipe.source), load(recipe.target)
-    for space, digest in zip(loaded, (recipe.source_digest, recipe.target_digest), strict=True):
+    matched = match(load(recipe.source), load(recipe.target))
+    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
         if digest and space.digest != digest:
             raise SpaceError(
                 f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the original, or "
                 "delete the digests from the recipe to draw it with what is here"
             )
-    return match(*loaded)
+    return matched
 
 
 def pane_matrices(

@@ -19,7 +19,7 @@ from relcore.figures.style import Style
 from relcore.recipe import ComparisonRecipe, comparison_scene, load_pair
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import SpaceError
+from relcore.spaces import SpaceError, match
 from relcore.views import ViewSpec
 
 KINDS = ("comparison", "scores", "spectrum", "norms")
@@ -27,22 +27,28 @@ KINDS = ("comparison", "scores", "spectrum", "norms")
 
 @pytest.fixture
 def specs(tmp_path):
-    """Two small spaces on disk: noisy rotations of each other, one word only in the first."""
+    """Two small spaces on disk: noisy rotations of each other in different orders, one word of each only there."""
     rng = np.random.default_rng(5)
     vectors = rng.normal(size=(121, 8))
     rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
     ids = np.array([f"w{row}" for row in range(len(vectors))])
     np.savez(tmp_path / "first.npz", vectors=vectors, ids=ids)
-    np.savez(tmp_path / "second.npz", vectors=(vectors @ rotation + 0.1 * rng.normal(size=vectors.shape))[:-1], ids=ids[:-1])
+    noisy, others, order = (
+        vectors @ rotation + 0.1 * rng.normal(size=vectors.shape),
+        [*ids[:-1], "x"],
+        rng.permutation(len(ids)),
+    )
+    np.savez(tmp_path / "second.npz", vectors=noisy[order], ids=np.array(others)[order])
     return tuple(SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in ("first", "second"))
 
 
 @pytest.fixture
 def recipe(specs):
-    digests = [load(spec).digest for spec in specs]
+    pair = match(*map(load, specs))
     view = ViewSpec(pivots=("w3", "w4"), n_nearest=20, show_anchors=True)
     anchors = ("w9", "w1", "w30", "w40", "w77")
-    return ComparisonRecipe(*specs, anchors, view=view, reduction=ReductionSpec(fit="first"), source_digest=digests[0])
+    digests = {"source_digest": pair.source.digest, "target_digest": pair.target.digest}
+    return ComparisonRecipe(*specs, anchors, view=view, reduction=ReductionSpec(fit="first"), **digests)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 from relcore import __version__
 from relcore.comparison import ProjectionSpec
+from relcore.figure_recipes import draw_panes, exportable
 from relcore.recipe import (
     ComparisonRecipe,
     comparison_scene,
@@ -19,7 +20,7 @@ from relcore.recipe import (
     reduction_note,
 )
 from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec
+from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError, match
 from relcore.views import ViewSpec
 
@@ -113,6 +114,32 @@ def test_the_pair_is_loaded_and_matched(files, pair):
     loaded = load_pair(ComparisonRecipe(*files, ("r0",), source_digest=pair.source.digest, target_digest=pair.target.digest))
     assert loaded.source.digest == pair.source.digest
     np.testing.assert_array_equal(loaded.target.vectors, pair.target.vectors)
+
+
+@pytest.fixture
+def shuffled(files, pair, rng):
+    """The files again, the target's rows in another order, 20 of them gone and one of its own."""
+    kept = np.append(rng.permutation(60)[:40], 0)
+    vectors, ids = pair.target.vectors[kept], [*pair.ids[kept[:-1]], "own"]
+    np.savez(files[1].name, vectors=vectors, ids=np.array(ids, dtype=str))
+    return files
+
+
+def test_a_pair_that_had_to_be_matched_is_drawn_again(shuffled):
+    matched = match(*map(load, shuffled))
+    assert (len(matched), matched.n_source_only, matched.n_target_only) == (40, 20, 1)
+    digests = {"source_digest": matched.source.digest, "target_digest": matched.target.digest}
+    recipe = ComparisonRecipe(*shuffled, tuple(matched.ids[:4]), view=ViewSpec(tuple(matched.ids[:1]), 9), **digests)
+    figure = draw_panes(recipe, comparison_scene(recipe, matched))
+    assert exportable(json.loads(figure.bytes("json"))).table().equals(figure.table())
+
+
+def test_rows_that_only_one_space_has_may_change(shuffled, pair):
+    recipe = ComparisonRecipe(*shuffled, ("r0",), source_digest=match(*map(load, shuffled)).source.digest)
+    ids = load(shuffled[1]).ids
+    alone = ~np.isin(pair.ids, ids)
+    np.savez(shuffled[0].name, vectors=pair.source.vectors + alone[:, None], ids=pair.ids.astype(str))
+    assert len(load_pair(recipe)) == 40
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
