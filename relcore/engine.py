@@ -174,10 +174,15 @@ class Engine:
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job of this key, of whichever session; one that is done where only the store knows it; else None."""
+        """The job of this key, of whichever session; one that is done where only the store knows it; else None.
+
+        A job whose result has left the store counts as none, so that whoever asks submits it again.
+        """
         with self._lock:
             job = self._jobs.get(key)
-        return job or (Job(self, key, "stored result", state="done") if self.store.has(key) else None)
+        if job and job._state != "done":  # asked before the store: the result is there before the job is done
+            return job
+        return (job or Job(self, key, "stored result", state="done")) if self.store.has(key) else None
 
     def jobs(self) -> list[Job]:
         """All jobs of this engine, the newest first."""

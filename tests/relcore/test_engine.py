@@ -224,7 +224,10 @@ def test_a_result_that_left_the_store_is_told_and_run_anew(engine, key, log):
     engine.store.remove(key)
     with pytest.raises(EngineError, match="no longer in"):
         job.result()
-    assert engine.submit(key, count, title="t", log=log, n=2).wait(60).state == "done"
+    assert engine.job(key) is None  # or whoever asks would be given the same error for ever
+    again = engine.submit(key, count, title="t", log=log, n=2)
+    assert again.wait(60).state == "done"
+    assert engine.job(key) is again
     assert len(lines(log)) == 2
 
 
