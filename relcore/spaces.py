@@ -115,10 +115,11 @@ class LatentSpace:
 
     @cached_property
     def digest(self) -> str:
-        """Hexadecimal digest of vectors, ids and labels: equal content, equal digest, whatever the name."""
+        """Hexadecimal digest of vectors, ids, labels and counts: equal content, equal digest, whatever the name."""
         digest = hashlib.blake2b(repr(self.vectors.shape).encode(), digest_size=16)
         digest.update(memoryview(self.vectors).cast("B"))
-        digest.update(json.dumps([list(self.ids), None if self.labels is None else list(self.labels)]).encode())
+        columns = (self.ids, self.labels, self.counts)
+        digest.update(json.dumps([None if column is None else column.tolist() for column in columns]).encode())
         return digest.hexdigest()
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:

@@ -59,7 +59,8 @@ def test_norms_and_zero_rows_by_hand():
     ("changes", "same"),
     [
         ({"name": "another"}, True),
-        ({"counts": [1, 2, 3]}, True),
+        ({"counts": [1, 2, 4]}, False),
+        ({"counts": None}, False),
         ({"vectors": EYE + np.diag([0, 0, 1e-6]).astype(np.float32)}, False),
         ({"vectors": EYE.reshape(9, 1)[:3]}, False),
         ({"ids": ["a", "b", "d"]}, False),
@@ -67,11 +68,11 @@ def test_norms_and_zero_rows_by_hand():
         ({"labels": ["x", "y", "w"]}, False),
         ({"labels": None}, False),
     ],
-    ids=["name", "counts", "one value", "shape", "one id", "order", "one label", "no labels"],
+    ids=["name", "one count", "no counts", "one value", "shape", "one id", "order", "one label", "no labels"],
 )
 def test_the_digest_is_of_the_content(changes, same):
-    labelled = {"labels": ["x", "y", "z"]}
-    assert (space(**labelled | changes).digest == space(**labelled).digest) is same
+    whole = {"labels": ["x", "y", "z"], "counts": [1, 2, 3]}
+    assert (space(**whole | changes).digest == space(**whole).digest) is same
 
 
 def test_the_digest_tells_ids_from_labels_and_from_each_other():
