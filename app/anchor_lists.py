@@ -22,7 +22,8 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             width=420,
         )
         brushed = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
-        new = [identifier for identifier in brushed if identifier not in set(workspace.anchors)]
+        present = set(workspace.anchors)
+        new = [identifier for identifier in brushed if identifier not in present]
         st.button(
             f"Add {len(new):,} selected",
             icon=":material/add:",
@@ -31,7 +32,7 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             args=(brushed,),
             key="anchors.add-selected",
         )
-        held = set(brushed) & set(workspace.anchors)
+        held = (set(brushed) & present) - set(workspace.pinned)
         st.button(
             f"Remove {len(held):,} selected",
             icon=":material/remove:",

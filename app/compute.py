@@ -23,9 +23,10 @@ from relcore.metrics.calibration import Score
 from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, Match, match
-from relcore.views import View, ViewSpec
+from relcore.spaces import LatentSpace, Match, SpaceError, match
+from relcore.views import View, ViewSpec, sample_view
 
+AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
 LIVE_QUERIES = 500  # rows asked for in the live scores; the interval that goes with them is about ± .02
 _SECONDS = "relscope.seconds"
 
@@ -53,6 +54,14 @@ def load_space(spec: SpaceSpec) -> LatentSpace:
     return _load_space(spec, _stamp(spec))
 
 
+def digest_or_blank(spec: SpaceSpec) -> str:
+    """The content digest of a space, "" where it can no longer be read."""
+    try:
+        return load_space(spec).digest
+    except SpaceError:
+        return ""
+
+
 def _stamp(spec: SpaceSpec) -> tuple[int, int] | None:
     if spec.source != "file" or not Path(spec.name).is_file():
         return None
@@ -60,7 +69,7 @@ def _stamp(spec: SpaceSpec) -> tuple[int, int] | None:
     return about.st_mtime_ns, about.st_size
 
 
-@st.cache_resource(max_entries=12, show_spinner="Reading the space …")
+@st.cache_resource(max_entries=24, show_spinner="Reading the space …")
 @_timed
 def _load_space(spec: SpaceSpec, stamp: tuple[int, int] | None) -> LatentSpace:
     return catalog.load(spec)
@@ -151,6 +160,7 @@ def _pca_coordinates(
 def scores(pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str) -> dict[str, Score]:
     """All scores of one representation: neighbours from a random sample of rows, the rest from all."""
     needed = () if pane == "absolute" else anchors
+    spec = spec if pane in ("relative", "whitened") else ProjectionSpec()  # the others do not depend on it
     return _scores(pair_key(pair), pane, needed, spec, k, convention, pair)
 
 
@@ -164,7 +174,8 @@ def _scores(
 
 
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
-    """The drawn rows by how much of their neighbourhood survives from one space to the other, least first."""
+    """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space keeps, least first."""
+    drawn = sample_view(drawn, AGREEMENT_ROWS)
     return _agreement(pair_key(pair), drawn.digest, pair, drawn)
 
 
@@ -195,14 +206,18 @@ def _diagnose(digest: str, anchors: tuple[str, ...], _space: LatentSpace) -> dia
     return diagnostics.diagnose_anchors(_space, anchors)
 
 
-def select_anchors(pair: Match, n_anchors: int, strategy: str, pool: int | None, random_state: int) -> tuple[str, ...]:
+def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
     """Anchors by strategy, chosen in the source space among the rows that both spaces have."""
-    return _select_anchors(pair_key(pair), n_anchors, strategy, pool, random_state, pair.source)
+    return _select_anchors(pair_key(pair), n_anchors, strategy, random_state, pair.source)
 
 
 @st.cache_data(max_entries=64, show_spinner="Choosing anchors …")
 @_timed
-def _select_anchors(
-    key: str, n_anchors: int, strategy: str, pool: int | None, random_state: int, _space: LatentSpace
-) -> tuple[str, ...]:
-    return tuple(selection.select_anchors(_space, n_anchors, strategy, pool=pool, random_state=random_state))
+def _select_anchors(key: str, n_anchors: int, strategy: str, random_state: int, _space: LatentSpace) -> tuple[str, ...]:
+    return tuple(selection.select_anchors(_space, n_anchors, strategy, random_state=random_state))
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def available(folder: str | None) -> list[catalog.Entry]:
+    """The catalogue; files that come or go are seen within half a minute."""
+    return catalog.available(folder)

@@ -10,6 +10,9 @@ import streamlit as st
 from app import compute, session
 from app.score_table import digits
 from relcore.spaces import Match
+from relcore.views import MOST_PIVOTS
+
+IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for ears: eyes see the shading
 
 
 def inspector(pair: Match) -> None:
@@ -38,9 +41,19 @@ def _one(pair: Match, identifier: str) -> None:
     is_anchor = identifier in session.workspace().anchors
     verb, icon = ("Remove anchor", ":material/star_border:") if is_anchor else ("Make anchor", ":material/star:")
     change = session.remove_anchors if is_anchor else session.add_anchors
-    st.button(verb, icon=icon, on_click=change, args=((identifier,),), width="stretch", key="inspector.anchor")
+    pinned = identifier in session.workspace().pinned
+    st.button(
+        verb,
+        icon=icon,
+        on_click=change,
+        args=((identifier,),),
+        width="stretch",
+        key="inspector.anchor",
+        disabled=pinned,
+        help="Pinned: unpin it on the Anchors page first" if pinned else None,
+    )
     view = session.workspace().view
-    if identifier not in view.pivots:
+    if identifier not in view.pivots and len(view.pivots) < MOST_PIVOTS:
         st.button(
             "Show its neighbourhood",
             icon=":material/palette:",
@@ -58,7 +71,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     def side(name: str, title: str) -> str:
         items = "".join(
             f'<li class="{"shared" if shared else ""}" title="{escape(identifier)}"><b>{escape(identifier)}</b>'
-            f"<span>{digits(cosine, 2)}</span></li>"
+            f"<span>{digits(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
             for identifier, cosine, shared in zip(table[name], table[f"{name} cosine"], table[f"{name} shared"], strict=True)
         )
         return f"<div><h4>{escape(title)}</h4><ol>{items}</ol></div>"
@@ -69,8 +82,9 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
 
 def _many(pair: Match, chosen: tuple[str, ...]) -> None:
     st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
-    anchors = set(session.workspace().anchors)
+    anchors, pinned = set(session.workspace().anchors), set(session.workspace().pinned)
     n_anchors = sum(identifier in anchors for identifier in chosen)
+    n_removable = sum(identifier in anchors and identifier not in pinned for identifier in chosen)
     st.caption(f"{n_anchors:,} of them are anchors.")
     st.button(
         f"Make {len(chosen) - n_anchors:,} anchors",
@@ -89,10 +103,10 @@ def _many(pair: Match, chosen: tuple[str, ...]) -> None:
         key="inspector.only",
     )
     st.button(
-        f"Remove {n_anchors:,} anchors",
+        f"Remove {n_removable:,} anchors",
         on_click=session.remove_anchors,
         args=(chosen,),
-        disabled=not n_anchors,
+        disabled=not n_removable,
         width="stretch",
         key="inspector.remove",
     )

@@ -18,6 +18,7 @@ from relcore.store import digest_of
 from relcore.views import View
 
 _AGAIN = "relscope.job-again"
+RESULTS = 1  # raise it when a stored result would come out differently: what an older version stored is then left alone
 
 
 @st.cache_resource(show_spinner=False)
@@ -33,7 +34,7 @@ def reduction(
     matrices = compute.pane_matrices(pair, drawn, pane, anchors, projection)
     fitting = fitting_reduction(matrices, spec)
     needed = () if pane == "absolute" else anchors
-    key = digest_of("reduction", fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
+    key = digest_of("reduction", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
     job = engine().job(key)
     if job is None or _asked_again(job):
         inputs = put_matrices(engine().store, matrices)
@@ -49,9 +50,9 @@ def exact_scores(
 ) -> dict[str, Score] | Job | None:
     """Scores with every row asked, or the job that works on them; None if there is none and `start` is False."""
     needed = () if pane == "absolute" else anchors
-    key = digest_of("scores", compute.pair_key(pair), pane, needed, projection, k, convention)
+    key = digest_of("scores", RESULTS, compute.pair_key(pair), pane, needed, projection, k, convention)
     job = engine().job(key)
-    if (start and job is None) or (job and _asked_again(job)):
+    if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and _asked_again(job)):
         inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
         job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, k=k, convention=convention)
     if job is None or job.status().state != "done":
@@ -60,30 +61,31 @@ def exact_scores(
 
 
 def follow(jobs: Sequence[Job]) -> None:
-    """Bars of jobs, refreshed twice a second; when all have ended the page is drawn anew with their results."""
-    if jobs:
-        _follow([job.key for job in jobs])
+    """Bars of jobs under way, refreshed twice a second until all have ended and the page is drawn anew; what stopped, once."""
+    for job in jobs:
+        status = job.status()
+        if status.state in ("failed", "cancelled"):
+            told, again = st.columns([8, 1], vertical_alignment="center")
+            told.warning(f"{job.title}: {status.error or 'stopped'}", icon=":material/stop_circle:")
+            again.button("Again", key=f"again-{job.key}", on_click=st.session_state.__setitem__, args=(_AGAIN, job.key))
+    running = [job.key for job in jobs if not job.status().ended]
+    if running:
+        _follow(running)
 
 
 @st.fragment(run_every=0.5)
 def _follow(keys: list[str]) -> None:
     jobs = [job for key in keys if (job := engine().job(key))]
+    if all(job.status().ended for job in jobs):
+        st.rerun()
     for job in jobs:
         status = job.status()
         bar, stop = st.columns([8, 1], vertical_alignment="center")
-        if status.state in ("failed", "cancelled"):
-            bar.warning(f"{job.title}: {status.error or 'stopped'}", icon=":material/stop_circle:")
-            if stop.button("Again", key=f"again-{job.key}"):
-                st.session_state[_AGAIN] = job.key
-                st.rerun()
-            continue
         share = min(1.0, status.done / status.total) if status.total else 0.0
         left = f" · about {status.seconds_left:.0f} s left" if status.seconds_left is not None else ""
         counts = f" · {status.done:,} of {status.total:,}" if status.total else ""
         bar.progress(share, text=f"{job.title}: {status.message or status.state}{counts}{left}")
         stop.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
-    if all(job.status().state == "done" for job in jobs):
-        st.rerun()
 
 
 def _asked_again(job: Job) -> bool:

@@ -12,7 +12,9 @@ if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
 from app import session, sidebar, start  # noqa: E402
+from relcore.engine import EngineError  # noqa: E402
 from relcore.spaces import SpaceError  # noqa: E402
+from relcore.store import StoreError  # noqa: E402
 
 st.set_page_config(
     page_title="Relscope",
@@ -28,14 +30,14 @@ PAGES = [
 ]
 page = st.navigation(PAGES, position="top")
 session.history(start.first_workspace)
-sidebar.draw()
 if notice := session.pop_notice():
     st.error(notice, icon=":material/error:")
 if news := session.pop_news():
     st.toast(news, icon=":material/check:")
 try:
+    sidebar.draw()
     page.run()
-except SpaceError as error:
+except (SpaceError, EngineError, StoreError) as error:
     st.error(str(error), icon=":material/error:")
     st.caption("Nothing is lost: undo the last step in the sidebar, or choose other spaces or settings.")
 sidebar.draw_status()

@@ -45,12 +45,13 @@ def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawin
     results = {
         pane: coordinates(pair, view, pane, workspace.anchors, workspace.projection, workspace.reduction)
         for pane in dict.fromkeys(workspace.panes)
+        if pane == "absolute" or workspace.anchors
     }
     waiting = tuple(result for result in results.values() if isinstance(result, Job))
     if waiting:
         return waiting
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
-    return Drawing(scene, view, workspace.recipe(pair.source.digest, pair.target.digest))
+    return Drawing(scene, view, replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results)))
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
@@ -60,7 +61,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
         from relcore.figures.interactive import panes_figure
 
         figure = panes_figure(scene, exports.theme(), height=height)
-        st.plotly_chart(figure, theme=None, key=f"{key}-solid", config={"displaylogo": False})
+        exports.chart(figure, f"{key}-solid")
         st.caption("Three dimensions are to look at; pick in two dimensions or in the tables.")
     else:
         linked_scatter(

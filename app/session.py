@@ -12,7 +12,8 @@ from typing import Any
 
 import streamlit as st
 
-from app.workspace import History, Workspace
+from app.workspace import MOST_ANCHORS, History, Workspace
+from relcore.spaces import SpaceError
 
 _HISTORY = "relscope.history"
 _SELECTION = "relscope.selection"
@@ -43,8 +44,19 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
     edit(step, **{field: dataclasses.replace(getattr(workspace(), field), **changes)})
 
 
+def guarded(change: Callable[..., None], *arguments: Any) -> None:
+    """A change as a callback: what is wrong with it becomes a message, and nothing is changed."""
+    try:
+        change(*arguments)
+    except SpaceError as error:
+        notify(str(error))
+
+
 def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:
-    """Replace the anchors as one step."""
+    """Replace the anchors as one step; more than the app can carry for all its users are refused."""
+    if len(ids) > MOST_ANCHORS:
+        notify(f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(ids):,}; choose fewer, or use a script")
+        return
     history().edit(step, workspace().with_anchors(ids, anchors_from))
 
 
@@ -58,10 +70,11 @@ def add_anchors(ids: tuple[str, ...]) -> None:
 
 def remove_anchors(ids: tuple[str, ...]) -> None:
     """Take anchors out; pinned ones stay, that is what the pin is for."""
-    gone = set(ids) - set(workspace().pinned)
-    left = tuple(identifier for identifier in workspace().anchors if identifier not in gone)
-    if len(left) < len(workspace().anchors):
-        set_anchors(f"remove {_count(tuple(gone))}", left)
+    asked, pinned = set(ids), set(workspace().pinned)
+    gone = tuple(identifier for identifier in workspace().anchors if identifier in asked and identifier not in pinned)
+    if gone:
+        taken = set(gone)
+        set_anchors(f"remove {_count(gone)}", tuple(one for one in workspace().anchors if one not in taken))
 
 
 def pin_anchors(ids: tuple[str, ...]) -> None:
@@ -72,7 +85,8 @@ def pin_anchors(ids: tuple[str, ...]) -> None:
 
 def unpin_anchors(ids: tuple[str, ...]) -> None:
     """Let these anchors go with the others again."""
-    edit(f"unpin {_count(ids)}", pinned=tuple(one for one in workspace().pinned if one not in set(ids)))
+    free = set(ids)
+    edit(f"unpin {_count(ids)}", pinned=tuple(one for one in workspace().pinned if one not in free))
 
 
 def _count(ids: tuple[str, ...]) -> str:

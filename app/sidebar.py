@@ -58,7 +58,7 @@ def _undo_and_redo() -> None:
     with st.container(horizontal=True, gap="small", key="history"):
         for verb, icon, step, move, shortcut in steps:
             st.button(
-                "",
+                verb.capitalize(),
                 key=f"history.{verb}",
                 icon=icon,
                 help=f"{verb.capitalize()}: {step}" if step else f"Nothing to {verb}",
@@ -103,8 +103,8 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
             icon=":material/casino:",
             help="The same strategy with another random state",
             disabled=strategy == "most-frequent",
-            on_click=choose_anchors,
-            args=(pair, strategy, min(n_anchors, len(pair)), random_state + 1),
+            on_click=session.guarded,
+            args=(choose_anchors, pair, strategy, min(n_anchors, len(pair)), random_state + 1),
             width="stretch",
         )
         if not workspace.anchors_from:
@@ -112,7 +112,7 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
 
 
 def _session_file(workspace: Workspace) -> None:
-    digests = {spec: compute.load_space(spec).digest for spec in workspace.spaces}
+    digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
     with st.expander("Session", icon=":material/save:"):
         st.download_button(
             "Save session",
@@ -126,7 +126,10 @@ def _session_file(workspace: Workspace) -> None:
         uploaded = st.file_uploader("Open a session", type="json", key="session.file")
         if uploaded is not None:
             st.button("Open it", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch")
-        st.caption("The address bar holds the small settings: copy it to share this view.")
+        st.caption(
+            "The address bar holds the small settings: copy it to share a view of the bundled spaces. Hand-picked anchors and "
+            "spaces of yours travel in the session file; an uploaded file has to be uploaded first."
+        )
 
 
 def _open_session(content: bytes) -> None:

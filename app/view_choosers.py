@@ -12,6 +12,7 @@ from app.widgets import bound
 from app.workspace import Workspace
 from relcore.reduction import NAMES
 from relcore.spaces import Match, SpaceError, quote
+from relcore.views import MOST_PIVOTS
 
 _FITS = {"first": "on the first space", "apart": "each space apart"}
 _LOWER = {"relative": "relative", "whitened": "whitened"}
@@ -30,7 +31,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             accept_new_options=True,
             placeholder="Type a word",
             width=385,
-            max_selections=20,
+            max_selections=MOST_PIVOTS,
         )
         bound(
             st.segmented_control,
@@ -165,5 +166,5 @@ def _choose_pivots(pair: Match, pivots: list[str]) -> None:
 
 def _choose_method(method: str) -> None:
     reduction = session.workspace().reduction
-    fit = "apart" if method == "tsne" else reduction.fit
+    fit = "apart" if method == "tsne" else "first" if reduction.method == "tsne" else reduction.fit
     session.edit(f"reduce by {NAMES[method]}", reduction=dataclasses.replace(reduction, method=method, fit=fit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, session
-from app.workspace import MOST_NEIGHBOURS, Workspace
+from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.anchors.selection import STRATEGIES
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.similarity import SIMILARITIES
@@ -26,13 +26,7 @@ def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[A
     """
     st.session_state[key] = value
 
-    def changed() -> None:
-        try:
-            apply(st.session_state[key])
-        except SpaceError as error:
-            session.notify(str(error))
-
-    return widget(label, key=key, on_change=changed, **settings)
+    return widget(label, key=key, on_change=lambda: session.guarded(apply, st.session_state[key]), **settings)
 
 
 def space_name(spec: SpaceSpec) -> str:
@@ -40,8 +34,20 @@ def space_name(spec: SpaceSpec) -> str:
     return spec.name.replace("\\", "/").rsplit("/", 1)[-1]
 
 
+def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
+    """A distinct name for each space: a chooser finds its options by their names."""
+    labels: dict[SpaceSpec, str] = {}
+    for spec in spaces:
+        name, number = space_name(spec), 2
+        while name in labels.values():
+            name, number = f"{space_name(spec)} ({number})", number + 1
+        labels[spec] = name
+    return labels
+
+
 def space_choosers(workspace: Workspace) -> None:
     """Source and target among the spaces of this session."""
+    labels = space_labels(workspace.spaces)
     for side in ("source", "target"):
         bound(
             st.selectbox,
@@ -50,15 +56,19 @@ def space_choosers(workspace: Workspace) -> None:
             getattr(workspace, side),
             lambda spec, side=side: choose_space(side, spec),
             options=workspace.spaces,
-            format_func=space_name,
+            format_func=labels.get,
         )
 
 
 def choose_space(side: str, spec: SpaceSpec) -> None:
     """Make a space the source or the target, as one step; pivots and anchors that the new pair lacks are chosen anew."""
-    changed = replace(session.workspace(), **{side: spec})
+    before = session.workspace()
+    changed = replace(before, **{side: spec})
     with suppress(SpaceError):  # chosen all the same: the page says what is wrong, and another choice mends it
         changed = fit_to_pair(changed, compute.matched(changed.source, changed.target))
+    lost = len(set(before.anchors) - set(changed.anchors))
+    if lost and not before.anchors_from:
+        session.announce(f"{lost:,} anchors are not in both spaces and were left out; undo brings them back.")
     session.history().edit(f"choose {space_name(spec)} as {side}", changed)
 
 
@@ -78,13 +88,22 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         view = replace(view, color_by="pivots")
     fitted = replace(workspace, view=view)
     kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
-    if kept and (len(kept) == len(workspace.anchors) or not workspace.anchors_from):
+    unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
+    if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.anchors_from):
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
-    n_anchors = min(n_anchors, len(pair))
-    chosen = compute.select_anchors(pair, n_anchors, strategy, None, random_state)
-    return fitted.with_anchors(chosen, f"{strategy} {n_anchors} {random_state}")
+    n_anchors = min(n_anchors, len(pair), MOST_ANCHORS)
+    pinned = tuple(identifier for identifier in workspace.pinned if identifier in pair.source.index)
+    chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
+    return fitted.with_anchors(_behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
+
+
+def _behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
+    """The pinned anchors first, then as many of those chosen as make up the number."""
+    held = set(pinned)
+    rest = tuple(identifier for identifier in chosen if identifier not in held)
+    return pinned + rest[: max(n_anchors - len(pinned), 0)]
 
 
 def strategy_choosers(pair: Match, key: str) -> None:
@@ -113,7 +132,7 @@ def strategy_choosers(pair: Match, key: str) -> None:
         n_anchors,
         lambda value: choose(n_anchors=value),
         min_value=1,
-        max_value=max(len(pair), n_anchors),
+        max_value=max(min(len(pair), MOST_ANCHORS), n_anchors),
         step=10,
         help="More anchors tell more apart and cost more. The papers use 300 for words.",
     )
@@ -122,7 +141,7 @@ def strategy_choosers(pair: Match, key: str) -> None:
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
     """Strategy, number and random state behind the anchors; for hand-picked ones what a new strategy would start from."""
     parts = workspace.anchors_from.split(" ")
-    if len(parts) == 3 and parts[0] in STRATEGIES and parts[1].isdigit() and parts[2].isdigit():
+    if len(parts) == 3 and parts[0] in STRATEGIES and all(part.isascii() and part.isdecimal() for part in parts[1:]):
         return parts[0], max(1, int(parts[1])), int(parts[2])
     return "random", max(1, len(workspace.anchors)), 0
 
@@ -135,10 +154,8 @@ def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int
     SpaceError
         More than there are rows to choose from, and the other reasons of `select_anchors`.
     """
-    pinned = session.workspace().pinned
-    chosen = compute.select_anchors(pair, n_anchors, strategy, None, random_state)
-    kept = tuple(identifier for identifier in chosen if identifier not in set(pinned))
-    ids = pinned + kept[: max(n_anchors - len(pinned), 0)]
+    chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
+    ids = _behind(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(f"choose {n_anchors} anchors, {strategy}", ids, f"{strategy} {n_anchors} {random_state}")
 
 
@@ -161,6 +178,29 @@ def projection_choosers(workspace: Workspace) -> None:
         lambda value: session.edit_spec("centre" if value else "do not centre", "projection", center=value),
         help="Subtract each space's mean, so that a shift does not matter (Maiorca et al. 2024). Off: Moschella et al. 2023.",
     )
+    bound(
+        st.number_input,
+        "Whitening ridge λ",
+        "projection.ridge",
+        workspace.projection.ridge,
+        lambda value: session.edit_spec(f"λ = {value:g}", "projection", ridge=value),
+        min_value=0.001,
+        max_value=100.0,
+        step=0.1,
+        help="Of the whitened form, X Aᵀ (K + λI)^(−½): larger is nearer to the plain relative form. 1 weighs as one anchor.",
+    )
+    if workspace.projection.similarity == "quantised":
+        bound(
+            st.number_input,
+            "Cut of the clustering",
+            "projection.threshold",
+            workspace.projection.threshold,
+            lambda value: session.edit_spec(f"cut at {value:g}", "projection", threshold=value),
+            min_value=0.1,
+            max_value=10.0,
+            step=0.5,
+            help="Ward distance at which clusters are cut; Moschella et al. show 1, 1.5 and 2.",
+        )
 
 
 def score_choosers(workspace: Workspace) -> None:

@@ -22,6 +22,7 @@ from relcore.views import ViewSpec
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = ("absolute", "relative", "whitened")
 MOST_NEIGHBOURS = 200
+MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
 UNDO_STEPS = 200
 
 
@@ -53,13 +54,18 @@ class Workspace:
         if not isinstance(self.k, int) or not 1 <= self.k <= MOST_NEIGHBOURS:
             raise SpaceError(f"k: expected 1 … {MOST_NEIGHBOURS} neighbours, got {self.k!r}")
         need_one_of("convention", self.convention, CONVENTIONS)
-        if len(self.panes) != 2 or not set(self.panes) <= set(PANES):
-            raise SpaceError(f"panes: expected two of {', '.join(PANES)}, got {self.panes!r}")
+        if len(self.panes) != 2 or self.panes[0] not in PANES or self.panes[1] not in PANES[1:]:
+            raise SpaceError(f"panes: expected absolute, relative or whitened above relative or whitened, got {self.panes!r}")
+        if not isinstance(self.anchors_from, str):
+            raise SpaceError(f"anchors_from: expected a text, got {self.anchors_from!r}")
+        for name, ids in self.named_sets:
+            need_strings(f"named set {name!r}", ids)
 
     def with_anchors(self, ids: tuple[str, ...], anchors_from: str = "") -> Workspace:
         """These anchors, distinct and in this order; pins of anchors that are gone go with them."""
         distinct = tuple(dict.fromkeys(ids))
-        pinned = tuple(identifier for identifier in self.pinned if identifier in set(distinct))
+        present = set(distinct)
+        pinned = tuple(identifier for identifier in self.pinned if identifier in present)
         return dataclasses.replace(self, anchors=distinct, anchors_from=anchors_from, pinned=pinned)
 
     def recipe(self, source_digest: str = "", target_digest: str = "") -> ComparisonRecipe:
@@ -212,7 +218,7 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
     fit = query.get("fit") if query.get("fit") in ("apart", "first") else reduction.fit
     reduction = dataclasses.replace(reduction, method=method, fit="apart" if method == "tsne" else fit)
     panes = tuple(query.get("panes", "").split(","))
-    if not (len(panes) == 2 and set(panes) <= set(PANES)):
+    if not (len(panes) == 2 and panes[0] in PANES and panes[1] in PANES[1:]):
         panes = workspace.panes
     return dataclasses.replace(
         workspace,

@@ -16,6 +16,7 @@ from relcore.comparison import METRIC_NAMES
 from relcore.figure_recipes import draw_spectrum
 from relcore.metrics.calibration import Score
 from relcore.spaces import Match
+from relcore.store import digest_of
 
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 
@@ -24,7 +25,7 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
     """Scores with these anchors in the lower panes' representation, and how far the last step moved them."""
     form, before = workspace.panes[1], session.history().before
     scores = _scores(workspace, pair, form)
-    former = _scores(before, pair, form) if before and _comparable(before, workspace) else {}
+    former = _scores(before, pair, form) if before and _comparable(before, workspace, pair) else {}
     for column, (metric, score) in zip(st.columns(len(scores)), scores.items(), strict=True):
         delta = float(score) - float(former[metric]) if metric in former else None
         column.metric(
@@ -44,10 +45,11 @@ def _scores(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
     return compute.scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
 
 
-def _comparable(before: Workspace, now: Workspace) -> bool:
-    """Whether only the anchors and the like differ, so that a difference of scores is their doing."""
-    same = all(getattr(before, field) == getattr(now, field) for field in ("source", "target", "k", "convention"))
-    return same and bool(before.anchors) and before.anchors != now.anchors
+def _comparable(before: Workspace, now: Workspace, pair: Match) -> bool:
+    """Whether only the anchors differ, so that a difference of scores is their doing."""
+    same = all(getattr(before, field) == getattr(now, field) for field in ("source", "target", "projection", "k", "convention"))
+    there = bool(before.anchors) and all(identifier in pair.source.index for identifier in before.anchors)
+    return same and there and before.anchors != now.anchors
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
@@ -64,14 +66,14 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     shown = table.head(TABLE_ROWS)
     state = st.dataframe(
         shown,
-        key="anchors.table",
+        key=f"anchors.table-{digest_of(workspace.anchors)}",  # another list, another selection
         hide_index=True,
         height=380,
         on_select="rerun",
         selection_mode="multi-row",
         column_config={"pinned": st.column_config.CheckboxColumn(help="Pinned anchors outlive a new strategy")},
     )
-    chosen = tuple(shown["id"].iloc[state.selection.rows])
+    chosen = tuple(shown["id"].iloc[[row for row in state.selection.rows if row < len(shown)]])
     with st.container(horizontal=True):
         for label, icon, call, arguments in (
             ("Remove", ":material/delete:", session.remove_anchors, (chosen,)),
@@ -94,7 +96,7 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
         "Coverage: mean cosine of a row to its nearest anchor, beside that of as many random anchors."
     )
     figure = draw_spectrum(workspace.recipe(pair.source.digest, pair.target.digest), found)
-    st.plotly_chart(figure.interactive(exports.theme()), theme=None, key="anchors.spectrum", config={"displaylogo": False})
+    exports.chart(figure.interactive(exports.theme()), "anchors.spectrum")
     exports.export_bar(figure, "spectrum")
     duplicates = [(name, *pair_of_ids) for name, diagnostics in found.items() for pair_of_ids in diagnostics.near_duplicates]
     if duplicates:
@@ -124,7 +126,10 @@ with picture:
     panes.show(pair, panes.draw(pair, shown), "anchors", height=620)
 with side:
     inspector(pair)
-show_effect(workspace, pair)
+if workspace.anchors:
+    show_effect(workspace, pair)
+else:
+    st.info("No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a strategy.")
 titles = ["All anchors", "Named sets and lists", "Diagnostics"]
 listed, sets, judged = st.tabs(titles, key="anchors.tabs", on_change="rerun")
 with listed:
@@ -132,5 +137,5 @@ with listed:
 with sets:
     anchor_lists.named_sets(workspace, pair)
 with judged:
-    if judged.open:  # the one tab that takes time is worked out when it is looked at
+    if judged.open and workspace.anchors:  # the one tab that takes time is worked out when it is looked at
         show_diagnostics(workspace, pair)

@@ -19,6 +19,8 @@ from relcore.views import View
 
 def lead(workspace: Workspace, pair: Match) -> str:
     """What is seen here, in one sentence with its numbers."""
+    if not workspace.anchors:
+        return '<p class="relscope-lead">No anchors yet: choose some in the sidebar, or pick them on the Anchors page.</p>'
     found = {form: scores_of(workspace, pair, form) for form in ("absolute", "relative", "whitened")}
     if not all("mrr" in by_metric for by_metric in found.values()):
         text = "Two spaces of different widths have no coordinates in common; relative to the same anchors they have."
@@ -43,12 +45,13 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     start = button.button(
         "Ask every row", help="Exact neighbours of all rows, as a job", icon=":material/done_all:", width="stretch"
     )
+    forms = REPRESENTATIONS if workspace.anchors else ("absolute",)
     asked = {
         form: exact_scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention, start=start)
-        for form in REPRESENTATIONS
+        for form in forms
     }
     exact = all(isinstance(found, dict) for found in asked.values())
-    scores = asked if exact else {form: scores_of(workspace, pair, form) for form in REPRESENTATIONS}
+    scores = asked if exact else {form: scores_of(workspace, pair, form) for form in forms}
     score_table(scores)
     follow([found for found in asked.values() if isinstance(found, Job)])
     figure = draw_scores(
@@ -66,8 +69,8 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     moved, agree, one = st.tabs(["Moved most", "Agree most", "Neighbours of a row"])
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     note = (
-        f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest in the absolute spaces (mutual kNN, centred), for the "
-        f"{len(drawn.rows):,} rows drawn. Select rows to see them in the panes."
+        f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest in the absolute spaces (mutual kNN, centred), for "
+        f"{len(table):,} of the {len(drawn.rows):,} rows drawn. Select rows to see them in the panes."
     )
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:

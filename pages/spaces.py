@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 import numpy as np
 import pandas as pd
@@ -10,23 +10,29 @@ import streamlit as st
 
 from app import compute, exports, session
 from app.uploads import keep_upload
-from app.widgets import space_name
+from app.widgets import space_labels, space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.figure_recipes import draw_norms
-from relcore.sources.catalog import Entry, SpaceSpec, available
+from relcore.sources.catalog import Entry, SpaceSpec
 from relcore.sources.files import READERS
 from relcore.spaces import LatentSpace, SpaceError
+from relcore.store import digest_of
 
 
 def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
     """A table of the session's spaces with what may be wrong with each."""
-    loaded = {spec: compute.load_space(spec) for spec in workspace.spaces}
-    roles = {workspace.source: "source", workspace.target: "target"}
+    loaded, labels = {}, space_labels(workspace.spaces)
+    for spec in workspace.spaces:
+        try:
+            loaded[spec] = compute.load_space(spec)
+        except SpaceError as error:
+            st.error(f"{labels[spec]}: {error}", icon=":material/error:")
+    roles = {"source": workspace.source, "target": workspace.target}
     table = pd.DataFrame(
         [
             {
-                "space": space_name(spec),
-                "role": roles.get(spec, ""),
+                "space": labels[spec],
+                "role": " and ".join(role for role, chosen in roles.items() if chosen == spec),
                 "rows": len(space),
                 "dimensions": space.dimension,
                 "labels": len(set(space.labels) - {""}) if space.labels is not None else 0,
@@ -55,8 +61,8 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
         for spec in workspace.spaces:
             in_use = spec in (workspace.source, workspace.target)
             st.button(
-                f"Remove {space_name(spec)}",
-                key=f"spaces.remove-{spec.source}-{spec.name}-{spec.limit}",
+                f"Remove {labels[spec]}",
+                key=f"spaces.remove-{digest_of(spec)}",
                 icon=":material/close:",
                 disabled=in_use,
                 help="It is source or target: choose another in the sidebar first" if in_use else None,
@@ -86,7 +92,7 @@ def show_match(workspace: Workspace) -> None:
 def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
     """Distribution of vector lengths: spaces that differ here differ in scale, which cosine ignores."""
     figure = draw_norms(list(loaded), list(loaded.values()))
-    st.plotly_chart(figure.interactive(exports.theme()), theme=None, key="spaces.norms", config={"displaylogo": False})
+    exports.chart(figure.interactive(exports.theme()), "spaces.norms")
     exports.export_bar(figure, "norms")
 
 
@@ -98,9 +104,9 @@ def show_catalogue() -> None:
         key="spaces.folder",
         persist_state="session",
     )
-    if folder and not Path(folder).expanduser().is_dir():
+    if folder and not os.path.isdir(os.path.expanduser(folder)):
         st.warning(f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:")
-    entries = available(folder or None)
+    entries = compute.available(folder or None)
     for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
         some = [entry for entry in entries if entry.where == where]
         if some:
@@ -124,7 +130,7 @@ def _catalogue_table(entries: list[Entry], where: str) -> None:
     )
     state = st.dataframe(
         table,
-        key=f"spaces.catalogue-{where}",
+        key=f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}",
         hide_index=True,
         on_select="rerun",
         selection_mode="single-row",
@@ -145,7 +151,7 @@ def _catalogue_table(entries: list[Entry], where: str) -> None:
 
 
 def show_upload() -> None:
-    """A file of the user's, kept for this session only."""
+    """A file of the user's; the file itself is deleted when the session ends."""
     uploaded = st.file_uploader(
         f"Vectors: {', '.join(sorted(READERS))}",
         key="spaces.upload",

@@ -12,6 +12,8 @@ import numpy as np
 from relcore.similarity import project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
+MOST_PIVOTS = 20  # more colours than that nobody tells apart
+MOST_PIVOTS = 20  # as many as there are colours that can be told apart
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 
@@ -22,7 +24,7 @@ class ViewSpec:
     Attributes
     ----------
     pivots : tuple of str
-        Ids, each drawn with its neighbourhood in one colour.
+        Ids, each drawn with its neighbourhood in one colour; at most `MOST_PIVOTS`.
     n_nearest : int
         Rows of each neighbourhood, the pivot itself among them.
     everything : bool
@@ -40,6 +42,12 @@ class ViewSpec:
 
     def __post_init__(self) -> None:
         need_strings("pivots", self.pivots)
+        if len(self.pivots) > MOST_PIVOTS:
+            raise SpaceError(
+                f"pivots: expected at most {MOST_PIVOTS}, one for each colour, got {len(self.pivots)}; take some out"
+            )
+        if len(self.pivots) > MOST_PIVOTS:
+            raise SpaceError(f"pivots: expected at most {MOST_PIVOTS}, got {len(self.pivots)}; leave some out")
         if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
             raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
         need_one_of("color_by", self.color_by, ("pivots", "labels"))

@@ -62,9 +62,10 @@ class Session:
         return self.run()
 
     def table(self, key: str) -> dict:
-        return next(table.value for table in self.at.dataframe if table.key == key)
+        return next(table.value for table in self.at.dataframe if (table.key or "").startswith(key))
 
     def select_rows(self, key: str, *rows: int) -> Session:
+        (key,) = (table.key for table in self.at.dataframe if (table.key or "").startswith(key))
         self.at.session_state[key] = {"selection": {"rows": list(rows), "columns": [], "cells": []}}
         return self.run()
 
@@ -96,6 +97,7 @@ class Session:
 
 def save_space(path: Path, vectors: np.ndarray, prefix: str = "r") -> SpaceSpec:
     ids = np.array([f"{prefix}{row}" for row in range(len(vectors))])
+    path.parent.mkdir(parents=True, exist_ok=True)
     np.savez(path, vectors=vectors.astype(np.float32), ids=ids)
     return SpaceSpec("file", str(path))
 

@@ -33,9 +33,7 @@ def test_unknown_names_are_reported_while_the_known_are_added(anchors_page):
 
 def test_the_scores_move_with_the_anchors_and_say_by_how_much(anchors_page):
     first = {metric.label: metric.value for metric in anchors_page.metric}
-    assert set(first) == {
-        f"{name}, {form}" for name in ("Jaccard", "MRR", "cosine", "linear CKA") for form in ("relative",)
-    }
+    assert set(first) == {f"{name}, {form}" for name in ("Jaccard", "MRR", "cosine", "linear CKA") for form in ("relative",)}
     anchors_page.select(*(f"r{row}" for row in range(16))).click("anchors.remove-selected")
     assert len(anchors_page.workspace.anchors) == 4
     now = {metric.label: metric.value for metric in anchors_page.metric}
@@ -72,13 +70,27 @@ def test_the_table_shows_rows_in_the_panes(anchors_page):
     assert anchors_page.session_state["relscope.selection"] == ("r2", "r3")
 
 
-def test_no_anchors_at_all_is_said_and_can_be_taken_back(make_session):
+def test_anchors_can_be_picked_from_nothing(make_session):
     session = make_session(anchors=("r1",)).open("anchors")
     session.select("r1").click("anchors.remove-selected")
     assert session.workspace.anchors == ()
-    assert "anchors: expected" in session.errors[0]
-    session.click("history.undo")
+    assert not session.errors
+    assert "No anchors yet" in session.info[0].value
+    session.open("compare")
+    assert not session.errors
+    assert "No anchors yet" in session.html
+    session.open("anchors").change("text_input", "anchors.search", "r2, r3")
+    assert session.workspace.anchors == ("r2", "r3")
+    assert not session.errors
+    session.click("history.undo").click("history.undo")
     assert session.workspace.anchors == ("r1",)
+
+
+def test_more_anchors_than_the_app_can_carry_are_refused(anchors_page, monkeypatch):
+    monkeypatch.setattr("app.session.MOST_ANCHORS", 21)
+    anchors_page.change("text_input", "anchors.search", "r50, r51")
+    assert len(anchors_page.workspace.anchors) == 20
+    assert "expected at most 21 in the app, got 22" in anchors_page.errors[0]
 
 
 def test_named_sets_come_back_and_can_be_forgotten(anchors_page):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import json
 from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.app.conftest import save_space
 
 from app.uploads import keep_upload
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.spaces import SpaceError
+from relcore.store import digest_of
+from tests.app.conftest import save_space
 
 
 def test_an_unknown_pivot_is_named_and_the_pivots_stay(make_session):
@@ -48,9 +50,32 @@ def test_more_anchors_than_rows_cannot_be_asked_for(make_session):
     assert len(session.workspace.anchors) == 40
 
 
-def test_one_anchor_is_enough_or_the_message_says_that_it_is_not(make_session):
+def test_one_anchor_is_enough_to_draw(make_session):
     session = make_session().change("number_input", "sidebar.number", 1)
-    assert all("anchor" in error for error in session.errors), session.errors
+    assert len(session.workspace.anchors) == 1
+    assert not session.errors
+
+
+def test_a_file_that_goes_away_is_said_and_can_be_removed(make_session, make_workspace, tmp_path):
+    gone = save_space(tmp_path / "gone.npz", np.eye(5))
+    session = make_session(spaces=(*make_workspace().spaces, gone))
+    Path(gone.name).unlink()
+    session.run()
+    assert not session.errors
+    session.open("spaces")
+    assert "gone.npz" in session.errors[0]
+    session.click(f"spaces.remove-{digest_of(gone)}")
+    assert gone not in session.workspace.spaces
+    assert not session.errors
+
+
+def test_two_files_of_one_name_are_two_choices(make_session, make_workspace, tmp_path):
+    one, other = (save_space(tmp_path / folder / "vectors.npz", np.eye(5) * scale) for folder, scale in (("a", 1), ("b", 2)))
+    session = make_session(spaces=(*make_workspace().spaces, one, other))
+    session.change("selectbox", "choose.source", one).change("selectbox", "choose.target", other)
+    assert (session.workspace.source, session.workspace.target) == (one, other)
+    session.open("spaces")
+    assert not session.errors
 
 
 def test_a_pair_without_shared_ids_says_so_and_the_sidebar_chooses_another(make_session, make_workspace, tmp_path):
@@ -153,7 +178,7 @@ def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone
     assert "Two spaces of different widths have no coordinates in common" in session.html
     assert not session.errors
     session.open("spaces")
-    remove = f"spaces.remove-file-{wide.name}-{wide.limit}"
+    remove = f"spaces.remove-{digest_of(wide)}"
     assert session.button(key=remove).disabled
     session.change("selectbox", "choose.target", session.workspace.source).click(remove)
     assert wide not in session.workspace.spaces

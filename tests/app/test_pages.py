@@ -6,13 +6,13 @@ import dataclasses
 import re
 
 import pytest
-from tests.app.conftest import Session
 
 from app.workspace import to_session_file
 from relcore.engine import Engine
 from relcore.progress import Context
 from relcore.reduction import ReductionSpec
 from relcore.store import Store
+from tests.app.conftest import Session
 
 
 @pytest.fixture(scope="module")
