@@ -19,6 +19,7 @@ from relcore.spaces import LatentSpace, SpaceError, quote
 
 Source = Literal["bundled", "file", "gensim-data"]
 _SOURCES = ("bundled", "file", "gensim-data")
+_OPTIONS = ("id_column", "label_column", "invalid", "duplicates")
 _MOST_FILES = 500
 _DESCRIPTIONS = {
     "word2vec-novels": "Word2Vec skip-gram, 30 million words of novels, news and speeches",
@@ -38,17 +39,24 @@ class SpaceSpec:
     limit : int, optional
         Only the first rows.
     options : tuple of (key, value)
-        Further arguments of `load_space`, for files: ``(("invalid", "drop"),)``.
+        Further arguments of `load_space`, for files: ``(("invalid", "drop"),)``. Their names are id_column, label_column,
+        invalid and duplicates; their values are strings.
     """
 
     source: Source
     name: str
     limit: int | None = None
-    options: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.source not in _SOURCES:
             raise SpaceError(f"source: expected one of {quote(_SOURCES)}, got {self.source!r}")
+        if not isinstance(self.name, str) or not self.name:
+            raise SpaceError(f"name: expected the name of a space or the path of a file, got {self.name!r:.80}")
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
+            raise SpaceError(f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}")
+        if unfit := [option for option, value in self.options if option not in _OPTIONS or not isinstance(value, str)]:
+            raise SpaceError(f"options: expected some of {quote(_OPTIONS)}, each with a string, got {quote(unfit)}")
         if self.options and self.source != "file":
             raise SpaceError(
                 f"options: expected none for {self.source!r}, got {quote([key for key, _ in self.options])}; they are for files"

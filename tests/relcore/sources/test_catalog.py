@@ -126,6 +126,37 @@ def test_specs_that_are_none():
         load(SpaceSpec("bundled", "x"))
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": 5}, "name: expected the name of a space or the path of a file, got 5"),
+        ({"name": ""}, "name: expected .*, got ''"),
+        ({"limit": "x"}, "limit: expected a whole number of rows, at least 1, or none, got 'x'"),
+        ({"limit": 0}, "limit: .*got 0"),
+        ({"limit": True}, "limit: .*got True"),
+        ({"limit": 2.0}, "limit: .*got 2.0"),
+        (
+            {"options": {"colour": "red"}},
+            "options: expected some of 'id_column', .*'duplicates', each with a string, got 'colour'",
+        ),
+        ({"options": {"max_bytes": 1 << 60}}, "options: .*got 'max_bytes'"),
+        ({"options": {"id_column": ["w"]}}, "options: .*each with a string, got 'id_column'"),
+    ],
+)
+def test_specs_with_a_wrong_setting_are_refused(settings, message):
+    with pytest.raises(SpaceError, match=message):
+        SpaceSpec.from_json({"source": "file", "name": "x.csv"} | settings)
+
+
+def test_every_option_reaches_the_reader(folder):
+    (folder / "x.csv").write_text("a,b,c,x\n1,p,k,1\n2,q,l,2\n2,q,l,3\n3,r,m,nan\n")
+    options = {"id_column": "b", "label_column": "c", "invalid": "drop", "duplicates": "first"}
+    spec = SpaceSpec.from_json({"source": "file", "name": str(folder / "x.csv"), "options": options})
+    with pytest.warns(UserWarning, match="x: left out 1 of"):
+        space = load(spec)
+    assert (space.ids.tolist(), space.labels.tolist()) == (["p", "q"], ["k", "l"])
+
+
 def test_entries_are_frozen():
     entry = available()[0]
     assert isinstance(entry, Entry)
