@@ -23,7 +23,7 @@ from relcore.figures.scene import Scene
 from relcore.metrics.calibration import Score
 from relcore.recipe import ComparisonRecipe, comparison_scene, load_pair
 from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
@@ -75,10 +75,12 @@ def draw_scores(
 
 
 def draw_spectrum(recipe: ComparisonRecipe, diagnostics: Mapping[str, AnchorDiagnostics] | None = None) -> Exportable:
-    """Singular values of the anchors, by name of the space."""
+    """Singular values of the anchors in both spaces; `diagnostics` are by `distinct_names` of the two."""
     if diagnostics is None:
         pair = load_pair(recipe)
-        diagnostics = {space.name: diagnose_anchors(space, recipe.anchors) for space in (pair.source, pair.target)}
+        spaces = pair.source, pair.target
+        found = (diagnose_anchors(space, recipe.anchors) for space in spaces)
+        diagnostics = dict(zip(distinct_names(spaces), found, strict=True))
     spectra = {name: found.singular_values for name, found in diagnostics.items()}
     return spectrum_exportable(spectra, recipe.to_json() | {"figure": "spectrum"}, name="relscope-anchor-spectrum")
 
@@ -88,10 +90,7 @@ def draw_norms(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace] | None 
     if not specs:
         raise SpaceError("spaces: expected at least one to draw the norms of, got none")
     spaces = [load(spec) for spec in specs] if spaces is None else spaces
-    norms: dict[str, Any] = {}
-    for space in spaces:
-        number = sum(name == space.name or name.startswith(f"{space.name} (") for name in norms) + 1
-        norms[space.name if number == 1 else f"{space.name} ({number})"] = space.norms
+    norms = {name: space.norms for name, space in zip(distinct_names(spaces), spaces, strict=True)}
     recipe = {"relscope": __version__, "figure": "norms", "spaces": [spec.to_json() for spec in specs]}
     return histogram_exportable(norms, "Norm of a vector", recipe, name="relscope-norms")
 

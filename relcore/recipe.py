@@ -14,7 +14,7 @@ from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.figures.scene import Pane, Scene
 from relcore.reduction import NAMES, ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, need_strings
+from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, match, need_one_of, need_strings
 from relcore.views import View, ViewSpec, make_view, sample_view
 
 PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
@@ -140,9 +140,7 @@ def assemble_scene(
     anchor_ids: Sequence[str],
 ) -> Scene:
     """Put coordinates by representation and the view's colours together, two panes a row; the notes go into the caption."""
-    names = [space.name for space in spaces]
-    if names[0] == names[1]:
-        names = [f"{names[0]} (source)", f"{names[1]} (target)"]
+    names = distinct_names(spaces)
     panes = tuple(
         Pane(f"{name} · {representation}", coordinates)
         for representation, (pair, _) in pairs.items()

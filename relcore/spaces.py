@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -198,6 +199,18 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
 def _take_unless_all(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
     whole = len(rows) == len(space) and np.array_equal(rows, np.arange(len(space)))
     return space if whole else space.take(rows)
+
+
+def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
+    """One name a space, no two alike: those that share a name are numbered, ``"words (1)"``, ``"words (2)"``."""
+    names = [space.name for space in spaces]
+    taken, distinct = set(names), []
+    for name in names:
+        if names.count(name) > 1:
+            name = next(numbered for number in count(1) if (numbered := f"{name} ({number})") not in taken)
+            taken.add(name)
+        distinct.append(name)
+    return distinct
 
 
 def quote(items: Sequence[str]) -> str:

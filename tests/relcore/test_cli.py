@@ -1,6 +1,8 @@
 """The command line: a figure comes back from its recipe with the same numbers, whatever file carries it."""
 
+import dataclasses
 import json
+import shutil
 import subprocess
 import sys
 
@@ -130,7 +132,19 @@ def test_norms_are_of_the_spaces_named_even_where_two_share_a_name(specs):
     norms = [load(spec).norms for spec in specs]
     expected = histogram_exportable({"first": norms[0], "second": norms[1]}, "Norm of a vector").table()
     pd.testing.assert_frame_equal(draw_norms(specs).table(), expected)
-    assert list(draw_norms([specs[0], specs[1], specs[0]]).table().name.unique()) == ["first", "second", "first (2)"]
+    assert list(draw_norms([specs[0], specs[1], specs[0]]).table().name.unique()) == ["first (1)", "second", "first (2)"]
+
+
+def test_a_space_beside_its_namesake_keeps_its_spectrum_and_its_panes(recipe, tmp_path):
+    (tmp_path / "other").mkdir()
+    namesake = SpaceSpec("file", str(shutil.copy(recipe.target.name, tmp_path / "other" / "first.npz")))
+    alike = dataclasses.replace(recipe, target=namesake)
+    one, other = (draw_spectrum(spec).table() for spec in (recipe, alike))
+    assert one.name.unique().tolist() == ["first", "second"]
+    assert other.name.unique().tolist() == ["first (1)", "first (2)"]
+    pd.testing.assert_frame_equal(other.drop(columns="name"), one.drop(columns="name"))
+    titles = [pane.title for pane in comparison_scene(alike).panes]
+    assert titles == ["first (1) · absolute", "first (2) · absolute", "first (1) · relative", "first (2) · relative"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.spaces import LatentSpace, SpaceError, match, quote
+from relcore.spaces import LatentSpace, SpaceError, distinct_names, match, quote
 
 EYE = np.eye(3, dtype=np.float32)
 
@@ -164,3 +164,18 @@ def test_match_refuses_spaces_that_share_nothing():
 
 def test_quoted_items_are_cut_to_forty_characters():
     assert quote(["a", "b" * 41, "c" * 40]) == f"'a', '{'b' * 39}…', '{'c' * 40}'"
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["a", "b"], ["a", "b"]),
+        (["a", "a"], ["a (1)", "a (2)"]),
+        (["a", "b", "a", "b", "a"], ["a (1)", "b (1)", "a (2)", "b (2)", "a (3)"]),
+        (["a", "a (1)", "a"], ["a (2)", "a (1)", "a (3)"]),
+        (["a (1)", "a (1)", "a", "a"], ["a (1) (1)", "a (1) (2)", "a (2)", "a (3)"]),
+        ([], []),
+    ],
+)
+def test_names_are_numbered_only_where_they_must_be(names, expected):
+    assert distinct_names([space(name=name) for name in names]) == expected
