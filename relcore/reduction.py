@@ -77,7 +77,8 @@ def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: R
     Raises
     ------
     SpaceError
-        Fewer than 3 rows, fewer columns than components; widths that differ with fit="first"; rows that differ with align.
+        Fewer than 3 rows; fewer columns than components, but for PCA, whose missing components are zero; widths that differ
+        with fit="first"; rows that differ with align.
     """
     matrices = [np.ascontiguousarray(matrix, dtype=np.float32) for matrix in matrices]
     _check(matrices, spec)
@@ -110,11 +111,6 @@ def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
     return keys
 
 
-def reduction_key(spec: ReductionSpec, digests: Sequence[str]) -> str:
-    """The store's key of a result: the settings, and digests of the spaces in their order."""
-    return digest_of("reduction", spec, tuple(digests))
-
-
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
     """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many rows were drawn."""
     entries = [context.store.get(key) for key in inputs]
@@ -130,22 +126,16 @@ def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) 
     context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
 
 
-def warm_up(context: Context | None = None) -> None:
-    """Compile what UMAP needs in this process, which takes some seconds once; as a job it needs a key of its own each time."""
-    rows = np.random.default_rng(0).normal(size=(64, 4)).astype(np.float32)
-    reduce_spaces([rows, rows[:32]], ReductionSpec("umap", fit="first"))
-    if context:
-        context.put({}, {"warm": True})
-
-
 def _check(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> None:
     if not matrices:
         raise SpaceError("expected at least one space to draw, got none")
+    n_columns = 1 if spec.method == "pca" else spec.n_components
     for i, matrix in enumerate(matrices, 1):
-        if matrix.ndim != 2 or len(matrix) < 3 or matrix.shape[1] < spec.n_components:
+        if matrix.ndim != 2 or len(matrix) < 3 or matrix.shape[1] < n_columns:
             raise SpaceError(
-                f"space {i}: expected at least 3 rows, and {spec.n_components} columns for {spec.n_components} components, got "
-                f"shape {matrix.shape}; take more rows or anchors" + (", or n_components=2" if spec.n_components == 3 else "")
+                f"space {i}: expected at least 3 rows, and {n_columns} or more columns for {spec.n_components} components by "
+                f"{NAMES[spec.method]}, got shape {matrix.shape}; take more rows or anchors"
+                + (", or method 'pca'" if n_columns > 1 else "")
             )
     widths = [matrix.shape[1] for matrix in matrices]
     if spec.fit == "first" and len(set(widths)) > 1:
@@ -165,6 +155,7 @@ def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> 
     product = (centred.T @ centred if d <= n else centred @ centred.T).astype(np.float64)
     # NumPy's eigh finds all eigenvectors where SciPy's could stop at the last few, but SciPy takes longer to import than both.
     leading = np.linalg.eigh(product)[1][:, : -spec.n_components - 1 : -1]
+    leading = np.pad(leading, ((0, 0), (0, spec.n_components - leading.shape[1])))  # fewer columns than components: zeros
     axes = leading if d <= n else centred.T.astype(np.float64) @ leading
     lengths = np.linalg.norm(axes, axis=0)
     axes = np.where(lengths > 1e-5 * lengths[0], axes, 0) / np.maximum(lengths, np.finfo(float).tiny)  # none beyond the rank

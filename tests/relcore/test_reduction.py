@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import asdict
 
 import numpy as np
@@ -11,9 +12,9 @@ from threadpoolctl import threadpool_limits
 from relcore.alignment import align
 from relcore.engine import Engine
 from relcore.progress import Context
-from relcore.reduction import ReductionSpec, put_matrices, reduce_job, reduce_spaces, reduction_key, sampled_rows, warm_up
+from relcore.reduction import ReductionSpec, put_matrices, reduce_job, reduce_spaces, sampled_rows
 from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.store import Store, digest_of
 
 
 @pytest.fixture(autouse=True)
@@ -97,11 +98,35 @@ def test_impossible_settings_are_refused(settings, message):
         ReductionSpec(**settings)
 
 
-@pytest.mark.parametrize("method", ["pca", "umap", "tsne"])
-@pytest.mark.parametrize("shape", [(2, 5), (10, 1), (10,)])
-def test_too_little_to_draw_is_refused(method, shape):
-    with pytest.raises(SpaceError, match=r"space 1: expected at least 3 rows, and 2 columns for 2 components, got shape"):
+@pytest.mark.parametrize(
+    ("method", "shape", "message"),
+    [
+        *((method, shape, f"got shape {shape}") for method in ("pca", "umap", "tsne") for shape in ((2, 5), (10,), (10, 0))),
+        (
+            "umap",
+            (10, 1),
+            "space 1: expected at least 3 rows, and 2 or more columns for 2 components by UMAP, got shape (10, 1)",
+        ),
+        ("tsne", (10, 1), "by t-SNE, got shape (10, 1); take more rows or anchors, or method 'pca'"),
+    ],
+)
+def test_too_little_to_draw_is_refused(method, shape, message):
+    with pytest.raises(SpaceError, match=re.escape(message)):
         reduce_spaces([np.ones(shape)], ReductionSpec(method))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_pca_of_fewer_columns_than_components_leaves_the_rest_zero(rng, n_columns):
+    matrix, other = rng.normal(size=(2, 40, n_columns)).astype(np.float32)
+    [picture] = reduce_spaces([matrix], ReductionSpec(n_components=3))
+    expected = PCA(n_columns).fit_transform(matrix)
+    np.testing.assert_allclose(up_to_sign(picture[:, :n_columns], expected), expected, atol=1e-4)
+    np.testing.assert_array_equal(picture[:, n_columns:], 0)
+    for spec in (ReductionSpec(n_components=3, fit="first"), ReductionSpec(n_components=3, align=True)):
+        pictures = reduce_spaces([matrix, other], spec)
+        assert np.isfinite(pictures).all()
+        assert np.ptp(pictures[1][:, 0]) > 0.1
+        np.testing.assert_allclose([one[:, n_columns:] for one in pictures], 0, atol=1e-5)
 
 
 def test_no_space_at_all_is_refused():
@@ -152,7 +177,7 @@ def test_tsne_draws_a_sample_and_says_so(digits, tmp_path):
     spec = ReductionSpec("tsne", max_points=50)
     store = Store(tmp_path)
     keys = put_matrices(store, [digits, digits])
-    context = Context(reduction_key(spec, keys), store)
+    context = Context("a" * 32, store)
     reduce_job(context, spec=spec, inputs=keys)
     entry = store.get(context.key)
     assert entry.metadata["n_rows"] == [300, 300]
@@ -198,7 +223,7 @@ def test_umap_through_the_engine(digits, tmp_path):
     engine = Engine(n_workers=1, store=Store(tmp_path))
     try:
         keys = put_matrices(engine.store, [digits, digits[:, ::2]])
-        job = engine.submit(reduction_key(spec, keys), reduce_job, title="UMAP", spec=spec, inputs=keys)
+        job = engine.submit(digest_of(spec, keys), reduce_job, title="UMAP", spec=spec, inputs=keys)
         messages = set()
         while not job.wait(0.1).ended:
             messages.add(job.status().message)
@@ -214,15 +239,3 @@ def test_umap_through_the_engine(digits, tmp_path):
 def test_inputs_that_left_the_store_are_told(tmp_path):
     with pytest.raises(SpaceError, match="1 of 1 matrices are no longer in"):
         reduce_job(Context("a" * 32, Store(tmp_path)), spec=ReductionSpec(), inputs=["b" * 32])
-
-
-def test_keys_follow_settings_and_order():
-    specs = [ReductionSpec(), ReductionSpec("umap"), ReductionSpec(random_state=1)]
-    keys = {reduction_key(spec, digests) for spec in specs for digests in (["a", "b"], ["b", "a"])}
-    assert len(keys) == 6
-
-
-def test_warm_up_as_a_job_puts_its_entry(tmp_path):
-    context = Context("a" * 32, Store(tmp_path))
-    warm_up(context)
-    assert context.store.has("a" * 32)
