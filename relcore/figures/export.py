@@ -173,11 +173,6 @@ def spectrum_exportable(
     )
 
 
-def export_scene(scene: Scene, kind: str, style: Style | None = None, recipe: Mapping[str, Any] | None = None) -> bytes:
-    """A scene as a file; short for ``scene_exportable(scene, recipe).bytes(kind, style)``."""
-    return scene_exportable(scene, recipe).bytes(kind, style)
-
-
 def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     """The recipe inside a PDF, PNG, SVG or HTML that Relscope wrote, or a JSON recipe; a path or the bytes.
 

@@ -11,7 +11,7 @@ The accent is a deep indigo: dignified beside any category colour, and none of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 SEQUENTIAL = "viridis"  # known by these names to Plotly and Matplotlib alike
 DIVERGING = "PuOr"
@@ -70,11 +70,6 @@ class Theme:
 
     def category_colors(self, n: int) -> list[str]:
         return category_colors(n, dark=self.dark)
-
-    def css_variables(self) -> str:
-        """``--relscope-text: #1b1d28; …``: the declarations for a style sheet's ``:root``."""
-        names = (field.name for field in fields(self) if field.name != "name")
-        return " ".join(f"--relscope-{name.replace('_', '-')}: {getattr(self, name)};" for name in names)
 
 
 LIGHT = Theme(

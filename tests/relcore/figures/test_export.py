@@ -11,7 +11,6 @@ import pytest
 from relcore.figures.export import (
     KINDS,
     Exportable,
-    export_scene,
     histogram_exportable,
     read_recipe,
     scene_exportable,
@@ -36,7 +35,7 @@ SMALL = Style(dpi=80, width=3.25)
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "csv"])
 def test_recipe_comes_back_from_every_kind_of_file(make_scene, tmp_path, kind):
-    data = export_scene(make_scene(n_panes=2), kind, SMALL, RECIPE)
+    data = scene_exportable(make_scene(n_panes=2), RECIPE).bytes(kind, SMALL)
     assert read_recipe(data) == RECIPE
     path = tmp_path / f"figure.{kind}"
     path.write_bytes(data)
@@ -46,7 +45,7 @@ def test_recipe_comes_back_from_every_kind_of_file(make_scene, tmp_path, kind):
 @pytest.mark.parametrize("kind", ["pdf", "svg", "png", "html"])
 def test_a_figure_without_recipe_says_so(make_scene, kind):
     with pytest.raises(SpaceError, match="with a recipe inside, got none"):
-        read_recipe(export_scene(make_scene(n_panes=1), kind, SMALL))
+        read_recipe(scene_exportable(make_scene(n_panes=1)).bytes(kind, SMALL))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\x89PNG\r\n\x1a\nbroken", b"[1]", b"{'a': 1}"])
@@ -57,7 +56,7 @@ def test_broken_files_are_refused(data):
 
 def test_csv_holds_the_plotted_numbers_exactly(make_scene):
     scene = make_scene(dimension=3)
-    back = pd.read_csv(BytesIO(export_scene(scene, "csv")), float_precision="round_trip", keep_default_na=False)
+    back = pd.read_csv(BytesIO(scene_exportable(scene).bytes("csv")), float_precision="round_trip", keep_default_na=False)
     pd.testing.assert_frame_equal(back, scene.table(), check_dtype=False)
     assert np.array_equal(back["Absolute, B z"], scene.panes[1].coordinates[:, 2])
 
@@ -77,7 +76,7 @@ def test_html_in_dark(make_scene):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_figure_has_the_same_bytes(make_scene, kind):
-    one, other = (export_scene(make_scene(n_panes=1), kind, SMALL, RECIPE) for _ in range(2))
+    one, other = (scene_exportable(make_scene(n_panes=1), RECIPE).bytes(kind, SMALL) for _ in range(2))
     assert one == other
 
 
@@ -95,7 +94,7 @@ def test_every_figure_exports_as_every_kind(scores, named_values):
 
 
 def test_json_is_for_people_to_read(make_scene):
-    text = export_scene(make_scene(n_panes=1), "json", recipe=RECIPE).decode()
+    text = scene_exportable(make_scene(n_panes=1), RECIPE).bytes("json").decode()
     assert "über" in text
     assert json.loads(text) == RECIPE
 
@@ -103,12 +102,12 @@ def test_json_is_for_people_to_read(make_scene):
 def test_wrong_choices_are_named(make_scene):
     scene = make_scene(n_panes=1)
     with pytest.raises(SpaceError, match="expected one of html, pdf, svg, png, csv, json, got 'gif'"):
-        export_scene(scene, "gif")
+        scene_exportable(scene).bytes("gif")
     with pytest.raises(SpaceError, match="got a figure without one"):
-        export_scene(scene, "json")
+        scene_exportable(scene).bytes("json")
     for unfit in ({"a": np.float32(1)}, {"a": float("nan")}):
         with pytest.raises(SpaceError, match="values that JSON can hold"):
-            export_scene(scene, "pdf", SMALL, unfit)
+            scene_exportable(scene, unfit).bytes("pdf", SMALL)
 
 
 def test_file_names_are_safe_anywhere():

@@ -68,9 +68,3 @@ def test_both_libraries_know_the_color_maps():
     for name in (SEQUENTIAL, DIVERGING):
         assert matplotlib.colormaps[name]
         assert plotly.colors.get_colorscale(name)
-
-
-def test_css_variables_name_every_color():
-    css = DARK.css_variables()
-    assert f"--relscope-on-accent: {DARK.on_accent};" in css
-    assert "--relscope-name" not in css
