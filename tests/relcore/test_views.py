@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from relcore.figures.palette import category_colors
 from relcore.spaces import SpaceError
-from relcore.views import DEFAULT_PIVOTS, View, ViewSpec, default_pivots, make_view, sample_view
+from relcore.views import DEFAULT_PIVOTS, MOST_PIVOTS, View, ViewSpec, default_pivots, make_view, sample_view
 
 
 @pytest.fixture
@@ -115,3 +116,11 @@ def test_views_of_nothing_are_refused(make_space, spec, message):
 def test_a_neighbourhood_of_less_than_one_row_is_refused(circle, n_nearest):
     with pytest.raises(SpaceError, match=f"n_nearest: .*{n_nearest}"):
         make_view(circle, ViewSpec(("r0",), n_nearest))
+
+
+def test_there_are_as_many_pivots_as_colours_at_most(circle):
+    pivots = tuple(f"r{row}" for row in range(MOST_PIVOTS + 1))
+    assert make_view(circle, ViewSpec(pivots[:-1], 1)).category_names == pivots[:-1]
+    assert len(set(category_colors(MOST_PIVOTS))) == MOST_PIVOTS
+    with pytest.raises(SpaceError, match="pivots: expected at most 20, one for each colour, got 21; take some out"):
+        ViewSpec(pivots)
