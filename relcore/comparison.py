@@ -45,7 +45,8 @@ def represent(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the target ("procrustes").
 
-    Procrustes is the reference for what a method that sees both spaces at once can reach with the same anchors.
+    Procrustes is the reference for what a method that sees both spaces at once can reach with the same anchors. The matrices
+    are read-only, like those of a space, as caches share them.
 
     Raises
     ------
@@ -60,11 +61,14 @@ def represent(
     rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
     if representation == "procrustes":
         procrustes = Procrustes().fit(source[rows], target[rows])
-        return procrustes.transform(source) - procrustes.target_mean_.astype(np.float32), (
-            target - procrustes.target_mean_.astype(np.float32)
-        )
-    whiten = representation == "whitened"
-    return tuple(spec.projection(whiten).fit(X, anchors=rows).transform(X) for X in (source, target))
+        mean = procrustes.target_mean_.astype(np.float32)
+        made = procrustes.transform(source) - mean, target - mean
+    else:
+        projection = spec.projection(whiten=representation == "whitened")
+        made = tuple(projection.fit(X, anchors=rows).transform(X) for X in (source, target))
+    for matrix in made:
+        matrix.flags.writeable = False
+    return made
 
 
 def score_pair(

@@ -22,6 +22,7 @@ from relcore.metrics.calibration import Score
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import jaccard, mrr
 from relcore.projection import RelativeProjection
+from relcore.similarity import SIMILARITIES
 from relcore.spaces import SpaceError, match
 from relcore.store import Store
 
@@ -60,6 +61,14 @@ def test_absolute_is_what_there_was(turned):
     source, target = represent(turned, "absolute", (), SPEC)
     assert source is turned.source.vectors
     assert target is turned.target.vectors
+
+
+@pytest.mark.parametrize("form", REPRESENTATIONS)
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_nobody_can_write_into_what_caches_share(turned, anchors, form, similarity):
+    for matrix in represent(turned, form, anchors, ProjectionSpec(similarity)):
+        with pytest.raises(ValueError, match="read-only"):
+            matrix[0, 0] = 1
 
 
 def test_the_spec_reaches_the_projection(turned, anchors):
