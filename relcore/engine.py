@@ -174,10 +174,7 @@ class Engine:
             return job
 
     def job(self, key: str) -> Job | None:
-        """The job of this key, of whichever session; one that is done where only the store knows it; else None.
-
-        A job whose result has left the store counts as none, so that whoever asks submits it again.
-        """
+        """The job of this key, of whichever session, or one for what the store has; None also once a result has left it."""
         with self._lock:
             job = self._jobs.get(key)
         if job and job._state != "done":  # asked before the store: the result is there before the job is done
