@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import streamlit as st
 
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.palette import DARK, LIGHT, Theme
 from relcore.figures.style import COLUMN, PAGE, Style
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 _FORMATS = {
     "html": ("HTML", "Interactive page, works offline"),
@@ -28,7 +25,7 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def chart(figure: go.Figure, key: str) -> None:
+def chart(figure: Any, key: str) -> None:
     """A Plotly figure in its own colours, with its text alternative."""
     alt = str((figure.layout.meta or {}).get("alt", ""))
     st.plotly_chart(figure, theme=None, key=key, config={"displaylogo": False}, alt=alt)

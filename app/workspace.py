@@ -17,7 +17,7 @@ from relcore.reduction import ReductionSpec
 from relcore.similarity import SIMILARITIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_one_of, need_strings
-from relcore.views import ViewSpec
+from relcore.views import MOST_PIVOTS, ViewSpec
 
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = ("absolute", "relative", "whitened")
@@ -243,7 +243,7 @@ def _pivots(text: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
         pivots = tuple(json.loads(text))
     except (ValueError, TypeError, RecursionError):
         return otherwise
-    return pivots[:20] if all(isinstance(pivot, str) and pivot for pivot in pivots) else otherwise
+    return pivots[:MOST_PIVOTS] if all(isinstance(pivot, str) and pivot for pivot in pivots) else otherwise
 
 
 def _origin(text: str, otherwise: str) -> str:

@@ -15,7 +15,7 @@ from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparison import METRIC_NAMES
 from relcore.figure_recipes import draw_spectrum
 from relcore.metrics.calibration import Score
-from relcore.spaces import Match
+from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
@@ -88,7 +88,9 @@ def show_table(workspace: Workspace, pair: Match) -> None:
 
 def show_diagnostics(workspace: Workspace, pair: Match) -> None:
     """Is this a good set? For both spaces side by side, with the spectrum of singular values."""
-    found = {space.name: compute.diagnose(space, workspace.anchors) for space in (pair.source, pair.target)}
+    spaces = (pair.source, pair.target)
+    diagnosed = [compute.diagnose(space, workspace.anchors) for space in spaces]
+    found = dict(zip(distinct_names(spaces), diagnosed, strict=True))
     table = pd.DataFrame({name: _diagnosis(diagnostics) for name, diagnostics in found.items()})
     st.dataframe(table.rename_axis("diagnostic").reset_index(), hide_index=True)
     st.caption(
