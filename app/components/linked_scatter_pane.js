@@ -73,13 +73,14 @@ class Pane {
 
   setAnchors(anchors, { starSize, numbered }, colorOf) {
     this.anchors = anchors;
-    this.stars.replaceChildren(
-      ...Array.from(anchors, (row) => {
-        const star = element("g", "ls-star", {}, element("polygon", "ls-halo", { points: STAR }), element("polygon", "ls-body", { points: STAR, fill: colorOf(row) }));
-        for (const polygon of star.children) polygon.setAttribute("transform", `scale(${starSize / 2})`);
-        return star;
-      }),
-    );
+    // Stars that are there are kept: one anchor more is one star more, not hundreds of new ones.
+    const stars = this.stars.children;
+    while (stars.length > anchors.length) this.stars.lastChild.remove();
+    while (stars.length < anchors.length) {
+      this.stars.append(element("g", "ls-star", {}, element("polygon", "ls-halo", { points: STAR }), element("polygon", "ls-body", { points: STAR })));
+    }
+    for (let i = 0; i < anchors.length; i++) stars[i].lastChild.setAttribute("fill", colorOf(anchors[i]));
+    this.stars.style.setProperty("--ls-star", starSize / 2);
     const place = { x: starSize * 0.55, y: -starSize * 0.28 };
     this.numbers.replaceChildren(...Array.from(numbered ? anchors : [], (_, i) => element("text", "ls-number", place, String(i + 1))));
     this.redraw();
@@ -105,17 +106,18 @@ class Pane {
     const { sizes, alphas, brushed, lift, surface } = this.owner.style;
     this.points.draw({ scale: [scale, scale], offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, brushed, lift, surface, ratio });
     for (let i = 0; i < this.stars.children.length; i++) {
-      const [x, y] = this.pixel(this.anchors[i]);
+      const [x, y] = this.pixel(this.anchors[i], width, height);
       for (const { children } of [this.stars, this.numbers]) children[i]?.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
     }
     this.placeRing();
   }
 
-  pixel(row) {
+  /* Sizes are asked for once a drawing: reading them between changes of stars would lay the page out anew for each. */
+  pixel(row, width = this.plot.clientWidth, height = this.plot.clientHeight) {
     const scale = this.view.zoom / MARGIN;
     const x = (this.units[2 * row] - this.view.x) * scale;
     const y = (this.units[2 * row + 1] - this.view.y) * scale;
-    return [((1 + x) / 2) * this.plot.clientWidth, ((1 - y) / 2) * this.plot.clientHeight];
+    return [((1 + x) / 2) * width, ((1 - y) / 2) * height];
   }
 
   unit(x, y) {
@@ -127,8 +129,9 @@ class Pane {
   rowAt(x, y) {
     const reach = Math.max(REACH, this.owner.header.starSize / 2);
     let [best, nearest] = [-1, reach * reach];
+    const { clientWidth, clientHeight } = this.plot;
     for (const row of this.anchors) {
-      const [px, py] = this.pixel(row);
+      const [px, py] = this.pixel(row, clientWidth, clientHeight);
       const distance = (px - x) ** 2 + (py - y) ** 2;
       if (distance <= nearest) [best, nearest] = [row, distance];
     }
