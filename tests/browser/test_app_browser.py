@@ -344,7 +344,7 @@ def test_how_long_it_takes(browser, serve, opened, tmp_path, capsys):
         context.close()
         assert drawn < 60
     page = opened()
-    page.get_by_text("All 20,000").click()
+    page.get_by_role("radio", name="All", exact=True).click()
     page.wait_for_function("document.querySelector('.ls-caption').innerText.startsWith('20,000 of')")
     settle(page)
     times = timed(page, "pointerup", lambda: drag(page, 0, [(0.4, 0.4), (0.6, 0.4), (0.6, 0.6), (0.4, 0.6)]))
