@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, Match, SpaceError, match
+from relcore.store import digest_of
 from relcore.views import View, ViewSpec, sample_view
 
 AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
@@ -102,28 +103,39 @@ def pair_key(pair: Match) -> str:
     return f"{pair.source.digest}/{pair.target.digest}"
 
 
+# Streamlit hashes a tuple string by string, each time anew: for 300 anchors in ten calls a run that is a tenth of a second.
+@lru_cache(maxsize=256)
+def _anchors_key(anchors: tuple[str, ...]) -> str:
+    return digest_of(anchors)
+
+
 def represent(pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec) -> tuple[np.ndarray, np.ndarray]:
     """Both spaces absolute, relative, whitened, or rotated into each other."""
     if pane == "absolute":
         return pair.source.vectors, pair.target.vectors
-    return _represent(pair_key(pair), pane, anchors, spec, pair)
+    return _represent(pair_key(pair), pane, _anchors_key(anchors), spec, pair, anchors)
 
 
 # Relative matrices are the largest thing kept: 20,000 rows × 300 anchors × 2 spaces are 48 MB.
 @st.cache_resource(max_entries=6, show_spinner=False)
 @_timed
-def _represent(key: str, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, _pair: Match) -> tuple[np.ndarray, ...]:
-    return comparison.represent(_pair, pane, anchors, spec)
+def _represent(
+    key: str, pane: str, anchors_key: str, spec: ProjectionSpec, _pair: Match, _anchors: tuple[str, ...]
+) -> tuple[np.ndarray, ...]:
+    return comparison.represent(_pair, pane, _anchors, spec)
 
 
 def view(pair: Match, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec) -> View:
     """Rows to draw and their colours."""
-    return _view(pair_key(pair), spec, anchors if spec.show_anchors else (), reduction, pair.source)
+    shown = anchors if spec.show_anchors else ()
+    return _view(pair_key(pair), spec, _anchors_key(shown), reduction, pair.source, shown)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _view(key: str, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec, _space: LatentSpace) -> View:
-    return recipe.drawn_view(_space, spec, anchors, reduction)
+def _view(
+    key: str, spec: ViewSpec, anchors_key: str, reduction: ReductionSpec, _space: LatentSpace, _anchors: tuple[str, ...]
+) -> View:
+    return recipe.drawn_view(_space, spec, _anchors, reduction)
 
 
 def pane_matrices(
@@ -139,7 +151,8 @@ def pca_coordinates(
 ) -> tuple[list[np.ndarray], str]:
     """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to do at once."""
     needed = () if pane == "absolute" else anchors
-    return _pca_coordinates(pair_key(pair), drawn.digest, pane, needed, spec, replace(reduction, method="pca"), pair, drawn)
+    reduction = replace(reduction, method="pca")
+    return _pca_coordinates(pair_key(pair), drawn.digest, pane, _anchors_key(needed), spec, reduction, pair, drawn, needed)
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)
@@ -148,28 +161,36 @@ def _pca_coordinates(
     key: str,
     rows: str,
     pane: str,
-    anchors: tuple[str, ...],
+    anchors_key: str,
     spec: ProjectionSpec,
     reduction: ReductionSpec,
     _pair: Match,
     _view: View,
+    _anchors: tuple[str, ...],
 ) -> tuple[list[np.ndarray], str]:
-    return recipe.reduce_pair(pane_matrices(_pair, _view, pane, anchors, spec), reduction)
+    return recipe.reduce_pair(pane_matrices(_pair, _view, pane, _anchors, spec), reduction)
 
 
 def scores(pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str) -> dict[str, Score]:
     """All scores of one representation: neighbours from a random sample of rows, the rest from all."""
     needed = () if pane == "absolute" else anchors
     spec = spec if pane in ("relative", "whitened") else ProjectionSpec()  # the others do not depend on it
-    return _scores(pair_key(pair), pane, needed, spec, k, convention, pair)
+    return _scores(pair_key(pair), pane, _anchors_key(needed), spec, k, convention, pair, needed)
 
 
 @st.cache_resource(max_entries=96, show_spinner=False)
 @_timed
 def _scores(
-    key: str, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str, _pair: Match
+    key: str,
+    pane: str,
+    anchors_key: str,
+    spec: ProjectionSpec,
+    k: int,
+    convention: str,
+    _pair: Match,
+    _anchors: tuple[str, ...],
 ) -> dict[str, Score]:
-    spaces = represent(_pair, pane, anchors, spec)
+    spaces = represent(_pair, pane, _anchors, spec)
     return comparison.score_pair(*spaces, k=k, convention=convention, n_queries=LIVE_QUERIES)
 
 
@@ -197,13 +218,15 @@ def _neighbours_of(key: str, identifier: str, k: int, _pair: Match) -> pd.DataFr
 
 def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:
     """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
-    return _diagnose(space.digest, anchors, space)
+    return _diagnose(space.digest, _anchors_key(anchors), space, anchors)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 @_timed
-def _diagnose(digest: str, anchors: tuple[str, ...], _space: LatentSpace) -> diagnostics.AnchorDiagnostics:
-    return diagnostics.diagnose_anchors(_space, anchors)
+def _diagnose(
+    digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]
+) -> diagnostics.AnchorDiagnostics:
+    return diagnostics.diagnose_anchors(_space, _anchors)
 
 
 def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:

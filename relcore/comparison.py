@@ -88,8 +88,7 @@ def score_pair(
         scores["jaccard"] = found.jaccard()
         if same_width:
             scores["mrr"] = found.mrr()
-    if same_width:
-        scores["cosine"] = mean_cosine(source, target)
+            scores["cosine"] = mean_cosine(found.source, found.target, of_unit_length=True)
     scores["cka"] = linear_cka(source, target)
     return scores
 

@@ -92,11 +92,12 @@ class _Moments:
         return Null(0.0, (biased.low - biased.mean) * scale, (biased.high - biased.mean) * scale)
 
 
-def mean_cosine(source: np.ndarray, target: np.ndarray) -> Score:
+def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
     """Mean cosine of paired rows, −1 … 1, of row-aligned spaces of one width (n, d); 1: every row points the same way.
 
     The null is exact: over all permutations π the mean of Σ aᵢ·b_π(i) and its variance follow from the sums Σaᵢ, Σbᵢ and the
-    d × d products of the centred unit rows (Hoeffding 1951, theorem 2).
+    d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length` says that all rows have length 1
+    (or 0) already.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def mean_cosine(source: np.ndarray, target: np.ndarray) -> Score:
     if source.shape != target.shape:
         raise SpaceError(f"expected row-aligned spaces of one width, got {source.shape} and {target.shape}")
     n = len(source)
-    a, b = unit_rows(source), unit_rows(target)
+    a, b = (source, target) if of_unit_length else (unit_rows(source), unit_rows(target))
     mean_a, mean_b = a.mean(axis=0, dtype=np.float64), b.mean(axis=0, dtype=np.float64)
     gram_a, gram_b = (_centred_gram(rows, mean) for rows, mean in ((a, mean_a), (b, mean_b)))
     null = Null.from_moments(mean_a @ mean_b, np.vdot(gram_a, gram_b) / ((n - 1) * n**2)) if n > 1 else None
