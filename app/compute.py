@@ -28,7 +28,7 @@ from relcore.store import digest_of
 from relcore.views import View, ViewSpec, sample_view
 
 AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
-LIVE_QUERIES = 500  # rows asked for in the live scores; the interval that goes with them is about ± .02
+LIVE_QUERIES = 300  # rows asked for in the live scores; the interval that goes with them is about ± .02
 _SECONDS = "relscope.seconds"
 
 
