@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.metrics.calibration import Null, Score
-from relcore.similarity import row_blocks, unit_rows
+from relcore.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
 from relcore.spaces import SpaceError
 
 
@@ -50,13 +50,17 @@ class _Moments:
 
     @classmethod
     def of(cls, X: np.ndarray, Y: np.ndarray) -> _Moments:
-        mean_x, mean_y = (Z.mean(axis=0, dtype=np.float64).astype(np.float32) for Z in (X, Y))
+        means = _mean_row(X), _mean_row(Y)
         widths = X.shape[1], Y.shape[1]
         products = {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)}
         sums = {name: np.zeros((widths[left], widths[right])) for name, (left, right) in products.items()}
         rows = np.empty(len(X)), np.empty(len(X))
+        buffers = [np.empty((min(len(X), ROWS_PER_BLOCK), width), dtype=np.float32) for width in widths]
         for block in row_blocks(len(X)):
-            centred = X[block] - mean_x, Y[block] - mean_y
+            size = block.stop - block.start
+            centred = [
+                np.subtract(Z[block], mean, out=buffer[:size]) for Z, mean, buffer in zip((X, Y), means, buffers, strict=True)
+            ]
             for name, (left, right) in products.items():
                 sums[name] += centred[left].T @ centred[right]
             for side in (0, 1):
@@ -90,6 +94,13 @@ class _Moments:
         biased = self.null()
         scale = np.sqrt(self.xx * self.yy / (self.unbiased("xx") * self.unbiased("yy")))
         return Null(0.0, (biased.low - biased.mean) * scale, (biased.high - biased.mean) * scale)
+
+
+def _mean_row(X: np.ndarray) -> np.ndarray:
+    """Float32 within blocks, float64 between them: half the time of float64 throughout, and what is lost, below 1e-5 of the
+    values, moves the centre by so little that its square does not show in a sum of squares."""
+    sums = [X[block].sum(axis=0) for block in row_blocks(len(X), 512)]
+    return (np.sum(sums, axis=0, dtype=np.float64) / len(X)).astype(np.float32)
 
 
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:

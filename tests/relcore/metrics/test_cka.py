@@ -109,7 +109,7 @@ def test_the_null_of_cka_is_that_of_all_permutations(rng, n, widths):
 
 def test_a_simplex_is_the_same_in_every_order():
     null = linear_cka(np.eye(5), np.random.default_rng(0).normal(size=(5, 3))).null
-    assert sd(null) == pytest.approx(0, abs=1e-6)
+    assert sd(null) == pytest.approx(0, abs=1e-4)
 
 
 def test_the_null_of_debiased_cka_is_close_to_that_of_permutations(rng):
