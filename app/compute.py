@@ -223,9 +223,7 @@ def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> diagnostics.Anchor
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 @_timed
-def _diagnose(
-    digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]
-) -> diagnostics.AnchorDiagnostics:
+def _diagnose(digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:
     return diagnostics.diagnose_anchors(_space, _anchors)
 
 

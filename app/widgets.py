@@ -30,7 +30,9 @@ def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[A
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """A name that fits a chooser: the last part of a path."""
+    """A name that fits a chooser: of a path the last part."""
+    if spec.source == "encoding":
+        return spec.name
     return spec.name.replace("\\", "/").rsplit("/", 1)[-1]
 
 

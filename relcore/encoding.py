@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import numpy as np
 
 from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import EncodeBatch, Encoder, Report, Trained, TrainedEncoder, encoder_to_json
+from relcore.sources.encodings import encoding_key, key_of, load_encoding, put_encoding
 from relcore.spaces import LatentSpace, SpaceError, quote
-from relcore.store import Store, digest_of
+from relcore.store import Store
 
 BLOCK_ROWS = 256
-
-
-def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
-    """The store's key of one space: the same for a layer by itself and for that layer of a pass over several."""
-    return _key("encoding", dataset_digest, encoder.only(output), output)
 
 
 def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
     """The key to submit `encode_job` under: that of its space, or of the list of spaces where there are several outputs."""
     if len(encoder.outputs) == 1:
         return encoding_key(dataset_digest, encoder, encoder.outputs[0])
-    return _key("encodings", dataset_digest, encoder)
+    return key_of("encodings", dataset_digest, encoder)
 
 
 def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder) -> dict[str, str] | None:
@@ -38,19 +34,23 @@ def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder) -> dic
     return None
 
 
-def load_encoding(store: Store, key: str) -> LatentSpace:
-    """The space under an encoding's key; the entry's metadata say what made it, and how its training went.
+def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) -> None:
+    """Make sure that the encoding which a spec names is in the store, from the dataset and the encoder that it holds.
 
     Raises
     ------
     SpaceError
-        It is not in the store (any more).
+        The dataset or the encoder's files are gone or have changed; or as in `encode`.
     """
-    entry = store.get(key)
-    if entry is None:
-        raise SpaceError(f"expected the encoding {key[:8]}… in {store.root}, got none (removed to make room); encode it again")
-    labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
-    return LatentSpace(entry.arrays["vectors"], _strings(entry.arrays["ids"]), name=entry.metadata["name"], labels=labels)
+    if store.has(spec.option("key")):
+        return
+    dataset = load_dataset(spec.dataset, store)
+    if encoding_key(dataset.digest, spec.encoder, spec.option("output")) != spec.option("key"):
+        raise SpaceError(
+            f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded; encode what is there "
+            "now on the Spaces page, and choose that"
+        )
+    encode(dataset, spec.encoder, store, report)
 
 
 def encode(
@@ -121,7 +121,7 @@ class _Run:
             yield start, min(start + self.block_rows, len(self.dataset))
 
     def _block_key(self, start: int, stop: int) -> str:
-        return _key("block", self.dataset.digest, self.encoder, start, stop)
+        return key_of("block", self.dataset.digest, self.encoder, start, stop)
 
     def _block(self, start: int, stop: int) -> dict[str, np.ndarray]:
         key = self._block_key(start, stop)
@@ -142,7 +142,7 @@ class _Run:
         return self._encode_batch
 
     def _train(self) -> Trained:
-        key = _key("trained", self.dataset.digest, self.encoder)
+        key = key_of("trained", self.dataset.digest, self.encoder)
         entry = self.store.get(key)
         if entry is not None:
             return Trained(entry.arrays, entry.metadata)
@@ -167,12 +167,7 @@ class _Run:
     def _put(self, output: str, vectors: np.ndarray) -> str:
         dataset, encoder = self.dataset, self.encoder
         space = LatentSpace(vectors, dataset.ids, name=_name(encoder, output, dataset.name), labels=dataset.labels)
-        arrays = {"vectors": space.vectors, "ids": _bytes(space.ids)}
-        if space.labels is not None:
-            arrays["labels"] = _bytes(space.labels)
         metadata = {
-            "name": space.name,
-            "digest": space.digest,
             "dataset": dataset.name,
             "dataset_digest": dataset.digest,
             "encoder": encoder_to_json(encoder.only(output)),
@@ -181,25 +176,12 @@ class _Run:
         if self._trained is not None:
             metadata["training"] = self._trained.metadata
         key = encoding_key(dataset.digest, encoder, output)
-        self.store.put(key, arrays, metadata)
+        put_encoding(self.store, key, space, metadata)
         return key
-
-
-def _key(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
-    return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts)
 
 
 def _name(encoder: Encoder, output: str, dataset_name: str) -> str:
     return f"{encoder.title} {output}".strip() + f" · {dataset_name}"
-
-
-def _bytes(strings: np.ndarray) -> np.ndarray:
-    """As an array: a file's metadata may not grow beyond 100 MB, which the ids of a large dataset would."""
-    return np.frombuffer(json.dumps(list(strings)).encode(), dtype=np.uint8)
-
-
-def _strings(array: np.ndarray) -> list[str]:
-    return json.loads(array.tobytes())
 
 
 def _silent(done: int, total: int, message: str) -> None:

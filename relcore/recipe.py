@@ -15,6 +15,7 @@ from relcore.figures.scene import Pane, Scene
 from relcore.reduction import NAMES, ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, match, need_one_of, need_strings
+from relcore.store import Store
 from relcore.views import View, ViewSpec, make_view, sample_view
 
 PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
@@ -85,13 +86,18 @@ def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces of a recipe.
+    """Load and match the two spaces of a recipe; an encoding that the store has not got is made again.
 
     Raises
     ------
     SpaceError
         A space cannot be loaded, or is not the one that the recipe was made with.
     """
+    for spec in (recipe.source, recipe.target):
+        if spec.source == "encoding":
+            from relcore.encoding import encode_again  # most recipes do without, and a start should
+
+            encode_again(spec, Store())
     matched = match(load(recipe.source), load(recipe.target))
     for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
         if digest and space.digest != digest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,14 +13,22 @@ from typing import Any, Literal
 
 from relcore.sources import gensim_data
 from relcore.sources.arrays import npy_shape, safetensors_shape
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
+from relcore.sources.encodings import load_encoding
 from relcore.sources.files import load_space, suffix_of
 from relcore.sources.keyedvectors import word2vec_shape
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.store import Store
 
-Source = Literal["bundled", "file", "gensim-data"]
-_SOURCES = ("bundled", "file", "gensim-data")
-_OPTIONS = ("id_column", "label_column", "invalid", "duplicates")
+Source = Literal["bundled", "file", "gensim-data", "encoding"]
+_OPTIONS = {
+    "bundled": (),
+    "file": ("id_column", "label_column", "invalid", "duplicates"),
+    "gensim-data": (),
+    "encoding": ("dataset", "encoder", "key", "output"),
+}
 _MOST_FILES = 500
 _DESCRIPTIONS = {
     "word2vec-novels": "Word2Vec skip-gram, 30 million words of novels, news and speeches",
@@ -33,14 +42,14 @@ class SpaceSpec:
 
     Attributes
     ----------
-    source : "bundled", "file" or "gensim-data"
+    source : "bundled", "file", "gensim-data" or "encoding"
     name : str
         The name, or the path of a file.
     limit : int, optional
         Only the first rows.
     options : tuple of (key, value)
-        Further arguments of `load_space`, for files: ``(("invalid", "drop"),)``. Their names are id_column, label_column,
-        invalid and duplicates; their values are strings.
+        All strings. For files further arguments of `load_space`: id_column, label_column, invalid, duplicates. For encodings
+        what made them: dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`.
     """
 
     source: Source
@@ -49,18 +58,32 @@ class SpaceSpec:
     options: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.source not in _SOURCES:
-            raise SpaceError(f"source: expected one of {quote(_SOURCES)}, got {self.source!r}")
+        if self.source not in _OPTIONS:
+            raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r}")
         if not isinstance(self.name, str) or not self.name:
             raise SpaceError(f"name: expected the name of a space or the path of a file, got {self.name!r:.80}")
         if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
             raise SpaceError(f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}")
-        if unfit := [option for option, value in self.options if option not in _OPTIONS or not isinstance(value, str)]:
-            raise SpaceError(f"options: expected some of {quote(_OPTIONS)}, each with a string, got {quote(unfit)}")
-        if self.options and self.source != "file":
-            raise SpaceError(
-                f"options: expected none for {self.source!r}, got {quote([key for key, _ in self.options])}; they are for files"
-            )
+        known = _OPTIONS[self.source]
+        if unfit := [option for option, value in self.options if option not in known or not isinstance(value, str)]:
+            expected = f"some of {quote(known)}, each with a string" if known else "none"
+            raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
+        if self.source == "encoding" and {option for option, _ in self.options} != set(known):
+            raise SpaceError(f"options: expected all of {quote(known)} for an encoding, got {quote(dict(self.options))}")
+
+    def option(self, name: str) -> str:
+        """The value of an option, "" where it is not set."""
+        return dict(self.options).get(name, "")
+
+    @property
+    def dataset(self) -> DatasetSpec | None:
+        """What an encoding was made of; None for a space that comes as vectors."""
+        return DatasetSpec.from_json(_json(self.option("dataset"))) if self.source == "encoding" else None
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What an encoding was made by; None for a space that comes as vectors."""
+        return encoder_from_json(_json(self.option("encoder"))) if self.source == "encoding" else None
 
     def to_json(self) -> dict[str, Any]:
         return {"source": self.source, "name": self.name, "limit": self.limit, "options": dict(self.options)}
@@ -92,8 +115,29 @@ class Entry:
     description: str
 
 
-def load(spec: SpaceSpec) -> LatentSpace:
-    """The space that the spec names; errors as in `load_words` and `load_space`."""
+def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str, name: str) -> SpaceSpec:
+    """The spec of an encoding, with all that it takes to make it again where the store does not have it."""
+    options = {
+        "dataset": json.dumps(dataset.to_json(), sort_keys=True),
+        "encoder": json.dumps(encoder_to_json(encoder.only(output)), sort_keys=True),
+        "key": key,
+        "output": output,
+    }
+    return SpaceSpec("encoding", name, options=tuple(options.items()))
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SpaceError(f"encoding: expected a dataset and an encoder as JSON, got {text!r:.80}") from error
+
+
+def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
+    """The space that the spec names; errors as in `load_words`, `load_space` and `load_encoding` (from `store`, else the
+    environment's)."""
+    if spec.source == "encoding":
+        return load_encoding(store or Store(), spec.option("key"))
     if spec.source == "file":
         return load_space(spec.name, limit=spec.limit, **dict(spec.options))
     known = BUNDLED if spec.source == "bundled" else gensim_data.MODELS

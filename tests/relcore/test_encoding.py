@@ -13,12 +13,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from relcore.encoding import encode, encode_job, encoding_job_key, encoding_key, load_encoding, stored_encodings
+from relcore.encoding import encode, encode_again, encode_job, encoding_job_key, stored_encodings
 from relcore.engine import Engine
 from relcore.progress import Context
+from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import Encoder, Trained, TrainedEncoder
+from relcore.sources.encodings import encoding_key, load_encoding
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
 from relcore.store import Store
@@ -373,3 +375,17 @@ def test_a_cluster_of_two_workers_gives_the_same_bytes(tmp_path, log):
     for key, encoder in zip(keys, encoders, strict=True):
         encode(DIGITS, encoder, here)
         assert file_of(here, key) == file_of(Store(tmp_path / "cluster"), key)
+
+
+def test_a_spec_is_encoded_again_to_the_same_bytes_unless_its_dataset_has_changed(tmp_path):
+    store, encoder = Store(tmp_path), SmallVision("mlp", width=8, epochs=1)
+    dataset = DatasetSpec("digits", limit=40)
+    (space,) = encode(dataset, encoder, store)
+    spec = encoding_spec(dataset, encoder, "", encoding_key(load_dataset(dataset).digest, encoder), space.name)
+    for key in store.entries():
+        store.remove(key)
+    encode_again(spec, store)
+    assert load_encoding(store, spec.option("key")).digest == space.digest
+    other = encoding_spec(dataset, encoder, "", "0" * 32, space.name)
+    with pytest.raises(SpaceError, match="its dataset or the files of its encoder have changed"):
+        encode_again(other, store)

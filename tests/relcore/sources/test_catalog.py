@@ -10,10 +10,16 @@ import pytest
 from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
-from relcore.sources.catalog import Entry, SpaceSpec, available, load
+from relcore.encoding import encode
+from relcore.sources.catalog import Entry, SpaceSpec, available, encoding_spec, load
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.encodings import encoding_key
 from relcore.sources.files import load_space
+from relcore.sources.small_vision import SmallVision
 from relcore.sources.words import load_words
 from relcore.spaces import SpaceError
+from relcore.store import Store
 
 VECTORS = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
 
@@ -116,9 +122,9 @@ def test_load_goes_where_the_names_go(folder):
 
 
 def test_specs_that_are_none():
-    with pytest.raises(SpaceError, match="source: expected one of 'bundled', 'file', 'gensim-data', got 'hub'"):
+    with pytest.raises(SpaceError, match="source: expected one of 'bundled', 'file', 'gensim-data', 'encoding', got 'hub'"):
         SpaceSpec("hub", "x")
-    with pytest.raises(SpaceError, match="they are for files"):
+    with pytest.raises(SpaceError, match="options: expected none for 'bundled', got 'invalid'"):
         SpaceSpec("bundled", "word2vec-novels", options=(("invalid", "drop"),))
     with pytest.raises(SpaceError, match=r"expected a space as 'source'.*got 'name', 'origin'"):
         SpaceSpec.from_json({"name": "x", "origin": "y"})
@@ -137,10 +143,10 @@ def test_specs_that_are_none():
         ({"limit": 2.0}, "limit: .*got 2.0"),
         (
             {"options": {"colour": "red"}},
-            "options: expected some of 'id_column', .*'duplicates', each with a string, got 'colour'",
+            "options: expected some of 'id_column', .*'duplicates', each with a string for 'file', got 'colour'",
         ),
         ({"options": {"max_bytes": 1 << 60}}, "options: .*got 'max_bytes'"),
-        ({"options": {"id_column": ["w"]}}, "options: .*each with a string, got 'id_column'"),
+        ({"options": {"id_column": ["w"]}}, "options: .*each with a string for 'file', got 'id_column'"),
     ],
 )
 def test_specs_with_a_wrong_setting_are_refused(settings, message):
@@ -162,3 +168,36 @@ def test_entries_are_frozen():
     assert isinstance(entry, Entry)
     with pytest.raises(AttributeError):
         entry.name = "other"
+
+
+def test_the_spec_of_an_encoding_holds_what_made_it_and_loads_what_is_stored(tmp_path):
+    dataset, encoder = DatasetSpec("digits", limit=30), SmallVision("mlp", width=8, epochs=1)
+    store = Store(tmp_path)
+    (space,) = encode(dataset, encoder, store)
+    key = encoding_key(load_dataset(dataset).digest, encoder)
+    spec = encoding_spec(dataset, encoder, "", key, space.name)
+    assert SpaceSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert (spec.dataset, spec.encoder) == (dataset, encoder)
+    assert load(spec, store).digest == space.digest
+    store.remove(key)
+    with pytest.raises(SpaceError, match=r"expected the encoding .*, got none .*encode it again"):
+        load(spec, store)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "expected all of 'dataset', 'encoder', 'key', 'output' for an encoding, got "),
+        ({"dataset": "{}", "encoder": "{}", "key": "k", "output": "", "more": "x"}, "expected some of .* got 'more'"),
+        ({"dataset": 3, "encoder": "{}", "key": "k", "output": ""}, "each with a string for 'encoding', got 'dataset'"),
+    ],
+)
+def test_specs_of_encodings_that_lack_what_made_them(options, message):
+    with pytest.raises(SpaceError, match=message):
+        SpaceSpec.from_json({"source": "encoding", "name": "digits", "options": options})
+
+
+def test_an_encoding_whose_dataset_is_no_json_says_so():
+    options = (("dataset", "digits"), ("encoder", "{}"), ("key", "k"), ("output", ""))
+    with pytest.raises(SpaceError, match="expected a dataset and an encoder as JSON, got 'digits'"):
+        _ = SpaceSpec("encoding", "digits", options=options).dataset

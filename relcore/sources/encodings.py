@@ -1,0 +1,54 @@
+"""Encodings in the store: under which key a space that an encoder gave is kept, and how it is read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from relcore.sources.encoder import Encoder
+from relcore.spaces import LatentSpace, SpaceError
+from relcore.store import Store, digest_of
+
+
+def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
+    """The store's key of anything that an encoder makes of a dataset; what is changed in either gives another key."""
+    return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts)
+
+
+def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
+    """The store's key of one space: the same for a layer by itself and for that layer of a pass over several."""
+    return key_of("encoding", dataset_digest, encoder.only(output), output)
+
+
+def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
+    """Keep a space whole: vectors, ids, labels, its name and digest, and what `metadata` tells of its making."""
+    arrays = {"vectors": space.vectors, "ids": _bytes(space.ids)}
+    if space.labels is not None:
+        arrays["labels"] = _bytes(space.labels)
+    store.put(key, arrays, {"name": space.name, "digest": space.digest, **metadata})
+
+
+def load_encoding(store: Store, key: str) -> LatentSpace:
+    """The space under an encoding's key; the entry's metadata say what made it, and how its training went.
+
+    Raises
+    ------
+    SpaceError
+        It is not in the store (any more).
+    """
+    entry = store.get(key)
+    if entry is None:
+        raise SpaceError(f"expected the encoding {key[:8]}… in {store.root}, got none (removed to make room); encode it again")
+    labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
+    return LatentSpace(entry.arrays["vectors"], _strings(entry.arrays["ids"]), name=entry.metadata["name"], labels=labels)
+
+
+def _bytes(strings: Sequence[str]) -> np.ndarray:
+    """As an array: a file's metadata may not grow beyond 100 MB, which the ids of a large dataset would."""
+    return np.frombuffer(json.dumps(list(strings)).encode(), dtype=np.uint8)
+
+
+def _strings(array: np.ndarray) -> list[str]:
+    return json.loads(array.tobytes())
