@@ -14,7 +14,7 @@ from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.progress import Context
 from relcore.projection import RelativeProjection
-from relcore.similarity import SIMILARITIES
+from relcore.similarity import SIMILARITIES, mean_row
 from relcore.spaces import Match, SpaceError, need_one_of
 from relcore.translation import Procrustes
 
@@ -138,10 +138,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> Neighbours:
     """The k neighbours of these rows in each of the two spaces, by cosine after centring, the row itself left out."""
-    centred = (
-        space.vectors - space.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
-        for space in (match.source, match.target)
-    )
+    centred = (space.vectors - mean_row(space.vectors) for space in (match.source, match.target))
     return find_neighbours(*centred, k=min(k, len(match) - 1), convention="mutual", queries=rows)
 
 

@@ -58,8 +58,7 @@ class RelativeProjection:
         X = _matrix(X)
         self._check_settings()
         chosen = _anchor_vectors(X, anchors)
-        # The mean in float64: in float32 the sum over many rows loses digits that a shifted space cannot spare.
-        self.mean_ = X.mean(axis=0, dtype=np.float64).astype(np.float32) if self.center else None
+        self.mean_ = similarities.mean_row(X) if self.center else None
         if self.similarity in ("euclidean", "l1"):
             self.anchors_ = chosen if self.mean_ is None else chosen - self.mean_
         else:

@@ -13,6 +13,7 @@ import numpy as np
 
 from relcore.alignment import align
 from relcore.progress import Context
+from relcore.similarity import mean_row
 from relcore.spaces import SpaceError
 from relcore.store import Store, digest_of
 from relcore.umap_map import UmapMap
@@ -150,7 +151,7 @@ def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> 
     stage(0, 1, "")
     first = matrices[0]
     n, d = first.shape
-    mean = first.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean = mean_row(first)
     centred = first - mean
     product = (centred.T @ centred if d <= n else centred @ centred.T).astype(np.float64)
     # NumPy's eigh finds all eigenvectors where SciPy's could stop at the last few, but SciPy takes longer to import than both.

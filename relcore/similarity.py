@@ -17,6 +17,11 @@ def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
     return (slice(start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
+def mean_row(X: np.ndarray) -> np.ndarray:
+    """(n, d) → (d,) float32, summed in float64: in float32 many rows lose digits that a shifted space cannot spare."""
+    return X.mean(axis=0, dtype=np.float64).astype(np.float32)
+
+
 def unit_rows(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32."""
     rows = np.array(X, dtype=np.float32) if mean is None else np.subtract(X, mean, dtype=np.float32)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.anchors.selection import select_anchors, shared_anchors
-from relcore.similarity import project_directions, unit_rows
+from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import LatentSpace
 
 
@@ -56,7 +56,7 @@ def diagnose_anchors(
         Anchors that the space lacks, twice the same, or none.
     """
     ids = shared_anchors(anchor_ids, space)
-    mean = space.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean = mean_row(space.vectors)
     anchors = unit_rows(space.vectors[space.rows(ids)], mean)
     singular_values = np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
     floor = singular_values[0] * max(anchors.shape) * np.finfo(np.float32).eps

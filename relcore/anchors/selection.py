@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from relcore.similarity import unit_rows
+from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, quote
 
 
@@ -147,7 +147,7 @@ def _class_balanced(space: LatentSpace, candidates: np.ndarray, n_anchors: int, 
 
 
 def _directions(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
-    return unit_rows(space.vectors[rows], space.vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
+    return unit_rows(space.vectors[rows], mean_row(space.vectors))
 
 
 STRATEGIES: dict[str, Callable[[LatentSpace, np.ndarray, int, np.random.Generator], np.ndarray]] = {
