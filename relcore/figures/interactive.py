@@ -78,7 +78,7 @@ def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, h
     figure = go.Figure()
     figure.update_layout(template=relscope_template(theme), width=width, height=height, meta={"alt": scene_alt(scene)})
     figure.update_layout(margin={"l": 8, "r": 8, "t": top, "b": bottom}, hovermode="closest")
-    categories, ids = groups(scene, theme), np.array([plain(i) for i in scene.ids], dtype=object)
+    categories, ids = groups(scene, theme), np.array([plain_text(i) for i in scene.ids], dtype=object)
     for i, pane in enumerate(scene.panes):
         x, y = _domain(i, len(scene.panes), _TITLE / (height - top - bottom))
         draw = _draw_cloud if pane.coordinates.shape[1] == 3 else _draw_plane
@@ -118,19 +118,19 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "H
             x=part.x,
             y=part.score,
             width=width * 0.72,
-            name=plain(form),
+            name=plain_text(form),
             marker={"color": color},
             text=[score_label(score) for score in part.score],
             textposition="outside",
             cliponaxis=False,
             error_y=interval,
-            customdata=[plain(m) for m in part.metric],
+            customdata=[plain_text(m) for m in part.metric],
             hovertemplate="%{customdata}<br>%{fullData.name}: %{y:.4f}<extra></extra>",
         )
     alt = "; ".join(f"{row.metric}, {row.form}: {row.score:.3f}" for row in table.itertuples())
     _chart(figure, theme, title, "metric", "score (1 = identical)", f"Bar chart. {title} {alt}.")
     figure.update_layout(barmode="overlay", uniformtext={"minsize": 9, "mode": "show"})
-    figure.update_xaxes(tickvals=list(range(len(metrics))), ticktext=[plain(m) for m in metrics], showgrid=False)
+    figure.update_xaxes(tickvals=list(range(len(metrics))), ticktext=[plain_text(m) for m in metrics], showgrid=False)
     figure.update_yaxes(range=score_range(table))
     return figure
 
@@ -150,7 +150,7 @@ def histogram_figure(
         part = table[table.name == name]
         edges = np.repeat([*part.left, part.right.iloc[-1]], 2)
         percent = np.concatenate([[0], np.repeat(part.percent, 2), [0]])
-        label = plain(name)
+        label = plain_text(name)
         figure.add_scatter(
             x=edges,
             y=percent,
@@ -184,7 +184,7 @@ def spectrum_figure(
             mode="lines+markers",
             line={"color": color, "width": 2},
             marker={"size": 4},
-            name=f"{plain(name)} · {condition(part)}",
+            name=f"{plain_text(name)} · {condition(part)}",
             customdata=shown.singular_value,
             hovertemplate="component %{x}: %{y:.3g} of the largest (%{customdata:.4g})<extra>%{fullData.name}</extra>",
         )
@@ -195,9 +195,9 @@ def spectrum_figure(
 
 def _chart(figure: go.Figure, theme: Theme, title: str, x_title: str, y_title: str, alt: str) -> None:
     figure.update_layout(template=relscope_template(theme), meta={"alt": alt}, showlegend=True, height=380, margin={"b": 96})
-    figure.update_layout(title={"text": plain(title)}, legend={"y": 0.01, "yanchor": "bottom"})
-    figure.update_xaxes(title={"text": plain(x_title)})
-    figure.update_yaxes(title={"text": plain(y_title)})
+    figure.update_layout(title={"text": plain_text(title)}, legend={"y": 0.01, "yanchor": "bottom"})
+    figure.update_xaxes(title={"text": plain_text(x_title)})
+    figure.update_yaxes(title={"text": plain_text(y_title)})
 
 
 def _domain(i: int, n_panes: int, title: float) -> tuple[list[float], list[float]]:
@@ -289,7 +289,7 @@ def _draw_cloud(
 
 def _entry(group: Group, order: int, i: int, ids: np.ndarray) -> dict:
     """What a trace of points has beside its places: one legend entry for all panes, and the id on hover."""
-    name = plain(group.name)
+    name = plain_text(group.name)
     hover = {"hovertext": ids[group.rows], "hovertemplate": "%{hovertext}<extra>" + (name if group.named else "") + "</extra>"}
     return {"name": name, "legendgroup": str(order), "showlegend": group.named and i == 0, **hover}
 
@@ -302,10 +302,10 @@ def _anchor_hover(scene: Scene, ids: np.ndarray) -> dict:
 def _label(figure: go.Figure, pane: Pane, x: float, y: float, theme: Theme) -> None:
     place = {"xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "left", "yanchor": "bottom"}
     common = place | {"showarrow": False, "align": "left"}
-    title = {"text": plain(pane.title), "font": {"size": 15, "weight": 600}, "yshift": 20 if pane.note else 4}
+    title = {"text": plain_text(pane.title), "font": {"size": 15, "weight": 600}, "yshift": 20 if pane.note else 4}
     figure.add_annotation(**common, **title)
     if pane.note:
-        figure.add_annotation(**common, text=plain(pane.note), font={"size": 12, "color": theme.muted}, yshift=3)
+        figure.add_annotation(**common, text=plain_text(pane.note), font={"size": 12, "color": theme.muted}, yshift=3)
 
 
 def _translucent(color: str, alpha: float) -> str:
@@ -313,6 +313,6 @@ def _translucent(color: str, alpha: float) -> str:
     return f"rgba({red},{green},{blue},{alpha})"
 
 
-def plain(text: object) -> str:
+def plain_text(text: object) -> str:
     """A text that Plotly shows as it is: neither HTML nor, between dollar signs, mathematics."""
     return escape(str(text), quote=False).replace("$", "&#36;")

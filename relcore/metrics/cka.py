@@ -11,12 +11,35 @@ from relcore.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
 from relcore.spaces import SpaceError
 
 
-def linear_cka(X: np.ndarray, Y: np.ndarray, *, debiased: bool = False) -> Score:
+@dataclass(frozen=True)
+class OwnMoments:
+    """What linear CKA needs of one space alone: its mean row (d,), ‖XᵀX‖²_F of the centred rows, their squared lengths (n,)."""
+
+    mean: np.ndarray
+    square: float
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> OwnMoments:
+        """Of a space (n, d), once, where it is compared with several others."""
+        mean, gram, rows = _mean_row(X), np.zeros((X.shape[1], X.shape[1])), np.empty(len(X))
+        buffer = np.empty((min(len(X), ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+        for block in row_blocks(len(X)):
+            centred = np.subtract(X[block], mean, out=buffer[: block.stop - block.start])
+            gram += centred.T @ centred
+            rows[block] = np.einsum("ij,ij->i", centred, centred)
+        return cls(mean, float(np.vdot(gram, gram)), rows)
+
+
+def linear_cka(
+    X: np.ndarray, Y: np.ndarray, *, debiased: bool = False, own: tuple[OwnMoments, OwnMoments] | None = None
+) -> Score:
     """Linear centred kernel alignment of row-aligned spaces (n, d_x), (n, d_y): ‖XᵀY‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F), 0 … 1.
 
     On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in float32, sums in
     float64. It is Escoufier's RV coefficient, so the moments of its permutation null are known exactly. `debiased` takes the
-    unbiased estimator of each term (Song et al. 2012); it may be negative, chance is 0, and n must be at least 4.
+    unbiased estimator of each term (Song et al. 2012); it may be negative, chance is 0, and n must be at least 4. `own` spares
+    what was worked out for other pairs.
 
     Raises
     ------
@@ -27,7 +50,7 @@ def linear_cka(X: np.ndarray, Y: np.ndarray, *, debiased: bool = False) -> Score
         raise SpaceError(f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()")
     if len(X) < 4:
         raise SpaceError(f"expected at least 4 rows, got {len(X)}")
-    moments = _Moments.of(X, Y)
+    moments = _Moments.of(X, Y, own)
     if moments.xx == 0 or moments.yy == 0:
         raise SpaceError("expected spaces whose rows differ, got one in which they are all equal")
     if debiased:
@@ -49,12 +72,12 @@ class _Moments:
     rows_y: np.ndarray
 
     @classmethod
-    def of(cls, X: np.ndarray, Y: np.ndarray) -> _Moments:
-        means = _mean_row(X), _mean_row(Y)
+    def of(cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None) -> _Moments:
+        means = (own[0].mean, own[1].mean) if own else (_mean_row(X), _mean_row(Y))
         widths = X.shape[1], Y.shape[1]
-        products = {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)}
+        products = {"xy": (0, 1)} if own else {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)}
         sums = {name: np.zeros((widths[left], widths[right])) for name, (left, right) in products.items()}
-        rows = np.empty(len(X)), np.empty(len(X))
+        rows = (own[0].rows, own[1].rows) if own else (np.empty(len(X)), np.empty(len(X)))
         buffers = [np.empty((min(len(X), ROWS_PER_BLOCK), width), dtype=np.float32) for width in widths]
         for block in row_blocks(len(X)):
             size = block.stop - block.start
@@ -63,9 +86,10 @@ class _Moments:
             ]
             for name, (left, right) in products.items():
                 sums[name] += centred[left].T @ centred[right]
-            for side in (0, 1):
+            for side in () if own else (0, 1):
                 rows[side][block] = np.einsum("ij,ij->i", centred[side], centred[side])
         squares = {name: float(np.vdot(total, total)) for name, total in sums.items()}
+        squares |= {"xx": own[0].square, "yy": own[1].square} if own else {}
         return cls(len(X), squares["xy"], squares["xx"], squares["yy"], *rows)
 
     def unbiased(self, name: str) -> float:

@@ -187,27 +187,35 @@ def find_neighbours(
         raise SpaceError(f"convention: expected one of {', '.join(CONVENTIONS)}, got {convention!r}")
     if len(source) != len(target):
         raise SpaceError(f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()")
-    n, most = len(target), len(target) - (convention == "mutual")
-    if not 1 <= k <= most:
-        raise SpaceError(f"k: expected 1 … {most} for {n} rows, got {k}; choose fewer neighbours or more rows")
+    n = len(target)
+    _need_k(k, n, n - (convention == "mutual"))
     if convention == "paper":
         _need_equal_widths(source, target)
+    if queries is None:
+        queries = asked_rows(n, n_queries, random_state)
+    source, target = unit_rows(source), unit_rows(target)
+    if convention == "paper":
+        own = nearest(_rows(target, queries), target, k, device)
+        other = nearest(_rows(source, queries), target, k, device)
+    else:
+        own = neighbours_within(source, queries, k, device)
+        other = neighbours_within(target, queries, k, device)
+    return Neighbours(source, target, queries, own, other, convention, device)
+
+
+def asked_rows(n: int, n_queries: int | None, random_state: int = 0) -> np.ndarray:
+    """The rows whose neighbours are asked for: all n, or `n_queries` of them at random, in their order; (m,)."""
     if n_queries is not None and n_queries < 1:
         raise SpaceError(f"n_queries: expected 1 or more rows to ask for, got {n_queries}")
-    everything = queries is None and (n_queries is None or n_queries >= n)
-    if everything:
-        queries = np.arange(n)
-    elif queries is None:
-        queries = np.sort(np.random.default_rng(random_state).choice(n, n_queries, replace=False))
-    source, target = unit_rows(source), unit_rows(target)
-    asked_source, asked_target = (source, target) if everything else (source[queries], target[queries])
-    if convention == "paper":
-        own = nearest(asked_target, target, k, device)
-        other = nearest(asked_source, target, k, device)
-    else:
-        own = _without(queries, nearest(asked_source, source, k + 1, device))
-        other = _without(queries, nearest(asked_target, target, k + 1, device))
-    return Neighbours(source, target, queries, own, other, convention, device)
+    if n_queries is None or n_queries >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(random_state).choice(n, n_queries, replace=False))
+
+
+def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
+    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out: (m, k)."""
+    _need_k(k, len(unit), len(unit) - 1)
+    return _without(queries, nearest(_rows(unit, queries), unit, k + 1, device))
 
 
 def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
@@ -235,6 +243,16 @@ def _need_equal_widths(source: np.ndarray, target: np.ndarray) -> None:
             f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one cannot ask in the "
             "other: make both relative to the same anchors, or use jaccard with convention='mutual'"
         )
+
+
+def _need_k(k: int, n: int, most: int) -> None:
+    if not 1 <= k <= most:
+        raise SpaceError(f"k: expected 1 … {most} for {n} rows, got {k}; choose fewer neighbours or more rows")
+
+
+def _rows(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """No copy where all are asked for."""
+    return matrix if len(rows) == len(matrix) and np.array_equal(rows, np.arange(len(matrix))) else matrix[rows]
 
 
 def _without(queries: np.ndarray, lists: np.ndarray) -> np.ndarray:
