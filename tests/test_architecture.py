@@ -43,6 +43,7 @@ OWNERS = {
     "plotly": ("relcore.figures", "app.components"),
     "matplotlib": ("relcore.figures",),
     "transformers": ("relcore.sources",),
+    "timm": ("relcore.sources",),
     "gensim": ("relcore.sources",),
     "torch_geometric": ("relcore.sources",),
     "datasets": ("relcore.sources",),
@@ -50,6 +51,7 @@ OWNERS = {
 # What takes long to import, or may be missing, is imported by the function that needs it.
 HEAVY = (
     "transformers",
+    "timm",
     "gensim",
     "torch_geometric",
     "datasets",

@@ -16,7 +16,7 @@ import numpy as np
 from relcore.sources.dataset import Dataset, Kind
 from relcore.spaces import SpaceError, quote
 
-Report = Callable[[int, int, str], None]  # done, total, message
+Report = Callable[..., None]  # done, total, message and, once an epoch while it trains, {"loss": …, "accuracy": …}
 EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}
 
 
@@ -91,6 +91,7 @@ class TrainedEncoder(Encoder):
 ENCODERS: dict[str, str] = {
     "small-vision": "relcore.sources.small_vision:SmallVision",
     "pretrained-vision": "relcore.sources.vision:PretrainedVision",
+    "timm": "relcore.sources.timm_vision:TimmVision",
     "pretrained-text": "relcore.sources.text:PretrainedText",
     "minilm": "relcore.sources.text:MiniLM",
     "tfidf-svd": "relcore.sources.lsa:TfidfSvd",
