@@ -25,7 +25,7 @@ def test_a_timm_that_cannot_be_imported_says_why(tmp_path, monkeypatch):
     (tmp_path / "timm.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(timm_vision, "find_spec", lambda name: True)
-    with pytest.raises(SpaceError, match="cannot be imported here .*nms does not exist.*install the torchvision that fits"):
+    with pytest.raises(SpaceError, match=r"cannot be imported here .*nms does not exist.*install the torchvision that fits"):
         encode(DIGITS, TimmVision("timm/resnet18.a1_in1k"), Store(tmp_path / "store"))
 
 
