@@ -13,8 +13,8 @@ import numpy as np
 from relcore.spaces import SpaceError, quote
 
 Kind = Literal["images", "texts", "graph"]
-Source = Literal["digits", "wikipedia", "file", "folder", "huggingface", "planetoid"]
-SOURCES = ("digits", "wikipedia", "file", "folder", "huggingface", "planetoid")
+Source = Literal["digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid"]
+SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid")
 BLOCK = 256
 
 
@@ -24,9 +24,9 @@ class DatasetSpec:
 
     Attributes
     ----------
-    source : "digits", "wikipedia", "file", "folder", "huggingface" or "planetoid"
+    source : "digits", "wikipedia", "parallel", "file", "folder", "huggingface" or "planetoid"
     name : str
-        The path, the hub's name of it, or the graph's name.
+        The path, the hub's name of it, the graph's name, or the language of the parallel sentences (``"en"``).
     split : str
         ``"train"``, ``"test"``, … of folders and Hugging Face datasets; not needed where there is one only.
     column, label_column : str

@@ -15,6 +15,7 @@ from relcore.sources.digits import digits_dataset
 from relcore.sources.folders import file_dataset, file_name, folder_dataset, holds_images, splits_of, sub_folders, table_splits
 from relcore.sources.hub_datasets import downloaded, hub_dataset, hub_table
 from relcore.sources.item_tables import ColumnKind, delimited_columns, open_table
+from relcore.sources.parallel import LANGUAGES, N_SENTENCES, parallel_dataset
 from relcore.sources.table_dataset import item_columns, label_columns
 from relcore.sources.wikipedia import wikipedia_dataset
 from relcore.spaces import SpaceError
@@ -58,6 +59,9 @@ def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
             return digits_dataset(spec)
         case "wikipedia":
             return wikipedia_dataset(spec, store)
+        case "parallel":
+            spec.settings()
+            return parallel_dataset(spec.name, spec.limit)
         case "file":
             return file_dataset(spec)
         case "folder":
@@ -100,6 +104,10 @@ def _bundled() -> Iterator[DatasetEntry]:
     spec = DatasetSpec("wikipedia", options=options)
     yield DatasetEntry("wikipedia, 16 articles", "texts", spec, "here", 6284, description.format(16))
     yield DatasetEntry("wikipedia", "texts", DatasetSpec("wikipedia"), "here", 18214, description.format(103))
+    description = f"the same sentences in {len(LANGUAGES)} languages, for parallel anchors"
+    for code, language in LANGUAGES.items():
+        name = f"everyday sentences, {language}"
+        yield DatasetEntry(name, "texts", DatasetSpec("parallel", code), "here", N_SENTENCES, description)
 
 
 def _graphs_elsewhere(found: set[str]) -> Iterator[DatasetEntry]:
