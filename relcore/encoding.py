@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -68,33 +68,42 @@ def encode(
     StoreError
         No room; what was computed stays.
     """
-    dataset = load_dataset(dataset, store) if isinstance(dataset, DatasetSpec) else dataset
-    keys = stored_encodings(store, dataset.digest, encoder)
-    if keys is None:
-        if encoder.kind != dataset.kind:
-            raise SpaceError(
-                f"{encoder.title}: expected a dataset of kind {encoder.kind!r}, got {dataset.kind!r} in {dataset.name!r}; "
-                f"choose an encoder for {dataset.kind}"
-            )
-        keys = _Run(dataset, encoder, store, report or _silent, block_rows).finish()
+    keys = _encoded(dataset, encoder, store, report or _silent, block_rows)
     return [load_encoding(store, key) for key in keys.values()]
 
 
 def encode_job(context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS) -> None:
     """`encode` as a job of the Engine, under `encoding_job_key`."""
     context.report(0, 1, "reading the dataset")
-    dataset = load_dataset(dataset, context.store) if isinstance(dataset, DatasetSpec) else dataset
-    encode(dataset, encoder, context.store, context.report, block_rows)
-    keys = {output: encoding_key(dataset.digest, encoder, output) for output in encoder.outputs}
-    if context.key not in keys.values():
+    keys = _encoded(dataset, encoder, context.store, context.report, block_rows)
+    if len(keys) > 1:
         context.put({}, {"encodings": keys})
+    elif context.key not in keys.values():
+        raise SpaceError(f"{encoder.title}: the dataset has changed since it was chosen; choose it anew, and encode that")
+
+
+def _encoded(dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int) -> dict[str, str]:
+    """The key of each output, all of them in the store."""
+    spec = dataset if isinstance(dataset, DatasetSpec) else None
+    dataset = dataset if spec is None else load_dataset(spec, store)
+    keys = stored_encodings(store, dataset.digest, encoder)
+    if keys is not None:
+        return keys
+    if encoder.kind != dataset.kind:
+        raise SpaceError(
+            f"{encoder.title}: expected a dataset of kind {encoder.kind!r}, got {dataset.kind!r} in {dataset.name!r}; "
+            f"choose an encoder for {dataset.kind}"
+        )
+    return _Run(dataset, spec, encoder, store, report, block_rows).finish()
 
 
 class _Run:
     """One encoding under way."""
 
-    def __init__(self, dataset: Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int) -> None:
-        self.dataset, self.encoder, self.store, self.report = dataset, encoder, store, report
+    def __init__(
+        self, dataset: Dataset, spec: DatasetSpec | None, encoder: Encoder, store: Store, report: Report, block_rows: int
+    ) -> None:
+        self.dataset, self.spec, self.encoder, self.store, self.report = dataset, spec, encoder, store, report
         self.block_rows = len(dataset) if dataset.kind == "graph" else block_rows
         self._encode_batch: EncodeBatch | None = None
         self._trained: Trained | None = None
@@ -173,6 +182,8 @@ class _Run:
             "encoder": encoder_to_json(encoder.only(output)),
             "output": output,
         }
+        if self.spec is not None:
+            metadata["dataset_spec"] = self.spec.to_json()
         if self._trained is not None:
             metadata["training"] = self._trained.metadata
         key = encoding_key(dataset.digest, encoder, output)
@@ -184,5 +195,5 @@ def _name(encoder: Encoder, output: str, dataset_name: str) -> str:
     return f"{encoder.title} {output}".strip() + f" · {dataset_name}"
 
 
-def _silent(done: int, total: int, message: str) -> None:
+def _silent(done: int, total: int, message: str, measured: Mapping[str, float] | None = None) -> None:
     pass

@@ -8,9 +8,9 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -27,7 +27,10 @@ class EngineError(RuntimeError):
 
 @dataclass(frozen=True)
 class JobStatus:
-    """Where a job stands: counts, seconds since it started, units a second, and what is left, as far as it is known."""
+    """Where a job stands: counts, seconds since it started, units a second, and what is left, as far as it is known.
+
+    `curve` is what it measured so far, ``{"loss": (2.1, 1.4, …)}``, one value a step.
+    """
 
     state: State
     done: int = 0
@@ -37,6 +40,7 @@ class JobStatus:
     rate: float | None = None
     seconds_left: float | None = None
     error: str = ""
+    curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
@@ -44,16 +48,23 @@ class JobStatus:
 
 
 class Job:
-    """One piece of long work, made by `Engine.submit`; every thread that asks for its key holds the same one."""
+    """One piece of long work, made by `Engine.submit`; every thread that asks for its key holds the same one.
 
-    def __init__(self, engine: Engine, key: str, title: str, state: State = "queued") -> None:
-        self.key = key
-        self.title = title
+    `function` and `arguments` are what was submitted, None and nothing where only the store knows of it: so a page that is
+    opened anew can tell what is under way.
+    """
+
+    def __init__(
+        self, engine: Engine, key: str, title: str, state: State, function: Callable | None = None, arguments: Any = None
+    ) -> None:
+        self.key, self.title = key, title
+        self.function, self.arguments = function, arguments or {}
         self._engine = engine
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._state: State = state
         self._done, self._total, self._message, self._error = 0, 0, "waiting for a worker" if state == "queued" else "", ""
+        self._curve: dict[str, list[float]] = {}
         self._tries, self._again = 0, False
         self._started = self._stopped = 0.0
         self._origin = (0.0, 0)  # when the present count began, and where
@@ -72,7 +83,8 @@ class Job:
             rate = counted / (now - since) if counted > 0 and now > since else None
             left = (self._total - self._done) / rate if rate and self._state == "running" else None
             seconds = now - self._started if self._started else 0.0
-            return JobStatus(self._state, self._done, self._total, self._message, seconds, rate, left, self._error)
+            curve = {name: tuple(values) for name, values in self._curve.items()}
+            return JobStatus(self._state, self._done, self._total, self._message, seconds, rate, left, self._error, curve)
 
     def wait(self, timeout: float | None = None) -> JobStatus:
         """Wait until the job has ended, or for `timeout` seconds; says where it then stands."""
@@ -109,10 +121,14 @@ class Job:
                 self._started = self._started or time.monotonic()
                 self._message = "" if self._tries == 1 else f"the worker died; try {self._tries}"
                 self._done, self._total, self._origin = 0, 0, (time.monotonic(), 0)
+                self._curve = {}  # it trains from the beginning again
             elif self._state == "running":
                 if self._total and (event["total"] != self._total or event["done"] < self._done):
                     self._origin = (time.monotonic(), event["done"])  # another stage, which has its own pace
                 self._done, self._total, self._message = event["done"], event["total"], event["message"]
+                for measured in event["measured"]:
+                    for name, value in measured.items():
+                        self._curve.setdefault(name, []).append(value)
 
     def _end(self, state: State, error: str = "") -> bool:
         """Whether this ended it: the first end counts."""
@@ -167,9 +183,10 @@ class Engine:
             if job and not job._ended.is_set():
                 return job
             if self.store.has(key):
-                return self._remember(job if job and job._state == "done" else Job(self, key, title, state="done"))
+                stored = Job(self, key, title, "done", function, kwargs)
+                return self._remember(job if job and job._state == "done" else stored)
             client = self._connected()
-            job = self._remember(Job(self, key, title))
+            job = self._remember(Job(self, key, title, "queued", function, kwargs))
             self._dispatch(client, job, function, kwargs)
             return job
 

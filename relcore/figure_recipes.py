@@ -20,10 +20,12 @@ from relcore.figures.export import (
     spectrum_exportable,
 )
 from relcore.figures.scene import Scene
+from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
 from relcore.recipe import ComparisonRecipe, comparison_scene, load_pair
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
+from relcore.store import Store
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
@@ -33,6 +35,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
     ``"scores"``      the same settings, ``"k"``, ``"convention"``, and ``"n_queries"`` where only a sample of the rows is asked
     ``"spectrum"``    the same settings: the singular values of the anchors in both spaces
     ``"norms"``       ``"spaces"``, a list of `SpaceSpec.to_json`
+    ``"training"``    the same: the loss and accuracy of the encoders that were trained for them
 
     Raises
     ------
@@ -95,6 +98,32 @@ def draw_norms(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace] | None 
     return histogram_exportable(norms, "Norm of a vector", recipe, name="relscope-norms")
 
 
+def draw_training(specs: Sequence[SpaceSpec], curves: Curves | None = None) -> Exportable:
+    """Loss and held-out accuracy by epoch of the encoders behind these encodings; `curves` are by the spaces' names."""
+    if curves is None:
+        curves = {spec.name: training_of(spec) for spec in specs}
+    recipe = {"relscope": __version__, "figure": "training", "spaces": [spec.to_json() for spec in specs]}
+    return training_exportable(curves, recipe, name="relscope-training")
+
+
+def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[float]]:
+    """The curve of an encoding's encoder by its metadata, empty where nothing was trained by epochs.
+
+    Raises
+    ------
+    SpaceError
+        No encoding, or one that is gone and cannot be made again.
+    """
+    if spec.source != "encoding":
+        raise SpaceError(f"training: expected encodings, got {spec.name!r} of the source {spec.source!r}; leave it out")
+    from relcore.encoding import encode_again  # other recipes do without, and a start should
+
+    store = store or Store()
+    encode_again(spec, store)
+    found = store.summary(spec.option("key"))
+    return curve_of(found.metadata.get("training", {})) if found else {}
+
+
 def _comparison(settings: Mapping[str, Any]) -> ComparisonRecipe:
     return ComparisonRecipe.from_json({"figure": "comparison", **settings})
 
@@ -104,18 +133,19 @@ def _scores(settings: dict[str, Any]) -> Exportable:
     return draw_scores(_comparison(settings), **own)
 
 
-def _norms(settings: dict[str, Any]) -> Exportable:
+def _spaces(settings: dict[str, Any], figure: str) -> list[SpaceSpec]:
     spaces = settings.get("spaces")
     if set(settings) != {"spaces"} or not isinstance(spaces, list) or not all(isinstance(one, dict) for one in spaces):
         raise SpaceError(
-            f"recipe of norms: expected a list 'spaces' of objects and nothing else, got {quote(sorted(settings))}"
+            f"recipe of {figure}: expected a list 'spaces' of objects and nothing else, got {quote(sorted(settings))}"
         )
-    return draw_norms([SpaceSpec.from_json(one) for one in spaces])
+    return [SpaceSpec.from_json(one) for one in spaces]
 
 
 _FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
     "comparison": lambda settings: draw_panes(_comparison(settings)),
     "scores": _scores,
     "spectrum": lambda settings: draw_spectrum(_comparison(settings)),
-    "norms": _norms,
+    "norms": lambda settings: draw_norms(_spaces(settings, "norms")),
+    "training": lambda settings: draw_training(_spaces(settings, "training")),
 }

@@ -26,9 +26,15 @@ class Context:
         self.store = store
         self._send = send
         self._latest: dict[str, Any] | None = None
+        self._measured: list[dict[str, float]] = []
 
-    def report(self, done: int, total: int, message: str = "") -> None:
-        """So many of so many are done. Costs nothing: only the latest report is sent, five times a second at most."""
+    def report(self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None) -> None:
+        """So many of so many are done. Costs nothing: only the latest report is sent, five times a second at most.
+
+        What was `measured` at this step, such as a loss, is sent for every step: `JobStatus.curve` collects it.
+        """
+        if measured:
+            self._measured.append({name: float(value) for name, value in measured.items()})
         self._latest = {"event": "progress", "done": int(done), "total": int(total), "message": message}
 
     def put(self, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
@@ -48,13 +54,14 @@ class Context:
             thread.join()
 
     def _flush_until(self, ended: threading.Event) -> None:
-        sent = None
+        sent, n_measured = None, 0
         while True:
             last = ended.wait(SECONDS_BETWEEN_REPORTS)
             latest = self._latest
             if latest is not sent and self._send:
-                self._send(latest)
-                sent = latest
+                fresh = self._measured[n_measured:]
+                self._send({**latest, "measured": fresh})
+                sent, n_measured = latest, n_measured + len(fresh)
             if last:
                 return
 

@@ -38,6 +38,16 @@ class Entry:
     metadata: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What can be told of an entry without reading its arrays: their shapes by name, the metadata, its bytes on the disk."""
+
+    key: str
+    shapes: dict[str, tuple[int, ...]]
+    metadata: dict[str, Any]
+    size: int
+
+
 class Store:
     """Arrays with metadata under hexadecimal keys, one safetensors file a key, nothing pickled.
 
@@ -89,6 +99,21 @@ class Store:
         with suppress(OSError):  # the time of last use decides what is evicted; a read-only store has none
             os.utime(path)
         return Entry(arrays, metadata)
+
+    def summary(self, key: str) -> Summary | None:
+        """What the file's header tells, or None where there is none that can be read; asking is no use that keeps an entry."""
+        path = self._path(key)
+        try:
+            with safe_open(path, framework="numpy") as file:
+                metadata = json.loads((file.metadata() or {})["relscope"])
+                shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118, not a dict
+            return Summary(key, shapes, metadata, path.stat().st_size)
+        except (SafetensorError, KeyError, ValueError, OSError):
+            return None
+
+    def summaries(self) -> list[Summary]:
+        """All entries that can be read, the most recently used first."""
+        return [found for key in self.entries() if (found := self.summary(key))]
 
     def put(self, key: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
         """Keep the arrays and the metadata under the key, replacing what was there.

@@ -109,7 +109,9 @@ class GraphEncoder(TrainedEncoder):
                 if self.keep == "last" or best < 0 or accuracies[-1] > accuracies[best]:
                     best = epoch
                     weights = {name: tensor.detach().cpu().numpy().copy() for name, tensor in network.state_dict().items()}
-                report(epoch + 1, self.epochs, f"loss {losses[-1]:.3f}, validation accuracy {accuracies[-1]:.3f}")
+                measured = {"loss": losses[-1], "accuracy": accuracies[-1]}
+                told = f"loss {losses[-1]:.3f}, validation accuracy {accuracies[-1]:.3f}"
+                report(epoch + 1, self.epochs, told, measured)
         facts = {"validation accuracy": accuracies[best], "epoch": best + 1, "losses": losses, "accuracies": accuracies}
         return Trained(weights, facts)
 

@@ -172,8 +172,9 @@ class SmallVision(TrainedEncoder):
                 total += loss.item() * len(batch)
             curve["loss"].append(round(total / len(train), 6))
             curve["held_out_accuracy"].append(round(_accuracy(model, images, labels, held_out), 6))
-            found = f"loss {curve['loss'][-1]:.3f}, held-out accuracy {curve['held_out_accuracy'][-1]:.3f}"
-            report(epoch, self.epochs, f"{self.title}: epoch {epoch} of {self.epochs}, {found}")
+            measured = {"loss": curve["loss"][-1], "accuracy": curve["held_out_accuracy"][-1]}
+            found = f"loss {measured['loss']:.3f}, held-out accuracy {measured['accuracy']:.3f}"
+            report(epoch, self.epochs, f"{self.title}: epoch {epoch} of {self.epochs}, {found}", measured)
         return curve
 
     def _split(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray, list[str], np.ndarray]:

@@ -280,6 +280,21 @@ def test_an_encoder_of_another_kind(store, log):
         encode(texts, Noted(log), store)
 
 
+def test_an_encoding_says_of_which_dataset_it_is(store, log, digest):
+    encode(DIGITS, Noted(log), store)
+    assert DatasetSpec.from_json(store.summary(encoding_job_key(digest, Noted(log))).metadata["dataset_spec"]) == DIGITS
+    other = load_dataset(DatasetSpec("digits", limit=30))
+    encode(other, Noted(log), store)
+    assert "dataset_spec" not in store.summary(encoding_job_key(other.digest, Noted(log))).metadata
+
+
+def test_a_dataset_that_has_changed_is_told_and_nothing_is_kept_under_the_old_key(store, log):
+    key = encoding_job_key("0" * 32, Noted(log))
+    with pytest.raises(SpaceError, match="the dataset has changed since it was chosen"):
+        encode_job(Context(key, store), dataset=DIGITS, encoder=Noted(log))
+    assert not store.has(key)
+
+
 def test_an_encoding_that_is_gone(store):
     with pytest.raises(SpaceError, match=r"expected the encoding aaaaaaaa… in .*, got none .*; encode it again"):
         load_encoding(store, "a" * 32)

@@ -39,6 +39,19 @@ def busy(context, *, log, how):
         np.linalg.svd(matrix)
 
 
+def measure(context, *, n, die_after=0, log=None):
+    """Measures at each of n steps, faster than reports are sent; killed once, after so many, where that is asked for."""
+    for i in range(1, n + 1):
+        context.report(i, n, "", {"loss": 1 / i, "step": i})
+        if i == die_after and not lines(log):
+            time.sleep(0.5)
+            Path(log).write_text("died\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+    if log:
+        Path(log).write_text("died\nended\n")
+    context.put({})
+
+
 def fail(context, *, error):
     raise error
 
@@ -100,6 +113,22 @@ def test_progress_then_the_result(engine, key, log):
     entry = job.result()
     np.testing.assert_array_equal(entry.arrays["numbers"], np.arange(40))
     assert entry.metadata == {"n": 40}
+
+
+def test_what_is_measured_at_each_step_makes_a_curve(engine, key):
+    job = engine.submit(key, measure, title="measuring", n=200)
+    assert job.wait(60).state == "done"
+    assert job.status().curve == {"loss": tuple(1 / i for i in range(1, 201)), "step": tuple(map(float, range(1, 201)))}
+    assert job.function is measure
+    assert job.arguments == {"n": 200}
+    assert engine.job(key) is job
+
+
+def test_a_curve_begins_anew_when_the_worker_was_killed(engine, key, log):
+    job = engine.submit(key, measure, title="measuring", n=3, die_after=2, log=log)
+    assert job.wait(60).state == "done"
+    assert len(lines(log)) == 2
+    assert job.status().curve["step"] == (1.0, 2.0, 3.0)
 
 
 def test_one_key_is_one_job_for_all_threads(engine, key, log):

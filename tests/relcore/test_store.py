@@ -68,6 +68,29 @@ def test_has_remove_clear_size_entries(store):
     assert store.size() == 0
 
 
+def test_a_summary_tells_shapes_and_metadata_and_is_no_use_of_the_entry(store):
+    store.put(KEY, {"x": np.zeros((30, 4), np.float32), "ids": np.zeros(7, np.uint8)}, {"name": "first"})
+    store.put(OTHER, {"x": np.zeros(1)}, {"name": "second"})
+    path = next((store.root / "entries").glob(f"*/{KEY}.safetensors"))
+    os.utime(path, (1000, 1000))
+    found = store.summary(KEY)
+    assert (found.key, found.metadata, found.shapes) == (KEY, {"name": "first"}, {"x": (30, 4), "ids": (7,)})
+    assert found.size == path.stat().st_size
+    assert path.stat().st_mtime == 1000
+    assert [one.metadata["name"] for one in store.summaries()] == ["second", "first"]
+    assert sum(one.size for one in store.summaries()) == store.size()
+
+
+def test_what_cannot_be_read_has_no_summary_and_stays(store):
+    store.put(KEY, {"x": np.zeros(3)})
+    path = next((store.root / "entries").glob(f"*/{KEY}.safetensors"))
+    path.write_bytes(b"broken")
+    assert store.summary(KEY) is None
+    assert store.summaries() == []
+    assert path.exists()
+    assert store.summary(OTHER) is None
+
+
 def test_a_second_store_on_the_folder_sees_the_entry(store):
     store.put(KEY, {"x": np.ones(3)})
     assert Store(store.root).get(KEY).arrays["x"].sum() == 3

@@ -74,9 +74,11 @@ def test_the_curve_is_told_by_epoch_and_kept_whole(digits):
     told = []
     trained = SmallVision("mlp", width=8, epochs=6).train(digits, lambda *report: told.append(report))
     epochs = [report for report in told if "epoch" in report[2]]
-    assert [(done, total) for done, total, _ in epochs] == [(i, 6) for i in range(1, 7)]
+    assert [(done, total) for done, total, *_ in epochs] == [(i, 6) for i in range(1, 7)]
     facts = trained.metadata
-    for i, (_, _, message) in enumerate(epochs):
+    assert [report[3]["loss"] for report in epochs] == facts["loss"]
+    assert [report[3]["accuracy"] for report in epochs] == facts["held_out_accuracy"]
+    for i, (_, _, message, _) in enumerate(epochs):
         found = re.fullmatch(r"MLP 8, state 0: epoch (\d) of 6, loss (\d\.\d{3}), held-out accuracy (\d\.\d{3})", message)
         assert int(found[1]) == i + 1
         assert float(found[2]) == pytest.approx(facts["loss"][i], abs=6e-4)
