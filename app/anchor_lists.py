@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import session
+from app.items import Items, items_of
 from app.workspace import Workspace
 from relcore.spaces import Match, SpaceError, quote
 
@@ -14,13 +15,23 @@ def pickers(workspace: Workspace, pair: Match) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="anchor-pickers"):
         st.text_input(
             "Add anchors by name",
-            placeholder="river, mountain, sea",
+            placeholder="river, mountain, sea" if pair.source.counts is not None else ", ".join(pair.ids[:2]),
             key="anchors.search",
             on_change=_add_typed,
             args=(pair,),
             help="Separate several with commas. Or draw with the lasso, click a point, or choose a strategy in the sidebar.",
             width=420,
         )
+        if (items := items_of(workspace)) is not None:
+            st.text_input(
+                "Find items",
+                placeholder="part of a sentence, or a label" if items.has_texts else "a label or an id",
+                key="anchors.find",
+                on_change=_find,
+                args=(pair, items),
+                help="Selects them, as the lasso does; the buttons beside this then add or remove them.",
+                width=280,
+            )
         brushed = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
         present = set(workspace.anchors)
         new = [identifier for identifier in brushed if identifier not in present]
@@ -41,6 +52,14 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             args=(brushed,),
             key="anchors.remove-selected",
         )
+
+
+def _find(pair: Match, items: Items) -> None:
+    query = st.session_state["anchors.find"]
+    found = items.find(pair, query)
+    session.select(found)
+    if query.strip():
+        session.announce(f"{len(found):,} found." if found else f"Nothing found for “{query.strip()}”.")
 
 
 def _add_typed(pair: Match) -> None:

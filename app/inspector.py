@@ -3,38 +3,57 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 
 import pandas as pd
 import streamlit as st
 
 from app import compute, session
+from app.items import Items, items_of
 from app.score_table import digits
-from relcore.spaces import Match
+from relcore.spaces import Match, distinct_names
 from relcore.views import MOST_PIVOTS
 
+LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
+MOST_SHOWN = 60  # items of a brush
+STYLE = Path(__file__).parents[1] / "assets" / "items.css"
 IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for ears: eyes see the shading
 
 
 def inspector(pair: Match) -> None:
     """The right-hand column: follows clicks and brushes, whichever page they were made on."""
+    st.html(STYLE)
+    items = items_of(session.workspace())
     chosen = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
     if len(chosen) > 1:
-        _many(pair, chosen)
+        _many(pair, chosen, items)
         return
     pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
     identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
-    _one(pair, identifier)
+    _one(pair, identifier, items)
+    if items is not None and items.problem:
+        st.caption(f":material/hide_image: {items.problem}")
     if not chosen:
         st.caption("Click a point to look at it. Draw with the lasso to choose many.")
 
 
-def _one(pair: Match, identifier: str) -> None:
+def _one(pair: Match, identifier: str, items: Items | None) -> None:
     row = int(pair.source.rows([identifier])[0])
     label = pair.source.labels[row] if pair.source.labels is not None else ""
     count = f"{pair.source.counts[row]:,} times in the corpus" if pair.source.counts is not None else ""
-    st.html(f'<p class="relscope-word">{escape(identifier)}</p>')
-    if label or count:
-        st.caption(" · ".join(filter(None, (label, count))))
+    text = items.text(identifier) if items else ""
+    picture = items.picture(identifier, LARGE) if items else ""
+    if picture:
+        about = escape(f"{identifier}{f', {label}' if label else ''}", quote=True)
+        st.html(f'<img class="relscope-picture" src="{picture}" alt="Picture {about}">')
+    if text:
+        st.html(f'<p class="relscope-text">{escape(text)}</p>')
+    if not (picture or text):
+        st.html(f'<p class="relscope-word">{escape(identifier)}</p>')
+    named = identifier if picture or text else ""
+    facts = ("" if named.startswith(f"{label}/") else label, named, count)
+    if any(facts):
+        st.html(f'<p class="relscope-facts">{" · ".join(escape(fact) for fact in facts if fact)}</p>')
     k = min(session.workspace().k, len(pair) - 1)
     st.html(neighbours_html(pair, compute.neighbours_of(pair, identifier, k)))
     st.caption(f"{k} nearest by cosine, centred, in each absolute space. Shaded: in both.")
@@ -53,34 +72,70 @@ def _one(pair: Match, identifier: str) -> None:
         help="Pinned: unpin it on the Anchors page first" if pinned else None,
     )
     view = session.workspace().view
-    if identifier not in view.pivots and len(view.pivots) < MOST_PIVOTS:
+    # In the colours of labels pivots are not seen: there this one begins anew.
+    pivots = () if view.color_by == "labels" else view.pivots
+    if identifier not in pivots and len(pivots) < MOST_PIVOTS:
         st.button(
             "Show its neighbourhood",
             icon=":material/palette:",
             on_click=session.edit_spec,
             args=(f"pivot “{identifier}”", "view"),
-            kwargs={"pivots": (*view.pivots, identifier)},
+            kwargs={"pivots": (*pivots, identifier), "color_by": "pivots"},
             width="stretch",
             key="inspector.pivot",
         )
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
-    """Two lists side by side; ids that stand in both are shaded."""
+    """Two lists side by side; ids that stand in both are shaded. Of items the picture or the text, with the id in the title."""
+    items = items_of(session.workspace())
+    shown = {}
+    if items is not None:
+        ids = list(dict.fromkeys([*table["source"], *table["target"]]))
+        shown = _named(pair, ids, items)
+
+    def entry(identifier: str, cosine: float, shared: bool) -> str:
+        image, name, title = shown.get(identifier, ("", identifier, identifier))
+        return (
+            f'<li class="{"shared" if shared else ""}" title="{escape(title)}">{image}<b>{escape(name)}</b>'
+            f"<span>{digits(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
+        )
 
     def side(name: str, title: str) -> str:
-        items = "".join(
-            f'<li class="{"shared" if shared else ""}" title="{escape(identifier)}"><b>{escape(identifier)}</b>'
-            f"<span>{digits(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
-            for identifier, cosine, shared in zip(table[name], table[f"{name} cosine"], table[f"{name} shared"], strict=True)
-        )
-        return f"<div><h4>{escape(title)}</h4><ol>{items}</ol></div>"
+        columns = (table[name], table[f"{name} cosine"], table[f"{name} shared"])
+        entries = "".join(entry(*row) for row in zip(*columns, strict=True))
+        return f"<div><h4>{escape(title)}</h4><ol>{entries}</ol></div>"
 
-    sides = side("source", pair.source.name) + side("target", pair.target.name)
-    return f'<div class="relscope-neighbours">{sides}</div>'
+    sides = "".join(map(side, ("source", "target"), distinct_names((pair.source, pair.target))))
+    kind = " relscope-texts" if items is not None and items.has_texts else ""
+    return f'<div class="relscope-neighbours{kind}">{sides}</div>'
 
 
-def _many(pair: Match, chosen: tuple[str, ...]) -> None:
+def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
+    """Of each id its small picture as HTML, what names it in a list, and all that is known of it."""
+    rows = pair.source.rows(ids)
+    labels = pair.source.labels[rows] if pair.source.labels is not None else [""] * len(ids)
+    pictures = items.pictures(ids, SMALL) if items.has_pictures else [""] * len(ids)
+    named = {}
+    for identifier, label, text, picture in zip(ids, labels, items.texts(ids), pictures, strict=True):
+        image = f'<img src="{picture}" alt="" height="{SMALL}">' if picture else ""
+        about = identifier if identifier.startswith(f"{label}/") else f"{label} · {identifier}" if label else identifier
+        title = " · ".join(filter(None, (text, about)))
+        named[identifier] = (image, text or (label if picture else "") or identifier, title)
+    return named
+
+
+def items_html(pair: Match, ids: list[str], items: Items) -> str:
+    """A grid of pictures or a list of texts."""
+    named = _named(pair, ids, items)
+    if items.has_pictures:
+        cells = "".join(f'<li title="{escape(title)}">{image}</li>' for image, _, title in named.values() if image)
+        return f'<ul class="relscope-grid" aria-label="Pictures">{cells}</ul>'
+    cells = "".join(f'<li title="{escape(title)}"><span>{escape(name)}</span></li>' for _, name, title in named.values())
+    return f'<ul class="relscope-list" aria-label="Texts">{cells}</ul>'
+
+
+def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
     st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
     anchors, pinned = set(session.workspace().anchors), set(session.workspace().pinned)
     n_anchors = sum(identifier in anchors for identifier in chosen)
@@ -111,6 +166,12 @@ def _many(pair: Match, chosen: tuple[str, ...]) -> None:
         key="inspector.remove",
     )
     st.button("Clear", icon=":material/close:", on_click=session.select, args=((),), width="stretch", key="inspector.clear")
+    if items is not None and not items.problem:
+        step = -(-len(chosen) // MOST_SHOWN)  # the first ones of all would be of one class where rows stand by class
+        st.html(items_html(pair, list(chosen[::step]), items))
+        if step > 1:
+            st.caption(f"{len(chosen[::step])} of them: one in {step}, in the order of the rows.")
+        return
     rows = pair.source.rows(chosen)
     table = pd.DataFrame({"id": chosen})
     if pair.source.counts is not None:

@@ -10,6 +10,8 @@ import streamlit as st
 
 from app import compute, exports, jobs, session
 from app.components.linked_scatter import PaneEvent, linked_scatter
+from app.items import hover_columns, items_of, sheet_of
+from app.sheets import Sheet
 from app.workspace import Workspace
 from relcore.engine import Job
 from relcore.figure_recipes import draw_panes
@@ -27,6 +29,7 @@ class Drawing:
     view: View
     recipe: ComparisonRecipe
     waiting: tuple[Job, ...] = ()
+    sheet: Sheet | None = None
 
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
@@ -51,7 +54,10 @@ def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawin
     if waiting:
         return waiting
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
-    return Drawing(scene, view, replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results)))
+    items = items_of(workspace)
+    texts, notes = hover_columns(pair, view, items, label=workspace.view.color_by != "labels")
+    recipe = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
+    return Drawing(replace(scene, texts=texts, notes=notes), view, recipe, sheet=sheet_of(pair, view, items))
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
@@ -69,6 +75,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
             key=key,
             selected=_rows_among(drawing.view.rows, pair, session.selection()),
             height=height,
+            sheet=drawing.sheet,
             on_event=lambda event: _receive(event, ids),
         )
     jobs.follow(drawing.waiting)

@@ -21,18 +21,11 @@ _LOWER = {"relative": "relative", "whitened": "whitened"}
 def view_choosers(workspace: Workspace, pair: Match) -> None:
     """One row above the panes: the usual choices in sight, the rest behind a button."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
-        bound(
-            st.multiselect,
-            "Pivots, each with its neighbourhood in one colour",
-            "view.pivots",
-            list(workspace.view.pivots),
-            lambda value: _choose_pivots(pair, value),
-            options=list(workspace.view.pivots),
-            accept_new_options=True,
-            placeholder="Type a word",
-            width=385,
-            max_selections=MOST_PIVOTS,
-        )
+        classes = pair.source.labels is not None and pair.source.counts is None
+        if classes:
+            _color_chooser(workspace)
+        if workspace.view.color_by == "pivots" or not workspace.view.everything:
+            _pivot_chooser(workspace, pair)
         bound(
             st.segmented_control,
             "Show",
@@ -65,10 +58,40 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             help="PCA at once. UMAP and t-SNE run as jobs in the background; PCA stands in until they are done.",
         )
         with st.popover("More", icon=":material/tune:"):
-            _further_choosers(workspace, pair)
+            _further_choosers(workspace)
+            if pair.source.labels is not None and not classes:
+                _color_chooser(workspace)
 
 
-def _further_choosers(workspace: Workspace, pair: Match) -> None:
+def _color_chooser(workspace: Workspace) -> None:
+    bound(
+        st.segmented_control,
+        "Colour by",
+        "view.color_by",
+        workspace.view.color_by,
+        lambda value: session.edit_spec(f"colour by {value}", "view", color_by=value),
+        options=["pivots", "labels"],
+        format_func={"pivots": "Pivots", "labels": "Labels"}.get,
+        required=True,
+    )
+
+
+def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
+    bound(
+        st.multiselect,
+        "Pivots, each with its neighbourhood in one colour",
+        "view.pivots",
+        list(workspace.view.pivots),
+        lambda value: _choose_pivots(pair, value),
+        options=list(workspace.view.pivots),
+        accept_new_options=True,
+        placeholder="Type a word" if pair.source.counts is not None else "Type an id",
+        width=385,
+        max_selections=MOST_PIVOTS,
+    )
+
+
+def _further_choosers(workspace: Workspace) -> None:
     view, reduction = workspace.view, workspace.reduction
 
     def change(label: str, field: str, name: str) -> Any:
@@ -84,16 +107,6 @@ def _further_choosers(workspace: Workspace, pair: Match) -> None:
         max_value=2000,
         step=50,
     )
-    if pair.source.labels is not None:
-        bound(
-            st.segmented_control,
-            "Colour by",
-            "view.color_by",
-            view.color_by,
-            change("colour", "view", "color_by"),
-            options=["pivots", "labels"],
-            required=True,
-        )
     bound(st.toggle, "Show all anchors", "view.show_anchors", view.show_anchors, change("show anchors", "view", "show_anchors"))
     bound(
         st.segmented_control,

@@ -16,7 +16,7 @@ from relcore.metrics.neighbours import CONVENTIONS
 from relcore.similarity import SIMILARITIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import Match, SpaceError
-from relcore.views import default_pivots
+from relcore.views import ViewSpec, default_view
 
 
 def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any) -> Any:
@@ -77,18 +77,15 @@ def choose_space(side: str, spec: SpaceSpec) -> None:
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     """The workspace with pivots and anchors that both spaces have.
 
-    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen anew if one is missing.
+    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen anew if one is missing. A
+    pair that has none of the pivots begins with its own default view.
 
     Raises
     ------
     SpaceError
         The pair has no rows that anchors could be chosen from.
     """
-    pivots = tuple(pivot for pivot in workspace.view.pivots if pivot in pair.source.index)
-    view = replace(workspace.view, pivots=pivots or default_pivots(pair.source))
-    if pair.source.labels is None and view.color_by == "labels":
-        view = replace(view, color_by="pivots")
-    fitted = replace(workspace, view=view)
+    fitted = replace(workspace, view=_fitting_view(workspace.view, pair))
     kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
     unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
     if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.anchors_from):
@@ -99,6 +96,15 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     pinned = tuple(identifier for identifier in workspace.pinned if identifier in pair.source.index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     return fitted.with_anchors(_behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
+
+
+def _fitting_view(view: ViewSpec, pair: Match) -> ViewSpec:
+    by_labels = view.color_by == "labels"
+    if pivots := tuple(pivot for pivot in view.pivots if pivot in pair.source.index):
+        return replace(view, pivots=pivots, color_by="labels" if by_labels and pair.source.labels is not None else "pivots")
+    usual = default_view(pair.source)
+    everything = usual.everything or (view.everything and not by_labels)  # of classes all was shown for their colours' sake
+    return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
 
 
 def _behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ import numpy as np
 from relcore.similarity import project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
-MOST_PIVOTS = 20  # more colours than that nobody tells apart
 MOST_PIVOTS = 20  # as many as there are colours that can be told apart
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
@@ -30,6 +29,7 @@ class ViewSpec:
     everything : bool
         Also draw all other rows, in grey.
     color_by : {"pivots", "labels"}
+        Whose colour a row has: that of the pivot in whose neighbourhood it lies, or that of its label.
     show_anchors : bool
         Draw the anchors as stars, adding those that the view lacks.
     """
@@ -46,8 +46,6 @@ class ViewSpec:
             raise SpaceError(
                 f"pivots: expected at most {MOST_PIVOTS}, one for each colour, got {len(self.pivots)}; take some out"
             )
-        if len(self.pivots) > MOST_PIVOTS:
-            raise SpaceError(f"pivots: expected at most {MOST_PIVOTS}, got {len(self.pivots)}; leave some out")
         if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
             raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
         need_one_of("color_by", self.color_by, ("pivots", "labels"))
@@ -126,3 +124,13 @@ def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
 
     n_pivots = min(n_pivots, np.count_nonzero(space.norms))
     return tuple(select_anchors(space, n_pivots, "k-means" if len(space) > 100 else "random")) if n_pivots else ()
+
+
+def default_view(space: LatentSpace) -> ViewSpec:
+    """What to begin with: classes are all rows in the colours of their labels, words are a few pivots with their neighbours.
+
+    Classes are 2 to `MOST_PIVOTS` labels of rows without word counts.
+    """
+    classes = set() if space.labels is None or space.counts is not None else set(space.labels) - {""}
+    labelled = 2 <= len(classes) <= MOST_PIVOTS
+    return ViewSpec(default_pivots(space), everything=labelled, color_by="labels" if labelled else "pivots")

@@ -11,7 +11,7 @@ const ICONS = {
 };
 const TOOLS = { lasso: "Lasso (L); Shift adds", box: "Box (B); Shift adds", pan: "Move and zoom (P): drag, wheel" };
 const NONE = 0xffff;
-const COLUMNS = { selected: Uint8Array, categories: Uint16Array, anchors: Uint32Array, ids: Uint8Array };
+const COLUMNS = { selected: Uint8Array, categories: Uint16Array, anchors: Uint32Array, cells: Uint32Array, ids: Uint8Array };
 const instances = new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -48,9 +48,9 @@ class LinkedScatter {
     this.toolbar = element("div", "ls-toolbar", { role: "toolbar", "aria-label": "Tools of the panes" });
     this.grid = element("div", "ls-grid");
     this.caption = element("figcaption", "ls-caption");
-    this.tip = element("div", "ls-tip", { hidden: "" });
+    this.tip = new Tip();
     const bar = element("div", "ls-bar", {}, this.legend, element("div", "ls-side", {}, this.status, this.toolbar));
-    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.grid, this.caption, this.tip);
+    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.grid, this.caption, this.tip.root);
     this.buttons = {};
     const button = (name, label, action) => {
       const icon = element("svg", "", { viewBox: "0 0 20 20", "aria-hidden": "true" }, element("path", "", { d: ICONS[name] }));
@@ -87,6 +87,8 @@ class LinkedScatter {
 
     const other = fresh("ids"); // other rows: what was selected among the old ones means nothing now
     if (other) [this.idBytes, this.ids, this.unanswered] = [take("ids"), null, []];
+    if (fresh("cells")) this.cells = header.sheet ? take("cells") : null;
+    this.tip.serve(header.files, header.sheet);
     const recategorised = fresh("categories") || other;
     if (recategorised) this.categories = take("categories");
     const recolored = this.setTheme() || recategorised || JSON.stringify(past?.names) !== JSON.stringify(header.names);
@@ -240,17 +242,11 @@ class LinkedScatter {
     if (row === this.hoverRow) return;
     this.hoverRow = row;
     this.panes.forEach((each) => each.setRing(row));
-    this.tip.hidden = row < 0;
-    if (row < 0) return;
+    if (row < 0) return this.tip.hide();
     this.ids ??= new TextDecoder().decode(this.idBytes).split("\x1f");
     const [name, number] = [this.header.names[this.categories[row]], this.anchors.indexOf(row) + 1];
-    const facts = [name, number ? `anchor ${number}` : ""].filter(Boolean).join(" · ");
-    this.tip.replaceChildren(element("strong", "", {}, this.ids[row]));
-    if (facts) this.tip.append(element("span", "", {}, element("i", "ls-dot", { style: `background:${this.colorOf(row)}` }), facts));
-    const [[x, y], plot, root] = [pane.pixel(row), pane.plot.getBoundingClientRect(), this.root.getBoundingClientRect()];
-    const [left, top] = [plot.left - root.left + x, plot.top - root.top + y];
-    const right = left + 14 + this.tip.offsetWidth > root.width;
-    this.tip.style.transform = `translate(${right ? left - 14 - this.tip.offsetWidth : left + 14}px, ${Math.max(top - this.tip.offsetHeight / 2, 0)}px)`;
+    this.tip.show(row, this.cells?.[row], { id: this.ids[row], category: name, color: this.colorOf(row), anchor: number });
+    this.tip.place(pane.pixel(row), pane.plot, this.root);
   }
 
   viewed(pane) {

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import streamlit as st
 
+from app.sheets import Sheet, digest_of_bytes
 from relcore.figures.marks import NAMED, NUMBERED, OTHER, point_size, scene_alt, star_size
 from relcore.figures.palette import DARK, LIGHT, Theme
 from relcore.figures.scene import Scene
@@ -29,6 +30,7 @@ _HERE = Path(__file__).parent
 _SCRIPTS = (
     "linked_scatter_points.js",
     "linked_scatter_pane.js",
+    "linked_scatter_tip.js",
     "linked_scatter.js",
 )  # one module: inline scripts cannot import
 _mount = st.components.v2.component(
@@ -64,6 +66,7 @@ def linked_scatter(
     dark: bool | None = None,
     tool: Literal["lasso", "box", "pan"] = "lasso",
     palette: Sequence[str] | None = None,
+    sheet: Sheet | None = None,
     on_event: Callable[[PaneEvent], None] | None = None,
 ) -> tuple[PaneEvent, ...]:
     """Draw the scene; give the events since the last run, each exactly once, oldest first, mostly none or one.
@@ -84,6 +87,8 @@ def linked_scatter(
         None follows Streamlit's theme.
     palette : one colour a category, optional
         Hexadecimal; None takes the palette of the figures.
+    sheet : Sheet, optional
+        A small picture of each row, shown on hover.
     on_event : callable, optional
         Receives the events before the script runs, as a Streamlit callback; so the whole page knows. None is returned then.
 
@@ -104,6 +109,8 @@ def linked_scatter(
         answered=st.session_state.get(f"{key}:told", 0),
         selected=selected,
         palette=palette,
+        sheet=sheet,
+        files=_serve(scene, sheet, key),
         settings={"linkZoom": link_zoom, "height": height, "dark": dark, "tool": tool},
     )
     _mount(key=key, data=data, on_events_change=partial(_receive, key, version, len(scene), on_event))
@@ -119,6 +126,22 @@ def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], Non
         st.session_state[f"{key}:events"] = [*st.session_state.get(f"{key}:events", ()), *fresh]
     for event in fresh if on_event else ():
         on_event(event)
+
+
+def _serve(scene: Scene, sheet: Sheet | None, key: str) -> dict[str, str]:
+    """Where the browser finds what hovers show: files that it loads once, as a payload is sent whole with every rerun."""
+    columns = {"texts": scene.texts, "notes": scene.notes}
+    files = {name: (_joined(column), "text/plain") for name, column in columns.items() if column is not None}
+    if sheet is not None:
+        files["sheet"] = (sheet.content, sheet.mimetype)
+    if not st.runtime.exists():
+        return {}
+    media, base = st.runtime.get_instance().media_file_mgr, st.get_option("server.baseUrlPath").strip("/")
+    urls = {
+        name: media.add(content, mimetype, f"{key}:{name}", file_name=digest_of_bytes(content))
+        for name, (content, mimetype) in files.items()
+    }
+    return {name: f"/{base}{url}" if base else url for name, url in urls.items()}
 
 
 def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answered: int) -> tuple[list[PaneEvent], int]:
@@ -166,18 +189,25 @@ def pack_scene(
     answered: int = 0,
     selected: Sequence[int] | None = None,
     palette: Sequence[str] | None = None,
+    sheet: Sheet | None = None,
+    files: dict[str, str] | None = None,
     settings: dict[str, Any] | None = None,
 ) -> bytes:
     """The payload: the length of a JSON header (uint32), the header, then arrays, little-endian, each at a multiple of four.
 
     ``header["arrays"][name]`` says ``[start, bytes, digest]``, the start counted from the end of the padded header.
+    ``header["files"]`` says where the texts, the notes and the sheet of the rows can be had.
     """
     n = len(scene)
     colored = int(np.count_nonzero(np.asarray(scene.categories) >= 0))
     arrays = {f"pane{i}": _coordinates(pane.title, pane.coordinates) for i, pane in enumerate(scene.panes)}
     arrays["categories"] = _categories(scene)
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
-    arrays["ids"] = _joined(scene)
+    arrays["ids"] = _joined(scene.ids)
+    if sheet is not None:
+        if len(sheet.cells) != n:
+            raise ValueError(f"sheet: expected {n} cells, one a row, got {len(sheet.cells)}")
+        arrays["cells"] = np.asarray(sheet.cells, dtype="<u4").tobytes()
     if selected is not None:
         arrays["selected"] = pack_rows(selected, n)
     layout, start = {}, 0
@@ -199,6 +229,8 @@ def pack_scene(
         "otherSize": point_size(n),
         "starSize": star_size(len(scene.anchors)),
         "numbered": len(scene.anchors) <= NUMBERED,
+        "files": files or {},
+        "sheet": sheet and {"side": sheet.side, "columns": sheet.columns, "lines": sheet.lines, "crisp": sheet.crisp},
         "themes": [_theme(theme, len(scene.category_names), palette) for theme in (LIGHT, DARK)],
         **(settings or {}),
     }
@@ -210,11 +242,11 @@ def pack_scene(
 
 def ids_digest(scene: Scene) -> str:
     """What the rows are: events are only good for a scene with the same ids in the same order."""
-    return _digest(_joined(scene))
+    return _digest(_joined(scene.ids))
 
 
-def _joined(scene: Scene) -> bytes:
-    return "\x1f".join(map(str, scene.ids)).encode("utf-8", "replace")
+def _joined(strings: np.ndarray) -> bytes:
+    return "\x1f".join(map(str, strings)).encode("utf-8", "replace")
 
 
 def _coordinates(title: str, coordinates: np.ndarray) -> bytes:

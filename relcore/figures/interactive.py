@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from textwrap import wrap
 
 import numpy as np
 import pandas as pd
@@ -78,7 +79,7 @@ def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, h
     figure = go.Figure()
     figure.update_layout(template=relscope_template(theme), width=width, height=height, meta={"alt": scene_alt(scene)})
     figure.update_layout(margin={"l": 8, "r": 8, "t": top, "b": bottom}, hovermode="closest")
-    categories, ids = groups(scene, theme), np.array([plain_text(i) for i in scene.ids], dtype=object)
+    categories, ids = groups(scene, theme), _hovers(scene)
     for i, pane in enumerate(scene.panes):
         x, y = _domain(i, len(scene.panes), _TITLE / (height - top - bottom))
         draw = _draw_cloud if pane.coordinates.shape[1] == 3 else _draw_plane
@@ -287,8 +288,20 @@ def _draw_cloud(
     )
 
 
+def _hovers(scene: Scene) -> np.ndarray:
+    """What a hover says of each row, (n,) of HTML: its id, its text in three lines at most, its note."""
+    hovers = [plain_text(identifier) for identifier in scene.ids]
+    if scene.texts is not None:
+        lines = ("<br>".join(map(plain_text, wrap(text, 60, max_lines=3, placeholder=" …"))) for text in scene.texts)
+        hovers = [f"{shown}<br>{identifier}" if shown else identifier for shown, identifier in zip(lines, hovers, strict=True)]
+    if scene.notes is not None:
+        notes = map(plain_text, scene.notes)
+        hovers = [f"{hover}<br>{note}" if note else hover for hover, note in zip(hovers, notes, strict=True)]
+    return np.array(hovers, dtype=object)
+
+
 def _entry(group: Group, order: int, i: int, ids: np.ndarray) -> dict:
-    """What a trace of points has beside its places: one legend entry for all panes, and the id on hover."""
+    """What a trace of points has beside its places: one legend entry for all panes, and what a hover says."""
     name = plain_text(group.name)
     hover = {"hovertext": ids[group.rows], "hovertemplate": "%{hovertext}<extra>" + (name if group.named else "") + "</extra>"}
     return {"name": name, "legendgroup": str(order), "showlegend": group.named and i == 0, **hover}

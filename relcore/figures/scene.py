@@ -35,6 +35,8 @@ class Scene:
         Rows drawn as numbered ringed stars, 1 … k in this order.
     caption : str
         One sentence that says what is seen; also the alt text.
+    texts, notes : arrays (n,) of str, optional
+        For hover only: the item behind each row, such as its sentence, and small print about it, such as its count.
     """
 
     panes: tuple[Pane, ...]
@@ -43,6 +45,8 @@ class Scene:
     category_names: tuple[str, ...] = ()
     anchors: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     caption: str = ""
+    texts: np.ndarray | None = None
+    notes: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.panes) <= 4:
@@ -56,6 +60,9 @@ class Scene:
                 raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
         if len(self.categories) != n:
             raise ValueError(f"expected {n} categories, one a row, got {len(self.categories)}")
+        for name, column in (("texts", self.texts), ("notes", self.notes)):
+            if column is not None and len(column) != n:
+                raise ValueError(f"{name}: expected {n}, one a row, got {len(column)}")
         if n and not (np.min(self.categories) >= -1 and np.max(self.categories) < len(self.category_names)):
             raise ValueError(
                 f"categories: expected -1 … {len(self.category_names) - 1}, got "

@@ -1,0 +1,208 @@
+"""The items behind encoded rows: the sentence or the picture of an id, for hover, inspector and tables."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute
+from app.sheets import CRISP, MOST_PIXELS, Sheet, make_sheet
+from app.workspace import Workspace
+from relcore.sources.dataset import Dataset, DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.images import png_thumbnail
+from relcore.spaces import Match, SpaceError
+from relcore.views import View
+
+LONGEST = 240  # characters of a sentence that three lines of a hover can hold
+_AT_ONCE = 16  # pictures in memory at once
+
+
+class Items:
+    """Texts and pictures by id; nothing is decoded before it is asked for, and nothing twice while it is remembered.
+
+    Parameters
+    ----------
+    datasets : of texts and images
+        Mostly one; two where the spaces were made of two columns of one table, whose rows have the same ids.
+    key : str
+        Names the content in a cache.
+    problem : str
+        Why items are missing, in the words of the error.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset], key: str, problem: str = "") -> None:
+        self.key, self.problem = key, problem
+        self._texts = [_Column(dataset) for dataset in datasets if dataset.kind == "texts"]
+        self._pictures = next((_Column(dataset) for dataset in datasets if dataset.kind == "images"), None)
+        self.picture = lru_cache(maxsize=4096)(self._picture)  # an anchor more is one picture more, not hundreds
+
+    @property
+    def has_texts(self) -> bool:
+        return bool(self._texts)
+
+    @property
+    def has_pictures(self) -> bool:
+        return self._pictures is not None
+
+    def texts(self, ids: Sequence[str]) -> list[str]:
+        """The text of each id in one line of white space, "" where there is none; of two columns one beneath the other."""
+        columns = [column.texts(ids) for column in self._texts]
+        return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)] or [""] * len(ids)
+
+    def text(self, identifier: str) -> str:
+        return self.texts([identifier])[0]
+
+    def _picture(self, identifier: str, size: int) -> str:
+        """The picture as a data URI, its longer side `size` pixels; "" where there is none or it cannot be read."""
+        row = self._pictures.row(identifier) if self._pictures else -1
+        if row < 0:
+            return ""
+        try:
+            content = png_thumbnail(self._pictures.dataset.item(row), size)
+        except SpaceError:  # one damaged picture must not take the page with it
+            return ""
+        return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+    def pictures(self, ids: Sequence[str], size: int) -> list[str]:
+        """`picture` of each id, read in the order of the dataset, which is the cheap one."""
+        order = np.argsort(self._pictures.rows(ids)) if self._pictures else range(len(ids))
+        found = {ids[i]: self.picture(ids[i], size) for i in order}
+        return [found[identifier] for identifier in ids]
+
+    def find(self, pair: Match, query: str) -> tuple[str, ...]:
+        """Ids, in the order of the pair, whose text holds the query, or whose label or id is it, letter case aside."""
+        wanted = " ".join(query.casefold().split())
+        if not wanted:
+            return ()
+        labels = pair.source.labels if pair.source.labels is not None else [""] * len(pair)
+        rows = zip(pair.ids, labels, self.texts(pair.ids), strict=True)
+        return tuple(
+            identifier
+            for identifier, label, text in rows
+            if wanted in (identifier.casefold(), label.casefold()) or wanted in text.casefold()
+        )
+
+    def sheet(self, ids: Sequence[str]) -> Sheet | None:
+        """The pictures of these ids on one sheet, see `make_sheet`; None where some have none."""
+        rows = self._pictures.rows(ids)
+        if not len(rows) or rows.min() < 0:
+            return None
+        order = np.argsort(rows)
+        try:
+            made = make_sheet(_read(self._pictures.dataset, rows[order]), len(rows))
+        except SpaceError:
+            return None
+        cells = np.empty(len(rows), dtype=np.int64)
+        cells[order] = np.arange(len(rows))
+        return replace(made, cells=cells) if made else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A dataset and where each id is in it."""
+
+    dataset: Dataset
+
+    @cached_property
+    def index(self) -> pd.Index:
+        return pd.Index(self.dataset.ids, dtype=object)
+
+    def rows(self, ids: Sequence[str]) -> np.ndarray:
+        """Row numbers (m,), -1 for ids that are not there."""
+        return self.index.get_indexer(pd.Index(list(ids), dtype=object))
+
+    def row(self, identifier: str) -> int:
+        return int(self.rows([identifier])[0])
+
+    def texts(self, ids: Sequence[str]) -> list[str]:
+        rows = self.rows(ids)
+        known = np.unique(rows[rows >= 0])
+        try:
+            found = dict(zip(known.tolist(), _read(self.dataset, known), strict=True))
+        except SpaceError:
+            return [""] * len(rows)
+        return [" ".join(found.get(row, "").split()) for row in rows.tolist()]
+
+
+def _read(dataset: Dataset, rows: np.ndarray) -> Iterator:
+    """The items of ascending rows, those that follow each other at once."""
+    for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
+        for start in range(0, len(run), _AT_ONCE):
+            part = run[start : start + _AT_ONCE]
+            yield from dataset.items(int(part[0]), int(part[-1]) + 1)
+
+
+def items_of(workspace: Workspace) -> Items | None:
+    """What the compared spaces are encodings of; None for spaces that came as vectors, and for graphs."""
+    specs = dict.fromkeys(spec.dataset for spec in (workspace.source, workspace.target))
+    specs = tuple(spec for spec in specs if spec is not None and spec.source != "planetoid")
+    return _items(specs, tuple(map(_stamp, specs))) if specs else None
+
+
+def _stamp(spec: DatasetSpec) -> int | None:
+    """When the file or folder was last changed: what was read of it before then is forgotten."""
+    path = Path(spec.name).expanduser() if spec.source in ("file", "folder") else None
+    return path.stat().st_mtime_ns if path and path.exists() else None
+
+
+@st.cache_resource(max_entries=8, show_spinner="Reading the dataset …")
+def _items(specs: tuple[DatasetSpec, ...], stamps: tuple[int | None, ...]) -> Items:
+    datasets, problem = [], ""
+    for spec in specs:
+        try:
+            datasets.append(load_dataset(spec))
+        except SpaceError as error:  # the vectors are in the store and can be looked at without
+            problem = str(error)
+    return Items(datasets, repr((specs, stamps)), problem)
+
+
+def hover_columns(pair: Match, drawn: View, items: Items | None, label: bool) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Of each drawn row the text, if rows have texts, and a note: its label, where `label` asks for it, and its count."""
+    label = label and pair.source.labels is not None
+    return _hover_columns(compute.pair_key(pair), drawn.digest, label, items.key if items else "", pair, drawn.rows, items)
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _hover_columns(
+    key: str, drawn: str, label: bool, items_key: str, _pair: Match, _rows: np.ndarray, _items: Items | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    space = _pair.source
+    texts = notes = None
+    if _items is not None and _items.has_texts:
+        texts = np.array([cut(text) for text in _items.texts(space.ids[_rows])], dtype=object)
+    parts = []
+    if label:
+        parts.append([" ".join(label.split()) for label in space.labels[_rows]])
+    if space.counts is not None:
+        parts.append([f"{count:,} times" for count in space.counts[_rows].tolist()])
+    if parts:
+        notes = np.array([" · ".join(filter(None, part)) for part in zip(*parts, strict=True)], dtype=object)
+    return texts, notes
+
+
+def cut(text: str, longest: int = LONGEST) -> str:
+    """The beginning of a long text, up to the end of a word."""
+    return text if len(text) <= longest else text[:longest].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+
+
+def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
+    """Small pictures of the drawn rows; one sheet for all rows where they fit on one, so that it outlives a change of view."""
+    if items is None or not items.has_pictures:
+        return None
+    if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items.key, compute.pair_key(pair), items, pair.ids)):
+        return replace(whole, cells=whole.cells[drawn.rows])
+    ids = pair.ids[drawn.rows]
+    return _sheet(items.key, f"{compute.pair_key(pair)}/{drawn.digest}", items, ids) if len(drawn.rows) < len(pair) else None
+
+
+@st.cache_resource(max_entries=6, show_spinner="Reading the pictures …")
+def _sheet(items_key: str, rows: str, _items: Items, _ids: np.ndarray) -> Sheet | None:
+    return _items.sheet(_ids)

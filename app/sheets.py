@@ -1,0 +1,96 @@
+"""A sheet: small pictures of many rows in one file, so that a hover shows one at once and a rerun sends none again."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relcore.sources.images import png_thumbnail
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+CRISP = 32  # pictures up to so many pixels a side are kept as they are, and drawn as squares
+SIDE = 48  # larger ones are made so small
+MOST_PIXELS = 5000 * SIDE * SIDE
+MOST_SECONDS = 4.0  # photographs take longer to read than anyone waits for a hover
+_LOOK_AT = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Pictures in square cells of `side` pixels, `columns` a line; row i is in cell `cells[i]`."""
+
+    content: bytes
+    mimetype: str
+    side: int
+    columns: int
+    lines: int
+    cells: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def crisp(self) -> bool:
+        return self.side <= CRISP
+
+
+def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
+    """The sheet of n pictures in their order, as `cells` say; None where it would be too large, or take too long to read."""
+    from PIL import Image
+
+    pictures = iter(pictures)
+    started = time.perf_counter()
+    first = list(islice(pictures, min(n, _LOOK_AT)))
+    side = max((max(picture.size) for picture in first), default=SIDE)
+    side = side if side <= CRISP else SIDE
+    if n * side * side > MOST_PIXELS:
+        return None
+    columns = int(np.ceil(np.sqrt(n)))
+    lines = -(-n // columns)
+    grey = all(picture.mode == "L" for picture in first)
+    sheet = Image.new("L" if grey else "RGB", (columns * side, lines * side), "white" if side == SIDE else 0)
+    for number, picture in enumerate(_opaque(chain(first, pictures))):
+        if max(picture.size) > side or (side == SIDE and max(picture.size) < side):
+            scale = side / max(picture.size)
+            shape = tuple(max(1, round(length * scale)) for length in picture.size)
+            picture = picture.resize(shape, Image.Resampling.LANCZOS)
+        x, y = number % columns * side, number // columns * side
+        sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
+        if number % _LOOK_AT == 0 and _too_slow(time.perf_counter() - started, number, n):
+            return None
+    content = io.BytesIO()
+    if side <= CRISP:
+        sheet.save(content, "PNG", compress_level=4)
+    else:
+        sheet.save(content, "JPEG", quality=85)
+    mimetype = "image/png" if side <= CRISP else "image/jpeg"
+    return Sheet(content.getvalue(), mimetype, side, columns, lines, np.arange(n))
+
+
+def _too_slow(seconds: float, done: int, n: int) -> bool:
+    """Whether the rest will take too long, as far as can be told: the first pictures of a file take longer than the others."""
+    return seconds > MOST_SECONDS or (done > 4 * _LOOK_AT and seconds / done * n > 2 * MOST_SECONDS)
+
+
+def _opaque(pictures: Iterable[Image]) -> Iterator[Image]:
+    """In grey or colours; what shines through is white."""
+    from PIL import Image
+
+    for picture in pictures:
+        if picture.mode not in ("L", "RGB"):
+            with Image.open(io.BytesIO(png_thumbnail(picture, max(picture.size)))) as shown:
+                colored = shown.convert("RGBA")
+            picture = Image.new("RGB", colored.size, "white")
+            picture.paste(colored, mask=colored)
+        yield picture
+
+
+def digest_of_bytes(content: bytes) -> str:
+    """Names a file by all of its bytes: Streamlit's own names of large files are made of samples."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
