@@ -1,0 +1,276 @@
+"""InverseRelativeProjection: from one absolute space through the relative space into another, as one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from relcore.similarity import inverse_norms, project_directions, row_blocks, unit_rows
+from relcore.spaces import SpaceError, need_one_of
+
+METHODS = ("pruned", "ridge", "whitened")
+
+
+@dataclass(eq=False)
+class InverseRelativeProjection:
+    """Rows of a source space as rows of a target space, by way of their similarities to parallel anchors.
+
+    With A the centred, unit anchors of a space, unit rows x translate by one matrix, whatever ω is::
+
+        pruned    W = 1/ω Σᵢ A_x[Sᵢ]ᵀ pinv(A_y[Sᵢ]ᵀ)           Maiorca et al. 2024, eqs. 2 and 5
+        ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
+        whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
+
+    and y = ‖a_y‖ x W + mean_y, ‖a_y‖ the mean length of the target's centred anchors. Each space is known to its own
+    side only: the left part is the relative projection of the source, the right part depends on the target alone.
+
+    Parameters
+    ----------
+    method : {"pruned", "ridge", "whitened"}
+    omega : int
+        Prunings whose reconstructions are averaged, each from another first anchor; "pruned" only.
+    delta : float
+        Pruning takes the farthest anchor under 1 − |cos| until it would be nearer than this, 0 … 1; 0 keeps all.
+    ridge : float
+        λ, above 0; the trace of K is k, so 1 is the weight of one average anchor.
+    random_state : int
+        Draws the first anchors.
+
+    Attributes
+    ----------
+    matrix_ : array (d_source, d_target) float32
+        W times ‖a_y‖.
+    encoder_, decoder_ : array (d_source, k), (k, d_target) float32
+        Centred unit rows to relative ones, and those to the target; their product is W.
+    kept_ : tuple of arrays
+        Anchors of each pruning, in the order in which they were taken.
+    condition_numbers_ : array (ω,)
+        Of what was inverted: each A_y[Sᵢ], or K_y + λI, or its root. inf where it has no full rank.
+    rank_ : int
+        Directions of the target that can be reached at all; below d_target the rest of them is lost.
+    """
+
+    method: str = "pruned"
+    omega: int = 8
+    delta: float = 0.7
+    ridge: float = 1.0
+    random_state: int = 0
+
+    def fit(
+        self,
+        source_anchors: np.ndarray,
+        target_anchors: np.ndarray,
+        *,
+        source_mean: np.ndarray | None = None,
+        target_mean: np.ndarray | None = None,
+    ) -> InverseRelativeProjection:
+        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); twice the same: within a space.
+
+        The means are those that the rows are centred by, say of a whole space; default the anchors' own.
+
+        Raises
+        ------
+        SpaceError
+            Unpaired anchors, fewer than two, an anchor at the mean, all on one line, a δ that leaves one; wrong settings.
+        """
+        self._check_settings()
+        source, target = (np.asarray(anchors, dtype=np.float32) for anchors in (source_anchors, target_anchors))
+        if source.ndim != 2 or target.ndim != 2 or len(source) != len(target):
+            raise SpaceError(f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and {target.shape}")
+        if len(source) < 2:
+            raise SpaceError(f"anchors: expected two or more, since the inverse of one is a single line, got {len(source)}")
+        self.source_mean_ = _mean(source, source_mean, "source_mean")
+        self.target_mean_ = _mean(target, target_mean, "target_mean")
+        units = [_directions(*side) for side in ((source, self.source_mean_, "source"), (target, self.target_mean_, "target"))]
+        if self.method == "pruned":
+            encoder, decoder = units[0].T, self._pruned(units[1])
+        elif self.method == "ridge":
+            encoder, decoder = units[0].T, self._shrunk(units[1], power=-1)
+        else:
+            encoder, decoder = units[0].T @ _power(units[0], self.ridge, -0.5), self._shrunk(units[1], power=-0.5)
+        self.encoder_, self.decoder_ = (np.asarray(part, dtype=np.float32) for part in (encoder, decoder))
+        self.rank_ = int(np.linalg.matrix_rank(self.decoder_))
+        self.scale_ = float(np.linalg.norm(target - self.target_mean_, axis=1).mean(dtype=np.float64))
+        self.matrix_ = (encoder @ decoder * self.scale_).astype(np.float32)
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32.
+
+        A row at the source's mean has no direction and becomes the target's mean.
+        """
+        found = project_directions(self._rows(X, len(self.matrix_)), self.matrix_, self.source_mean_)
+        for block in row_blocks(len(found)):
+            found[block] += self.target_mean_
+        return found
+
+    def relative(self, X: np.ndarray) -> np.ndarray:
+        """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) → (n, k) float32."""
+        return project_directions(self._rows(X, len(self.encoder_)), self.encoder_, self.source_mean_)
+
+    def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
+        """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
+        return self._rows(relative, len(self.decoder_)) @ (self.decoder_ * np.float32(self.scale_)) + self.target_mean_
+
+    def _pruned(self, anchors: np.ndarray) -> np.ndarray:
+        starts = first_anchors(len(anchors), self.omega, self.random_state)
+        similarity = np.abs(anchors @ anchors.T)
+        self.kept_ = tuple(farthest_order(similarity, start, self.delta)[0] for start in starts)
+        if min(map(len, self.kept_)) < 2:
+            raise SpaceError(f"delta: expected a distance at which two or more anchors stay, got {self.delta:g}; lower it")
+        sets = [tuple(np.sort(kept)) for kept in self.kept_]
+        inverses = {members: invert(anchors[list(members)]) for members in set(sets)}  # a small δ keeps the same ones each time
+        self.condition_numbers_ = np.array([inverses[members][1] for members in sets])
+        decoder = np.zeros(anchors.shape)
+        for members in sets:
+            decoder[list(members)] += inverses[members][0] / self.omega
+        return decoder
+
+    def _shrunk(self, anchors: np.ndarray, power: float) -> np.ndarray:
+        inverse = _power(anchors, self.ridge, power)
+        spread = np.linalg.eigvalsh(inverse)
+        self.kept_ = (np.arange(len(anchors)),)
+        self.condition_numbers_ = spread[-1:] / spread[0]
+        return inverse @ anchors
+
+    def _rows(self, X: np.ndarray, width: int) -> np.ndarray:
+        X = np.asarray(X, dtype=np.float32)
+        if X.ndim != 2 or X.shape[1] != width:
+            raise SpaceError(f"expected rows of width {width} as in fit, got shape {X.shape}")
+        return X
+
+    def _check_settings(self) -> None:
+        need_one_of("method", self.method, METHODS)
+        if not isinstance(self.omega, int | np.integer) or self.omega < 1:
+            raise SpaceError(f"omega: expected a whole number of prunings, 1 or more, got {self.omega!r}")
+        if not 0 <= self.delta <= 1:
+            raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
+        if not self.ridge > 0:
+            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+
+
+def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
+    """The anchor from which each of ω prunings starts, all different while there are enough; the first few are the same for
+    any larger ω, (ω,)."""
+    rng = np.random.default_rng(random_state)
+    rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
+    return np.concatenate(rounds)[:omega]
+
+
+def farthest_order(similarity: np.ndarray, start: int, delta: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy farthest-point order under 1 − |cos| from the anchor `start`, until the next one is nearer than δ.
+
+    Takes |cosines| (k, k); gives anchors (m,) and the distance (m,) of each to those before it, 1 for the first and never
+    rising. So the pruning at a larger δ is a beginning of this one.
+    """
+    order, distances = [int(start)], [1.0]
+    nearest = similarity[start].copy()
+    nearest[start] = np.inf
+    for _ in range(1, len(similarity)):
+        farthest = int(np.argmin(nearest))
+        distance = max(1 - float(nearest[farthest]), 0.0)
+        if distance < delta:
+            break
+        order.append(farthest)
+        distances.append(distance)
+        np.maximum(nearest, similarity[farthest], out=nearest)
+        nearest[farthest] = np.inf
+    return np.array(order), np.array(distances)
+
+
+def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
+    """pinv(Aᵀ) of unit anchors (m, d) as (m, d) float64, and the condition number of A; what float32 cannot tell from 0 is 0.
+
+    By the eigenvalues of the smaller Gram matrix, in float64: squares of all that is above float32's rounding are far above
+    float64's, and it takes a tenth of the time of a singular value decomposition.
+    """
+    A = anchors.astype(np.float64)
+    wide = A.shape[0] < A.shape[1]
+    squares, vectors = np.linalg.eigh(A @ A.T if wide else A.T @ A)
+    real = squares > squares[-1] * (max(A.shape) * np.finfo(np.float32).eps) ** 2
+    inverse = (vectors[:, real] / squares[real]) @ vectors[:, real].T
+    condition = float(np.sqrt(squares[-1] / squares[0])) if real.all() else float("inf")
+    return (inverse @ A if wide else A @ inverse), condition
+
+
+def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
+    """How near each recovered row (n, d) is to the true one: a row each.
+
+    Columns: cosine, between the two directions from the mean (d,), −1 … 1, 1 is perfect, 0 where either has none; error, the
+    Euclidean distance over the true row's length from the mean.
+    """
+    if found.shape != true.shape:
+        raise SpaceError(f"expected recovered and true rows of one shape, got {found.shape} and {true.shape}")
+    A, B = found - mean, true - mean
+    lengths = inverse_norms(B)
+    cosine = np.einsum("ij,ij->i", A, B) * inverse_norms(A) * lengths
+    return pd.DataFrame({"cosine": cosine, "error": np.linalg.norm(A - B, axis=1) * lengths})
+
+
+def inversion_grid(
+    source_anchors: np.ndarray,
+    target_anchors: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
+    deltas: Sequence[float],
+    omegas: Sequence[int],
+    random_state: int = 0,
+) -> pd.DataFrame:
+    """Pruned inversion over δ × ω (Figs. 3 and 6 of the paper): rows of the source space (n, d_source) against the true ones.
+
+    The means are those of the rows. Columns: delta, omega, cosine (mean over the rows), condition and kept (means over the
+    prunings). A δ that leaves a pruning with one anchor has NaN for a cosine.
+    """
+    means = [rows.mean(axis=0, dtype=np.float64).astype(np.float32) for rows in (source, target)]
+    anchors_x = _directions(np.asarray(source_anchors, dtype=np.float32), means[0], "source")
+    anchors_y = _directions(np.asarray(target_anchors, dtype=np.float32), means[1], "target")
+    relative, true = project_directions(source, anchors_x.T, means[0]), unit_rows(target, means[1])
+    similarity = np.abs(anchors_y @ anchors_y.T)
+    starts = first_anchors(len(anchors_y), max(omegas), random_state)
+    orders = [farthest_order(similarity, start, min(deltas)) for start in starts]
+    cells = []
+    for delta in deltas:
+        decoder, conditions, sizes = np.zeros(anchors_y.shape), [], []
+        for done, (order, distances) in enumerate(orders, start=1):
+            kept = order[distances >= delta]
+            inverse, condition = invert(anchors_y[kept])
+            decoder[kept] += inverse
+            conditions.append(condition)
+            sizes.append(len(kept))
+            if done in omegas:
+                found = relative @ decoder.astype(np.float32)
+                cosine = np.einsum("ij,ij->i", found, true) * inverse_norms(found)
+                mean = float(cosine.mean(dtype=np.float64)) if min(sizes) > 1 else np.nan
+                cells.append((delta, done, mean, float(np.mean(conditions)), float(np.mean(sizes))))
+    return pd.DataFrame(cells, columns=["delta", "omega", "cosine", "condition", "kept"])
+
+
+def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
+    if mean is None:
+        return anchors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean = np.asarray(mean, dtype=np.float32)
+    if mean.shape != anchors.shape[1:]:
+        raise SpaceError(f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}")
+    return mean
+
+
+def _directions(anchors: np.ndarray, mean: np.ndarray, side: str) -> np.ndarray:
+    units = unit_rows(anchors, mean)
+    still = np.flatnonzero(~units.any(axis=1))
+    if len(still) == len(units):
+        raise SpaceError(f"anchors: expected points that differ in the {side} space, got {len(units)} times the same one")
+    if len(still):
+        raise SpaceError(f"anchors: number {still[0]} lies at the mean of the {side} space and has no direction; remove it")
+    if np.abs(units @ units[0]).min() > 1 - 1e-6:
+        raise SpaceError(f"anchors: expected several directions in the {side} space, got {len(units)} anchors on one line")
+    return units
+
+
+def _power(anchors: np.ndarray, ridge: float, power: float) -> np.ndarray:
+    """(A Aᵀ + λI)^power, the symmetric one; (k, d) → (k, k) float64."""
+    anchors = anchors.astype(np.float64)
+    values, vectors = np.linalg.eigh(anchors @ anchors.T)
+    return (vectors * (np.maximum(values, 0) + ridge) ** power) @ vectors.T
