@@ -130,12 +130,13 @@ def _receive(key: str, version: str, n: int, on_event: Callable[[PaneEvent], Non
 
 def _serve(scene: Scene, sheet: Sheet | None, key: str) -> dict[str, str]:
     """Where the browser finds what hovers show: files that it loads once, as a payload is sent whole with every rerun."""
+    if not st.runtime.exists():
+        return {}
     columns = {"texts": scene.texts, "notes": scene.notes}
     files = {name: (_joined(column), "text/plain") for name, column in columns.items() if column is not None}
     if sheet is not None:
         files["sheet"] = (sheet.content, sheet.mimetype)
-    if not st.runtime.exists():
-        return {}
+    # Named by us: Streamlit would name a file above a megabyte by samples of it, and show the old one for the new.
     media, base = st.runtime.get_instance().media_file_mgr, st.get_option("server.baseUrlPath").strip("/")
     urls = {
         name: media.add(content, mimetype, f"{key}:{name}", file_name=digest_of_bytes(content))

@@ -5,8 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from app.components.linked_scatter import NO_CATEGORY, PaneEvent, ids_digest, pack_rows, pack_scene, read_events, unpack_rows
+from app.sheets import Sheet
 from relcore.figures.scene import Pane, Scene
 
 
@@ -64,6 +66,44 @@ def test_payload_carries_every_number():
     assert header["tool"] == "box"
     assert header["panes"] == [{"title": "pane 0", "note": "PCA"}, {"title": "pane 1", "note": "PCA"}]
     assert "Eleven rows." in header["alt"]
+
+
+def test_what_hovers_show_is_a_file_and_only_where_it_is_found_travels():
+    sheet = Sheet(b"PNG", "image/png", 8, 4, 3, np.arange(11)[::-1])
+    header, arrays = read(pack(make_scene(), sheet=sheet, files={"sheet": "/media/a.png", "texts": "/media/b.txt"}))
+    assert np.frombuffer(arrays["cells"], "<u4").tolist() == list(range(10, -1, -1))
+    assert header["sheet"] == {"side": 8, "columns": 4, "lines": 3, "crisp": True}
+    assert header["files"] == {"sheet": "/media/a.png", "texts": "/media/b.txt"}
+    plain, arrays = read(pack(make_scene()))
+    assert (plain["sheet"], plain["files"]) == (None, {})
+    assert "cells" not in arrays
+    with pytest.raises(ValueError, match="sheet: expected 11 cells, one a row, got 3"):
+        pack(make_scene(), sheet=Sheet(b"PNG", "image/png", 8, 2, 2, np.arange(3)))
+
+
+HOVERS = """
+import numpy as np, streamlit as st
+from app.components.linked_scatter import linked_scatter
+from relcore.figures.scene import Pane, Scene
+n, changed = 80_000, st.session_state.get("changed")
+texts = np.array([f"sentence {i:06}" for i in range(n)], dtype=object)
+if changed:
+    texts[changed] = "sentence ######"
+linked_scatter(Scene((Pane("a", np.zeros((n, 2))),), np.arange(n), np.full(n, -1), texts=texts), key="panes")
+"""
+
+
+def test_one_text_changed_among_many_is_another_file_and_none_is_the_same():
+    def url():
+        (node,) = at.run().get("bidi_component")
+        assert not at.exception
+        return read(node.proto.bytes)[0]["files"]["texts"]
+
+    at = AppTest.from_string(HOVERS)
+    first = url()
+    assert url() == first
+    at.session_state["changed"] = 11_111  # in none of the parts from which Streamlit would name a large file
+    assert url() != first
 
 
 def test_digests_change_only_where_the_content_does():

@@ -5,7 +5,7 @@ import pytest
 
 from relcore.figures.palette import category_colors
 from relcore.spaces import SpaceError
-from relcore.views import DEFAULT_PIVOTS, MOST_PIVOTS, View, ViewSpec, default_pivots, make_view, sample_view
+from relcore.views import DEFAULT_PIVOTS, MOST_PIVOTS, View, ViewSpec, default_pivots, default_view, make_view, sample_view
 
 
 @pytest.fixture
@@ -124,3 +124,24 @@ def test_there_are_as_many_pivots_as_colours_at_most(circle):
     assert len(set(category_colors(MOST_PIVOTS))) == MOST_PIVOTS
     with pytest.raises(SpaceError, match="pivots: expected at most 20, one for each colour, got 21; take some out"):
         ViewSpec(pivots)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "counts", "labelled"),
+    [(1, None, False), (2, None, True), (20, None, True), (21, None, False), (3, True, False)],
+)
+def test_classes_begin_with_all_rows_in_the_colours_of_their_labels(rng, make_space, n_classes, counts, labelled):
+    labels = ["", *(f"class {row % n_classes}" for row in range(59))]
+    counts = list(range(60)) if counts else None
+    space = make_space(rng.normal(size=(60, 5)), labels=labels, counts=counts)
+    spec = default_view(space)
+    assert (spec.everything, spec.color_by) == ((True, "labels") if labelled else (False, "pivots"))
+    assert spec.pivots == default_pivots(space)
+    view = make_view(space, spec)
+    assert set(view.category_names) == (set(labels) - {""} if labelled else set(spec.pivots))
+    assert len(view.rows) == 60  # five neighbourhoods of 200 are all rows too
+
+
+def test_a_space_without_labels_begins_with_pivots(circle, make_space):
+    assert default_view(make_space(circle.vectors)).color_by == "pivots"
+    assert default_view(circle) == ViewSpec(default_pivots(circle), everything=True, color_by="labels")

@@ -1,5 +1,7 @@
 """Interactive figures: what Plotly is given."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,22 @@ def test_colors_and_hover_follow_the_row(make_scene):
         rows = [int(text.removeprefix("word")) for text in trace.hovertext]
         (category,) = set(scene.categories[rows])
         assert trace.marker.color == (DARK.neutral if category < 0 else DARK.category_colors(4)[category])
+
+
+@pytest.mark.parametrize("dimension", [2, 3])
+def test_hover_shows_text_in_lines_id_and_note_as_they_are(make_scene, dimension):
+    long = "a <b> sentence " * 40
+    scene = replace(
+        make_scene(n=3, n_panes=1, dimension=dimension, n_anchors=0, names=()),
+        texts=["short", "", long],
+        notes=["x & y", "", ""],
+    )
+    texts = list(interactive.panes_figure(scene).data[0].hovertext)
+    assert texts[:2] == ["short<br>word0<br>x &amp; y", "word1"]
+    *lines, name = texts[2].split("<br>")
+    assert (len(lines), name) == (3, "word2")
+    assert lines[2].endswith(" …")
+    assert "&lt;b&gt;" in lines[0]
 
 
 def test_anchors_are_numbered_stars_above_the_points(make_scene):

@@ -36,6 +36,8 @@ def test_a_scene_has_its_rows_and_cannot_change():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"texts": ["one"]}, "texts: expected 3, one a row, got 1"),
+        ({"notes": ["one"] * 4}, "notes: expected 3, one a row, got 4"),
         ({"panes": ()}, "expected 1 to 4 panes, got 0"),
         ({"panes": tuple(dataclasses.replace(FLAT, title=str(number)) for number in range(5))}, "1 to 4 panes, got 5"),
         ({"panes": (FLAT, FLAT)}, r"expected panes of different titles, got \['A', 'A'\]"),

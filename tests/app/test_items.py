@@ -1,0 +1,289 @@
+"""The items behind encoded spaces: found by id, decoded once, shown in the panes, the inspector and the anchor table."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from app import sheets
+from app.items import Items, cut
+from app.sheets import make_sheet
+from relcore.encoding import encode
+from relcore.recipe import ComparisonRecipe, comparison_scene
+from relcore.sources.catalog import encoding_spec
+from relcore.sources.dataset import Dataset, DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.encodings import encoding_key
+from relcore.sources.lsa import TfidfSvd
+from relcore.sources.small_vision import SmallVision
+from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.store import Store
+from relcore.views import default_view
+
+DIGITS = DatasetSpec("digits", limit=120)
+SENTENCES = DatasetSpec("wikipedia", limit=120, options=(("articles", 4),))
+NETWORKS = (SmallVision("mlp", width=8, epochs=1), SmallVision("mlp", width=8, epochs=1, random_state=1))
+ANALYSES = (TfidfSvd(n_components=8), TfidfSvd(n_components=8, max_words=300))
+
+
+def pictures(n, size=(8, 8), mode="L"):
+    """Each in one shade that tells which it is."""
+    return [Image.new(mode, size, (shade,) * len(mode) if len(mode) > 1 else shade) for shade in range(n)]
+
+
+def picture_dataset(found, ids=None):
+    ids = ids or [f"p{row}" for row in range(len(found))]
+    return Dataset(lambda start, stop: found[start:stop], ids, name="made", kind="images", content=lambda: [b"made"])
+
+
+def text_dataset(texts, ids):
+    return Dataset(lambda start, stop: texts[start:stop], ids, name="said", kind="texts")
+
+
+def opened(uri):
+    return Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1])))
+
+
+@pytest.fixture
+def encoded(make_session):
+    """``encoded(dataset, encoders) -> Session`` on two spaces of a dataset, as the app would begin with them."""
+
+    def start(dataset, encoders, **changes):
+        spaces = [encode(dataset, encoder, Store())[0] for encoder in encoders]
+        keys = [encoding_key(load_dataset(dataset).digest, encoder, encoder.outputs[0]) for encoder in encoders]
+        made = zip(encoders, keys, spaces, strict=True)
+        specs = tuple(encoding_spec(dataset, encoder, encoder.outputs[0], key, space.name) for encoder, key, space in made)
+        pair = match(*spaces)
+        settings = {"anchors": tuple(pair.ids[:20]), "view": default_view(pair.source)} | changes
+        return make_session(spaces=specs, source=specs[0], target=specs[1], **settings)
+
+    return start
+
+
+@pytest.fixture
+def digits(encoded):
+    return encoded(DIGITS, NETWORKS)
+
+
+@pytest.fixture
+def sentences(encoded):
+    return encoded(SENTENCES, ANALYSES)
+
+
+def payload(session):
+    return next(node for node in session.get("bidi_component") if b"anchors" in node.proto.bytes).proto.bytes
+
+
+# Items by id
+
+
+def test_texts_and_pictures_are_those_of_their_ids_in_any_order():
+    items = Items([picture_dataset(pictures(5)), text_dataset(["one", " two\n words ", "three"], ["p0", "p1", "p2"])], "")
+    assert items.texts(["p2", "p9", "p1", "p4"]) == ["three", "", "two words", ""]
+    assert [opened(uri).getpixel((3, 3)) for uri in items.pictures(["p3", "p0", "p3"], 16)] == [3, 0, 3]
+    assert opened(items.picture("p4", 16)).size == (16, 16)
+    assert items.picture("p9", 16) == ""
+
+
+def test_two_columns_of_one_table_are_said_beneath_each_other_and_equal_ones_once():
+    ids = ["a", "b"]
+    items = Items([text_dataset(["A dog.", "Amen."], ids), text_dataset(["Ein Hund.", "Amen."], ids)], "")
+    assert items.texts(ids) == ["A dog.\nEin Hund.", "Amen."]
+
+
+def test_only_what_is_asked_for_is_decoded_and_only_once():
+    read = []
+    found = pictures(40)
+    dataset = Dataset(
+        lambda start, stop: [read.append(row) or found[row] for row in range(start, stop)],
+        [f"p{row}" for row in range(40)],
+        name="counted",
+        kind="images",
+        content=lambda: [b""],
+    )
+    items = Items([dataset], "")
+    for _ in range(3):
+        items.pictures(["p30", "p7"], 16)
+    assert read == [7, 30]
+    items.pictures(["p30", "p7", "p8"], 16)
+    assert read == [7, 30, 8]
+
+
+def test_a_damaged_picture_is_left_out():
+    def read(start, stop):
+        raise SpaceError("row 1: expected an image")
+
+    items = Items([Dataset(read, ["p0"], name="damaged", kind="images", content=lambda: [b""])], "")
+    assert items.picture("p0", 16) == ""
+    assert items.sheet(["p0"]) is None
+
+
+def test_find_looks_into_texts_and_knows_labels_and_ids():
+    ids = ["x/1", "x/2", "y/1"]
+    space = LatentSpace(np.eye(3), ids, labels=["Rivers", "rivers", "seas"])
+    items = Items([text_dataset(["The Nile flows north.", "So does\nthe Rhine.", "Salt."], ids)], "")
+    pair = match(space, space)
+    assert items.find(pair, " THE  ") == ("x/1", "x/2")
+    assert items.find(pair, "does the") == ("x/2",)
+    assert items.find(pair, "rivers") == ("x/1", "x/2")
+    assert items.find(pair, "y/1") == ("y/1",)
+    assert items.find(pair, "x/") == items.find(pair, "  ") == ()
+
+
+def test_a_long_text_is_cut_between_words():
+    assert cut("short, enough") == "short, enough"
+    assert cut("one two, three", 10) == "one two …"
+    assert len(cut("word " * 100)) <= 242
+
+
+# Sheets
+
+
+def test_every_picture_is_in_its_cell():
+    items = Items([picture_dataset(pictures(50))], "")
+    ids = [f"p{row}" for row in np.random.default_rng(0).permutation(50)[:30]]
+    sheet = items.sheet(ids)
+    shown = np.asarray(Image.open(io.BytesIO(sheet.content)))
+    assert (sheet.side, sheet.crisp, sheet.mimetype) == (8, True, "image/png")
+    assert shown.shape == (sheet.lines * 8, sheet.columns * 8)
+    for identifier, cell in zip(ids, sheet.cells, strict=True):
+        y, x = cell // sheet.columns * 8, cell % sheet.columns * 8
+        assert set(shown[y : y + 8, x : x + 8].ravel()) == {int(identifier[1:])}
+
+
+def test_large_pictures_are_made_small_in_their_own_shape():
+    sheet = make_sheet(pictures(3, (200, 100), "RGB"), 3)
+    shown = np.asarray(Image.open(io.BytesIO(sheet.content)))
+    assert (sheet.side, sheet.crisp, sheet.mimetype) == (48, False, "image/jpeg")
+    assert (shown[:10, :48] > 250).all()
+    assert (shown[14:34, 4:44] < 10).all()
+
+
+def test_what_shines_through_is_white():
+    clear = Image.new("RGBA", (60, 60), (255, 0, 0, 0))
+    shown = np.asarray(Image.open(io.BytesIO(make_sheet([clear], 1).content)))
+    assert (shown > 250).all()
+
+
+def test_too_many_or_too_slow_pictures_have_no_sheet(monkeypatch):
+    assert make_sheet(iter(pictures(16)), 10**7) is None
+    monkeypatch.setattr(sheets, "MOST_SECONDS", 0.0)
+    assert make_sheet(iter(pictures(40)), 40) is None
+
+
+# The app on pictures
+
+
+def test_digits_begin_with_all_rows_by_class_and_a_picture_of_each(digits):
+    sent = payload(digits)
+    assert b'"names": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]' in sent
+    url = re.search(rb'"sheet": "([/\w]+media/\w+\.png)"', sent)[1]
+    assert b'"side": 8, "columns": 11, "lines": 11, "crisp": true' in sent
+    digits.select("digits/5")
+    assert re.search(rb'"sheet": "(.*?)"', payload(digits))[1] == url  # the browser has it
+    assert not digits.multiselect  # pivots, which are not seen
+
+
+def test_the_inspector_shows_the_picture_and_those_of_its_neighbours(digits):
+    digits.select("digits/5")
+    assert 'alt="Picture digits/5, 5"' in digits.html
+    assert "5 · digits/5" in digits.html
+    large, *small = re.findall(r'src="(data:image/png;base64,[^"]+)"', digits.html)
+    assert opened(large).size == (160, 160)
+    assert len(small) == 20
+    assert {opened(uri).size for uri in small} == {(28, 28)}
+
+
+def test_a_brush_is_a_grid_of_sixty_at_most(digits):
+    digits.select(*(f"digits/{row}" for row in range(119)))
+    assert len(re.findall(r'<li title="\d · digits/\d+"><img', digits.html)) == 60
+    assert "60 of them: one in 2" in digits.captions
+
+
+def test_the_anchor_table_has_pictures(digits):
+    digits.open("anchors")
+    table = digits.table("anchors.table")
+    assert list(table.columns) == ["number", "picture", "id", "pinned", "label"]
+    assert opened(table["picture"][0]).size == (64, 64)
+    digits.select_rows("anchors.table", 2).click("Remove 1")
+    assert "digits/2" not in digits.workspace.anchors
+
+
+def test_items_are_found_by_label_and_become_anchors(digits):
+    digits.open("anchors").change("text_input", "anchors.find", "7")
+    found = digits.session_state["relscope.selection"]
+    labels = dict(zip(load_dataset(DIGITS).ids, load_dataset(DIGITS).labels, strict=True))
+    assert len(found) > 5
+    assert {labels[identifier] for identifier in found} == {"7"}
+    digits.click("anchors.add-selected")
+    assert set(found) <= set(digits.workspace.anchors)
+
+
+def test_a_neighbourhood_can_be_looked_at_from_the_colours_of_labels(digits):
+    digits.select("digits/5").click("inspector.pivot")
+    assert digits.workspace.view.pivots == ("digits/5",)
+    assert digits.workspace.view.color_by == "pivots"
+    assert b'"names": ["digits/5"]' in payload(digits)
+
+
+def test_the_picture_of_classes_is_drawn_again_from_its_recipe(digits):
+    recipe = ComparisonRecipe.from_json(digits.workspace.recipe().to_json())
+    assert recipe.view.color_by == "labels"
+    assert comparison_scene(recipe).category_names == tuple("0123456789")
+
+
+def test_words_and_classes_each_begin_with_their_own_view(digits, make_workspace):
+    words = make_workspace()
+    at = digits.workspace
+    digits.history.edit("words", type(at)(**{**at.__dict__, "spaces": (*at.spaces, *words.spaces)}))
+    digits.run()
+    digits.change("selectbox", "choose.source", words.source).change("selectbox", "choose.target", words.target)
+    assert (digits.workspace.view.color_by, digits.workspace.view.everything) == ("pivots", False)
+    assert '"files": {}' in payload(digits).decode(errors="replace")
+    digits.change("selectbox", "choose.source", at.source).change("selectbox", "choose.target", at.target)
+    assert (digits.workspace.view.color_by, digits.workspace.view.everything) == ("labels", True)
+
+
+# The app on sentences
+
+
+def test_sentences_are_shown_in_panes_inspector_and_table(sentences):
+    dataset = load_dataset(SENTENCES)
+    sentences.select(dataset.ids[7])
+    assert re.search(rb'"files": \{"texts": "[/\w]+media/\w+\.txt"\}', payload(sentences))
+    assert dataset.item(7)[:60] in sentences.html
+    assert "relscope-texts" in sentences.html
+    assert len(re.findall(r'<li class="[^"]*" title="[^"]{40,} · [^"]+/\d+">', sentences.html)) == 20
+    sentences.select(*dataset.ids[:3])
+    assert all(" ".join(text.split())[:40] in sentences.html for text in dataset.items(0, 3))
+    sentences.open("anchors")
+    table = sentences.table("anchors.table")
+    assert list(table.columns)[:3] == ["number", "text", "id"]
+    assert table["text"][1] == " ".join(dataset.item(1).split())
+
+
+def test_sentences_are_found_by_a_part_of_them(sentences):
+    dataset = load_dataset(SENTENCES)
+    word = dataset.item(3).split()[2]
+    sentences.open("anchors").change("text_input", "anchors.find", word.upper())
+    assert dataset.ids[3] in sentences.session_state["relscope.selection"]
+    sentences.change("text_input", "anchors.find", "qzxqzx")
+    assert sentences.session_state["relscope.selection"] == ()
+
+
+def test_a_dataset_that_is_gone_takes_only_the_items_with_it(encoded, tmp_path):
+    rows = "\n".join(f"{'red' if row % 2 else 'blue'} word{row % 7} and word{row % 5},{row % 2}" for row in range(60))
+    path = tmp_path / "said.csv"
+    path.write_text(f"text,label\n{rows}\n")
+    session = encoded(DatasetSpec("file", str(path)), ANALYSES)
+    assert "relscope-text" in session.html
+    path.unlink()
+    session.run()
+    assert not session.errors
+    assert "said.csv" in session.captions
+    assert payload(session)
