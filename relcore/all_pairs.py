@@ -124,7 +124,7 @@ def similarity_matrix(
     spaces: Sequence[LatentSpace],
     metric: str = "cka",
     anchors: Sequence[str] = (),
-    projection: ProjectionSpec = ProjectionSpec(),  # noqa: B008, frozen
+    projection: ProjectionSpec | None = None,
     k: int = 10,
     n_queries: int | None = None,
     random_state: int = 0,
@@ -152,7 +152,7 @@ def similarity_matrix(
     if metric == "relative cosine":
         shared_anchors(anchors)
     names, spaces = tuple(distinct_names(spaces)), _in_one_order(spaces)
-    measure = _measure(spaces, metric, tuple(anchors), projection, k, n_queries, random_state)
+    measure = _measure(spaces, metric, tuple(anchors), projection or ProjectionSpec(), k, n_queries, random_state)
     pairs = [(i, j) for i in range(len(spaces)) for j in range(i, len(spaces))]
     scores: dict[tuple[int, int], Score | None] = {}
     reasons: dict[tuple[int, int], str] = {}

@@ -7,14 +7,17 @@ app and the command line cannot draw different pictures of one recipe.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from relcore import __version__
+from relcore.all_pairs import PairScores, similarity_matrix
 from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
-from relcore.comparison import REPRESENTATIONS, represent, score_pair, score_table
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent, score_pair, score_table
 from relcore.figures.export import (
     Exportable,
     histogram_exportable,
+    pairs_exportable,
     scene_exportable,
     scores_exportable,
     spectrum_exportable,
@@ -22,8 +25,8 @@ from relcore.figures.export import (
 from relcore.figures.scene import Scene
 from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
-from relcore.recipe import ComparisonRecipe, comparison_scene, load_pair
-from relcore.sources.catalog import SpaceSpec, load
+from relcore.recipe import ComparisonRecipe, comparison_scene, load_again, load_pair, need_same_content
+from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
 from relcore.store import Store
 
@@ -36,6 +39,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
     ``"spectrum"``    the same settings: the singular values of the anchors in both spaces
     ``"norms"``       ``"spaces"``, a list of `SpaceSpec.to_json`
     ``"training"``    the same: the loss and accuracy of the encoders that were trained for them
+    ``"all-pairs"``   the same, their ``"digests"``, ``"metric"``, ``"grouped"``, and the settings of the metric
 
     Raises
     ------
@@ -62,9 +66,7 @@ def draw_scores(
     scores: Mapping[str, Mapping[str, Score]] | None = None,
 ) -> Exportable:
     """Scores of all representations beside their nulls; of every row, or of `n_queries` rows at random."""
-    for name, value in (("k", k), ("n_queries", n_queries)):
-        if not (isinstance(value, int) and value > 0) and not (name == "n_queries" and value is None):
-            raise SpaceError(f"{name}: expected a whole number above 0, got {value!r}")
+    _need_counts(k, n_queries)
     if scores is None:
         pair = load_pair(recipe)
         scores = {
@@ -92,10 +94,41 @@ def draw_norms(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace] | None 
     """Distribution of vector lengths, one curve a space."""
     if not specs:
         raise SpaceError("spaces: expected at least one to draw the norms of, got none")
-    spaces = [load(spec) for spec in specs] if spaces is None else spaces
+    spaces = [load_again(spec) for spec in specs] if spaces is None else spaces
     norms = {name: space.norms for name, space in zip(distinct_names(spaces), spaces, strict=True)}
     recipe = {"relscope": __version__, "figure": "norms", "spaces": [spec.to_json() for spec in specs]}
     return histogram_exportable(norms, "Norm of a vector", recipe, name="relscope-norms")
+
+
+def draw_all_pairs(
+    specs: Sequence[SpaceSpec],
+    *,
+    metric: str = "cka",
+    anchors: tuple[str, ...] = (),
+    projection: ProjectionSpec | None = None,
+    k: int = 10,
+    n_queries: int | None = None,
+    grouped: bool = False,
+    digests: Sequence[str] = (),
+    scores: PairScores | None = None,
+) -> Exportable:
+    """Every space with every other, one number a pair; `scores` come in the order of `specs`, not yet grouped."""
+    _need_counts(k, n_queries)
+    projection = projection or ProjectionSpec()
+    if scores is None:
+        spaces = [load_again(spec) for spec in specs]
+        for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
+            need_same_content(space, digest)
+        scores = similarity_matrix(spaces, metric, anchors, projection, k, n_queries)
+    described = [spec.to_json() for spec in specs]
+    recipe = {"relscope": __version__, "figure": "all-pairs", "spaces": described, "digests": list(digests)}
+    recipe |= {"metric": metric, "grouped": grouped}
+    if metric == "relative cosine":
+        recipe |= {"anchors": list(anchors), "projection": asdict(projection)}
+    if metric == "mutual knn":
+        recipe |= {"k": k, "n_queries": n_queries}
+    shown = scores.grouped() if grouped else scores
+    return pairs_exportable(shown.table(), scores.title, recipe, name="relscope-all-pairs")
 
 
 def draw_training(specs: Sequence[SpaceSpec], curves: Curves | None = None) -> Exportable:
@@ -124,6 +157,12 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
     return curve_of(found.metadata.get("training", {})) if found else {}
 
 
+def _need_counts(k: Any, n_queries: Any) -> None:
+    for name, value in (("k", k), ("n_queries", n_queries)):
+        if not (isinstance(value, int) and value > 0) and not (name == "n_queries" and value is None):
+            raise SpaceError(f"{name}: expected a whole number above 0, got {value!r}")
+
+
 def _comparison(settings: Mapping[str, Any]) -> ComparisonRecipe:
     return ComparisonRecipe.from_json({"figure": "comparison", **settings})
 
@@ -142,10 +181,26 @@ def _spaces(settings: dict[str, Any], figure: str) -> list[SpaceSpec]:
     return [SpaceSpec.from_json(one) for one in spaces]
 
 
+def _all_pairs(settings: dict[str, Any]) -> Exportable:
+    specs = _spaces({"spaces": settings.pop("spaces", None)}, "all pairs")
+    for name in ("digests", "anchors"):
+        value = settings.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+            raise SpaceError(f"recipe of all pairs: expected a list of strings as {name!r}, got {value!r:.80}")
+    if settings.get("digests") and len(settings["digests"]) != len(specs):
+        raise SpaceError(f"recipe of all pairs: expected {len(specs)} digests, one a space, got {len(settings['digests'])}")
+    anchors, projection = tuple(settings.pop("anchors", ())), settings.pop("projection", {})
+    try:
+        return draw_all_pairs(specs, anchors=anchors, projection=ProjectionSpec(**projection), **settings)
+    except TypeError as error:
+        raise SpaceError(f"recipe of all pairs: unknown or misplaced setting ({error})") from error
+
+
 _FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
     "comparison": lambda settings: draw_panes(_comparison(settings)),
     "scores": _scores,
     "spectrum": lambda settings: draw_spectrum(_comparison(settings)),
     "norms": lambda settings: draw_norms(_spaces(settings, "norms")),
     "training": lambda settings: draw_training(_spaces(settings, "training")),
+    "all-pairs": _all_pairs,
 }

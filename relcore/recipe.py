@@ -85,26 +85,41 @@ def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
+def load_again(spec: SpaceSpec) -> LatentSpace:
+    """The space of a recipe; an encoding that the store has not got is made again.
+
+    Raises
+    ------
+    SpaceError
+        It cannot be loaded, or what it was made of is gone or has changed.
+    """
+    if spec.source == "encoding":
+        from relcore.encoding import encode_again  # most recipes do without, and a start should
+
+        encode_again(spec, Store())
+    return load(spec)
+
+
+def need_same_content(space: LatentSpace, digest: str) -> None:
+    """Raise a SpaceError unless the space has the digest that a recipe tells; "" is any."""
+    if digest and space.digest != digest:
+        raise SpaceError(
+            f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the original, or "
+            "delete the digests from the recipe to draw it with what is here"
+        )
+
+
 def load_pair(recipe: ComparisonRecipe) -> Match:
-    """Load and match the two spaces of a recipe; an encoding that the store has not got is made again.
+    """Load and match the two spaces of a recipe.
 
     Raises
     ------
     SpaceError
         A space cannot be loaded, or is not the one that the recipe was made with.
     """
-    for spec in (recipe.source, recipe.target):
-        if spec.source == "encoding":
-            from relcore.encoding import encode_again  # most recipes do without, and a start should
-
-            encode_again(spec, Store())
-    matched = match(load(recipe.source), load(recipe.target))
+    matched = match(load_again(recipe.source), load_again(recipe.target))
     for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
-        if digest and space.digest != digest:
-            raise SpaceError(
-                f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the original, or "
-                "delete the digests from the recipe to draw it with what is here"
-            )
+        need_same_content(space, digest)
     return matched
 
 

@@ -173,6 +173,19 @@ def spectrum_exportable(
     )
 
 
+def pairs_exportable(
+    table: pd.DataFrame, title: str, recipe: Mapping[str, Any] | None = None, name: str = "pairs"
+) -> Exportable:
+    """The heat map of every space with every other; see `pair_cells.PairCells`."""
+    return Exportable(
+        name,
+        interactive=lambda theme: _pairs_interactive().pairs_figure(table, title, theme),
+        publication=lambda style: _pairs_publication().pairs_figure(table, title, style),
+        table=lambda: table,
+        recipe=recipe,
+    )
+
+
 def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     """The recipe inside a PDF, PNG, SVG or HTML that Relscope wrote, or a JSON recipe; a path or the bytes.
 
@@ -230,3 +243,15 @@ def _publication():
     from relcore.figures import publication
 
     return publication
+
+
+def _pairs_interactive():
+    from relcore.figures import pairs_interactive
+
+    return pairs_interactive
+
+
+def _pairs_publication():
+    from relcore.figures import pairs_publication
+
+    return pairs_publication
