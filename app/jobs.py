@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import streamlit as st
@@ -36,7 +36,7 @@ def reduction(
     needed = () if pane == "absolute" else anchors
     key = digest_of("reduction", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
     job = engine().job(key)
-    if job is None or _asked_again(job):
+    if job is None or asked_again(job):
         inputs = put_matrices(engine().store, matrices)
         job = engine().submit(key, reduce_job, title=f"{NAMES[spec.method]}, {pane}", spec=fitting, inputs=inputs)
     if job.status().state != "done":
@@ -52,7 +52,7 @@ def exact_scores(
     needed = () if pane == "absolute" else anchors
     key = digest_of("scores", RESULTS, compute.pair_key(pair), pane, needed, projection, k, convention)
     job = engine().job(key)
-    if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and _asked_again(job)):
+    if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
         inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
         job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, k=k, convention=convention)
     if job is None or job.status().state != "done":
@@ -60,35 +60,63 @@ def exact_scores(
     return {name: Score.from_json(score) for name, score in job.result().metadata["scores"].items()}
 
 
-def follow(jobs: Sequence[Job]) -> None:
-    """Bars of jobs under way, refreshed twice a second until all have ended and the page is drawn anew; what stopped, once."""
+def follow(
+    jobs: Sequence[Job], below: Callable[[list[Job]], None] | None = None, dismiss: Callable[[Job], None] | None = None
+) -> None:
+    """Bars of jobs under way, refreshed twice a second until all have ended and the page is drawn anew; what stopped, once.
+
+    `below` draws more of the same jobs each time, as long as one is under way; `dismiss` is called when the user has read why
+    a job failed or was stopped.
+    """
     for job in jobs:
         status = job.status()
         if status.state in ("failed", "cancelled"):
-            told, again = st.columns([8, 1], vertical_alignment="center")
-            told.warning(f"{job.title}: {status.error or 'stopped'}", icon=":material/stop_circle:")
-            again.button("Again", key=f"again-{job.key}", on_click=st.session_state.__setitem__, args=(_AGAIN, job.key))
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.warning(f"{job.title}: {_why(job)}", icon=":material/stop_circle:")
+                st.button("Again", key=f"again-{job.key}", on_click=st.session_state.__setitem__, args=(_AGAIN, job.key))
+                if dismiss:
+                    st.button("Dismiss", key=f"dismiss-{job.key}", type="tertiary", on_click=dismiss, args=(job,))
     running = [job.key for job in jobs if not job.status().ended]
     if running:
-        _follow(running)
+        _follow(running, below)
 
 
 @st.fragment(run_every=0.5)
-def _follow(keys: list[str]) -> None:
+def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
     jobs = [job for key in keys if (job := engine().job(key))]
     if all(job.status().ended for job in jobs):
         st.rerun()
     for job in jobs:
         status = job.status()
-        bar, stop = st.columns([8, 1], vertical_alignment="center")
         share = min(1.0, status.done / status.total) if status.total else 0.0
-        left = f" · about {status.seconds_left:.0f} s left" if status.seconds_left is not None else ""
-        counts = f" · {status.done:,} of {status.total:,}" if status.total else ""
-        bar.progress(share, text=f"{job.title}: {status.message or status.state}{counts}{left}")
-        stop.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.progress(1.0 if status.state == "done" else share, text=_progress(job))
+            if not status.ended:
+                st.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
+    if below:
+        below(jobs)
 
 
-def _asked_again(job: Job) -> bool:
+def _progress(job: Job) -> str:
+    """What a bar says: title, what is done, and how long still; nothing twice."""
+    status = job.status()
+    head, colon, rest = status.message.partition(": ")
+    message = rest if colon and job.title.startswith(head) else status.message
+    if not message or job.title.startswith(message):
+        message = "starting" if status.state == "running" else status.state
+    told = {"done": "done", "failed": _why(job), "cancelled": "stopped"}.get(status.state, message)
+    counts = f"{status.done:,} of {status.total:,}"
+    counts = f" · {counts}" if status.total > 1 and not status.ended and counts not in told else ""
+    left = f" · about {status.seconds_left:.0f} s left" if status.seconds_left is not None and not status.ended else ""
+    return f"{job.title}: {told}{counts}{left}"
+
+
+def _why(job: Job) -> str:
+    status = job.status()
+    return "stopped" if status.state == "cancelled" else status.error or "failed"
+
+
+def asked_again(job: Job) -> bool:
     """Whether the user wants this ended job once more: by itself a job that failed or was stopped is not repeated."""
     if st.session_state.get(_AGAIN) != job.key or not job.status().ended:
         return False

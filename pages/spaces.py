@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, session
+from app import compute, encode_panel, encoding_jobs, exports, raw_data, session, store_panel
+from app.dataset_panel import data_folder
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import BUNDLED, Workspace
@@ -27,6 +26,7 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
             loaded[spec] = compute.load_space(spec)
         except SpaceError as error:
             st.error(f"{labels[spec]}: {error}", icon=":material/error:")
+            show_gone(spec)
     roles = {"source": workspace.source, "target": workspace.target}
     table = pd.DataFrame(
         [
@@ -49,6 +49,8 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
         table,
         hide_index=True,
         column_config={
+            "space": st.column_config.TextColumn(width="medium"),
+            "rows": st.column_config.NumberColumn(format="localized"),
             "offset": st.column_config.NumberColumn(
                 format="%.2f", help="Length of the mean vector over the mean length: above .1 centring matters"
             ),
@@ -57,13 +59,14 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
             "content": st.column_config.TextColumn(help="First digits of the content's digest: equal content, equal digest"),
         },
     )
-    with st.container(horizontal=True):
+    with st.popover("Remove", icon=":material/close:", key="spaces.remove"):
         for spec in workspace.spaces:
             in_use = spec in (workspace.source, workspace.target)
             st.button(
-                f"Remove {labels[spec]}",
+                labels[spec],
                 key=f"spaces.remove-{digest_of(spec)}",
                 icon=":material/close:",
+                type="tertiary",
                 disabled=in_use,
                 help="It is source or target: choose another in the sidebar first" if in_use else None,
                 on_click=remove_space,
@@ -96,17 +99,9 @@ def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
     exports.export_bar(figure, "norms")
 
 
-def show_catalogue() -> None:
+def show_catalogue(folder: str | None) -> None:
     """Everything that can be loaded, the first table here and now, the second over the network."""
-    folder = st.text_input(
-        "Data folder",
-        placeholder="Folder whose files appear below; RELSCOPE_DATA sets it for good",
-        key="spaces.folder",
-        persist_state="session",
-    )
-    if folder and not os.path.isdir(os.path.expanduser(folder)):
-        st.warning(f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:")
-    entries = compute.available(folder or None)
+    entries = compute.available(folder)
     for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
         some = [entry for entry in entries if entry.where == where]
         if some:
@@ -192,15 +187,45 @@ def remove_space(spec: SpaceSpec) -> None:
     session.edit(f"remove {space_name(spec)}", spaces=spaces or BUNDLED)
 
 
+def show_gone(spec: SpaceSpec) -> None:
+    """An encoding that has left the store can be made again."""
+    if spec.source == "encoding":
+        st.button(
+            "Encode it again",
+            key=f"spaces.again-{digest_of(spec)}",
+            icon=":material/replay:",
+            on_click=session.guarded,
+            args=(encode_again, spec),
+        )
+
+
+def encode_again(spec: SpaceSpec) -> None:
+    """The same encoder on the dataset as it is now, as a job."""
+    found = raw_data.preview(spec.dataset)
+    encoding_jobs.submit(spec.dataset, found.digest, found.name, [spec.encoder])
+
+
+if encoding_jobs.collect():
+    st.rerun()  # the sidebar, drawn before, has to offer them
 workspace = session.workspace()
 st.subheader("In this session", anchor=False)
 loaded = show_loaded(workspace)
-matching, norms, more, own = st.tabs(["What matches", "Norms", "Load more", "Load a file"])
+folder = data_folder()
+if encoding_jobs.awaited() or encoding_jobs.others():
+    st.session_state.setdefault("spaces.tab", "Encode")  # who comes back to work under way, or reloads, finds it open
+names = ["What matches", "Encode", "Norms", "Load more", "Load a file", "Store"]
+matching, encoding, norms, more, own, store = st.tabs(names, key="spaces.tab", on_change="rerun")
 with matching:
     show_match(workspace)
+with encoding:
+    if encoding.open:  # the only ones that read what is not loaded yet
+        encode_panel.draw(folder)
 with norms:
     show_norms(loaded)
 with more:
-    show_catalogue()
+    show_catalogue(folder)
 with own:
     show_upload()
+with store:
+    if store.open:
+        store_panel.draw()

@@ -1,0 +1,150 @@
+"""Encodings under way: submit them, find them again, and let their spaces join the session.
+
+The engine is one for the app and outlives every page and reload. What a session began it awaits, by key, and the spaces join it
+when they are there. A page that was reloaded is a new session, which awaits nothing: it is shown what is under way all the
+same, and can ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from app import compute, jobs, session
+from app.widgets import fit_to_pair, space_name
+from relcore.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.engine import Job
+from relcore.sources.catalog import SpaceSpec, encoding_spec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encoder import Encoder
+from relcore.store import Summary
+
+_AWAITED = "relscope.encodings-awaited"
+_JOINED = "relscope.encodings-joined"
+
+
+def submit(dataset: DatasetSpec, digest: str, name: str, encoders: Iterable[Encoder]) -> None:
+    """One job an encoder; what is in the store already joins the session at once."""
+    there: list[SpaceSpec] = []
+    for encoder in encoders:
+        keys = stored_encodings(jobs.engine().store, digest, encoder)
+        if keys is not None:
+            there += _specs(dataset, encoder, keys)
+            continue
+        key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
+        job = jobs.engine().submit(key, encode_job, title=title, dataset=dataset, encoder=encoder)
+        await_jobs([job])
+    join(there)
+
+
+def await_jobs(wanted: Iterable[Job]) -> None:
+    """Have their spaces join this session when they are there."""
+    st.session_state[_AWAITED] = tuple(dict.fromkeys([*st.session_state.get(_AWAITED, ()), *(job.key for job in wanted)]))
+
+
+def forget(job: Job) -> None:
+    """Say no more of a job that failed or was stopped."""
+    st.session_state[_AWAITED] = tuple(key for key in st.session_state.get(_AWAITED, ()) if key != job.key)
+
+
+def awaited() -> list[Job]:
+    """This session's encodings that have not joined it yet: waiting, running, failed or stopped."""
+    known = {job.key: job for job in jobs.engine().jobs()}
+    return [known[key] for key in st.session_state.get(_AWAITED, ()) if key in known]
+
+
+def others() -> list[Job]:
+    """Encodings under way that this session did not begin, or began before the page was reloaded."""
+    mine = set(st.session_state.get(_AWAITED, ()))
+    return [
+        job for job in jobs.engine().jobs() if job.function is encode_job and job.key not in mine and not job.status().ended
+    ]
+
+
+def collect() -> bool:
+    """Let the spaces of all that is done join the session, as one step; whether there were any."""
+    done = []
+    for job in awaited():
+        if jobs.asked_again(job):
+            jobs.engine().submit(job.key, encode_job, title=job.title, **job.arguments)
+        elif job.status().state == "done":
+            done.append(job)
+            forget(job)
+    return join([spec for job in done for spec in _specs_of(job)])
+
+
+def join(specs: Sequence[SpaceSpec]) -> bool:
+    """Spaces into the session as one step that can be undone; whether there were any."""
+    if not specs:
+        return False
+    workspace = session.workspace()
+    new = [spec for spec in dict.fromkeys(specs) if spec not in workspace.spaces]
+    st.session_state[_JOINED] = tuple(dict.fromkeys(specs))
+    if new:
+        what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
+        session.edit(f"encode {what}", spaces=(*workspace.spaces, *new))
+        session.announce(f"{what} joined the session.")
+    else:
+        session.announce("All of it was in the session already.")
+    return True
+
+
+def joined() -> list[SpaceSpec]:
+    """What joined last, as far as it is still in the session."""
+    spaces = session.workspace().spaces
+    return [spec for spec in st.session_state.get(_JOINED, ()) if spec in spaces]
+
+
+def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
+    """The first two of what joined last, where source and target are not of that dataset; one alone is paired with an older."""
+    new, workspace = joined(), session.workspace()
+    if not new:
+        return None
+    same = [spec for spec in workspace.spaces if spec not in new and _alike(spec, new[0])]
+    candidates = [*(spec for spec in new if _alike(spec, new[0])), *same]
+    if len(candidates) < 2 or {workspace.source, workspace.target} <= set(candidates):
+        return None
+    return candidates[0], candidates[1]
+
+
+def _alike(one: SpaceSpec, other: SpaceSpec) -> bool:
+    """Whether the rows of two encodings match: of one dataset, maybe of two columns of one table."""
+    if one.dataset is None or other.dataset is None:
+        return False
+    return replace(one.dataset, column="", label_column="") == replace(other.dataset, column="", label_column="")
+
+
+def compare(source: SpaceSpec, target: SpaceSpec) -> None:
+    """Make two spaces source and target as one step, with pivots and anchors that both have."""
+    changed = replace(session.workspace(), source=source, target=target)
+    changed = fit_to_pair(changed, compute.matched(source, target))
+    session.history().edit(f"compare {space_name(source)} and {space_name(target)}", changed)
+
+
+def spec_of(summary: Summary) -> SpaceSpec | None:
+    """The spec of an encoding in the store; None for other entries, and for what a script made of a dataset of its own."""
+    from relcore.sources.encoder import encoder_from_json
+
+    facts = summary.metadata
+    if "dataset_spec" not in facts:
+        return None
+    dataset, encoder = DatasetSpec.from_json(facts["dataset_spec"]), encoder_from_json(facts["encoder"])
+    return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
+
+
+def _specs_of(job: Job) -> list[SpaceSpec]:
+    dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
+    keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
+    return _specs(dataset, encoder, keys)
+
+
+def _specs(dataset: DatasetSpec, encoder: Encoder, keys: dict[str, str]) -> list[SpaceSpec]:
+    store = jobs.engine().store
+    found = {output: store.summary(key) for output, key in keys.items()}
+    return [
+        encoding_spec(dataset, encoder, output, keys[output], summary.metadata["name"])
+        for output, summary in found.items()
+        if summary is not None  # it was removed to make room, in the moment since
+    ]

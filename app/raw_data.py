@@ -1,0 +1,95 @@
+"""The only caches around raw datasets: what there is, its columns, the dataset itself, and a look at some of its items."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import streamlit as st
+
+from relcore.sources import datasets
+from relcore.sources.dataset import DatasetEntry, DatasetSpec, Kind
+from relcore.sources.datasets import Columns
+from relcore.sources.images import png_thumbnail
+
+PICTURES, SENTENCES = 12, 8
+_LONGEST = 220  # characters of a sentence that is shown
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a user sees of a dataset before anything is computed.
+
+    `items` are (label, PNG or sentence), taken evenly over the whole; `sizes` the different (width, height) among them;
+    `facts` what else there is to say of a graph.
+    """
+
+    name: str
+    kind: Kind
+    digest: str
+    n: int
+    classes: tuple[str, ...]
+    items: tuple[tuple[str, bytes | str], ...]
+    sizes: tuple[tuple[int, int], ...] = ()
+    facts: tuple[tuple[str, int], ...] = ()
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def available(folder: str | None) -> list[DatasetEntry]:
+    """The list of datasets; what comes or goes is seen within half a minute."""
+    return datasets.available_datasets(folder)
+
+
+def columns(spec: DatasetSpec) -> Columns:
+    """The columns to choose from. Errors as in `columns_of`."""
+    return _columns(spec, _stamp(spec))
+
+
+@st.cache_data(max_entries=32, show_spinner="Reading the columns …")
+def _columns(spec: DatasetSpec, stamp: tuple[int, ...]) -> Columns:
+    return datasets.columns_of(spec)
+
+
+def preview(spec: DatasetSpec) -> Preview:
+    """A look at the dataset. The first one reads all of it: its digest names what is computed. Errors as in `load_dataset`."""
+    return _preview(spec, _stamp(spec))
+
+
+@st.cache_data(max_entries=32, show_spinner="Reading the dataset …")
+def _preview(spec: DatasetSpec, stamp: tuple[int, ...]) -> Preview:
+    dataset = datasets.load_dataset(spec)
+    labels = [""] * len(dataset) if dataset.labels is None else dataset.labels.tolist()
+    classes = tuple(sorted(set(labels) - {""}, key=_natural))
+    most = PICTURES if dataset.kind == "images" else SENTENCES
+    rows = np.unique(np.linspace(0, len(dataset) - 1, min(most, len(dataset))).round().astype(int)).tolist()
+    common = dataset.name, dataset.kind, dataset.digest, len(dataset), classes
+    if dataset.kind == "graph":
+        graph = dataset.graph()
+        facts = (("edges", graph.num_edges // 2), ("features of a node", graph.num_node_features))
+        return Preview(*common, (), facts=facts)
+    shown = [(labels[row], dataset.item(row)) for row in rows]
+    if dataset.kind == "texts":
+        return Preview(*common, tuple((label, _beginning(text)) for label, text in shown))
+    sizes = tuple(sorted({image.size for _, image in shown}))
+    return Preview(*common, tuple((label, png_thumbnail(image, 80)) for label, image in shown), sizes)
+
+
+def _beginning(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rsplit(" ", 1)[0] + " …"
+
+
+def _natural(label: str) -> tuple:
+    """Sorts "2" before "10"."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", label) if part)
+
+
+def _stamp(spec: DatasetSpec) -> tuple[int, ...]:
+    """When a file, or a folder and those in it, last changed: what was read before then is read again."""
+    path = Path(spec.name).expanduser() if spec.source in ("file", "folder", "huggingface") else None
+    if not path or not path.exists():
+        return ()
+    inside = [child for child in sorted(path.iterdir())[:200] if child.is_dir()] if path.is_dir() else []
+    return tuple(one.stat().st_mtime_ns for one in (path, *inside))
