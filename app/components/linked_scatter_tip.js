@@ -60,13 +60,14 @@ class Tip {
     return [element("div", crisp ? "ls-picture ls-crisp" : "ls-picture", { role: "img", "aria-label": `Picture of ${id}`, style })];
   }
 
-  /* Beside the point, within its pane and the window; beneath or above it where there is no room at its sides. */
+  /* Beside the point, within its pane and the window; beneath or above it where there is no room at its sides. The window goes first. */
   place([x, y], plot, root) {
     const [pane, origin, gap] = [plot.getBoundingClientRect(), root.getBoundingClientRect(), 14];
     const [left, right] = [Math.max(pane.left, 0) + 4, Math.min(pane.right, innerWidth) - 4];
-    const [top, bottom] = [Math.max(pane.top, 0) + 4, Math.min(pane.bottom, innerHeight) - 4];
+    let [top, bottom] = [Math.max(pane.top, 0) + 4, Math.min(pane.bottom, innerHeight) - 4];
     this.root.style.maxWidth = `${Math.min(340, right - left)}px`;
     const [width, height] = [this.root.offsetWidth, this.root.offsetHeight];
+    if (bottom - top < height) [top, bottom] = [4, innerHeight - 4]; // of a pane scrolled half away too little is seen
     [x, y] = [pane.left + x, pane.top + y];
     let [tipX, tipY] = [x + gap, clamp(y - height / 2, top, Math.max(top, bottom - height))];
     if (tipX + width > right) tipX = x - gap - width;

@@ -1,11 +1,16 @@
-"""A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python heard beneath."""
+"""A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python heard beneath.
+
+``&texts=1`` adds a long sentence to each row, ``&sheet=8`` a picture of 8 × 8 pixels: red is the row by 20, green what is left.
+"""
 
 import json
 
 import numpy as np
 import streamlit as st
+from PIL import Image
 
 from app.components.linked_scatter import linked_scatter
+from app.sheets import make_sheet
 from relcore.figures.scene import Pane, Scene
 
 st.set_page_config(layout="wide")
@@ -30,6 +35,11 @@ def made_up(n: int, named: float) -> tuple[np.ndarray, np.ndarray, list[np.ndarr
     return ids, categories, [base * 40, base @ turn, bent, bent + rng.normal(size=(n, 2)) * 0.02]
 
 
+@st.cache_resource
+def made_up_sheet(n: int, side: int):
+    return make_sheet((Image.new("RGB", (side, side), (row // 20, row % 20 * 12, 128)) for row in range(n)), n)
+
+
 n, panes, k = int(given.get("n", 2000)), int(given.get("panes", 4)), int(given.get("anchors", 8))
 ids, categories, clouds = made_up(n, float(given.get("named", 1)))
 clouds = clouds if not state.get("moved") else [clouds[0][::-1], *clouds[1:]]
@@ -52,6 +62,10 @@ scene = Scene(
     category_names=NAMES,
     anchors=np.arange(k + state.get("more", 0)) * 7 % n,
     caption=f"{n:,} made-up words in {panes} panes; the same word has the same colour everywhere.",
+    texts=np.array([f"This is what word {i} said, at length. " * 8 for i in range(n)], dtype=object)
+    if "texts" in given
+    else None,
+    notes=np.array([f"{i} times" for i in range(n)], dtype=object) if "texts" in given else None,
 )
 
 
@@ -68,6 +82,7 @@ for heard in linked_scatter(
     selected=state.get("chosen"),
     link_zoom="link" in given,
     height=int(given.get("height", 640)),
+    sheet=made_up_sheet(n, int(given["sheet"])) if "sheet" in given else None,
     on_event=callback,
 ):
     remember(heard)

@@ -1,9 +1,12 @@
 """The linked panes in a real Chromium: brushing, clicking, zooming, keyboard, themes, and how long it takes."""
 
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 DEMO = Path(__file__).parent / "demo_linked_scatter.py"
 ROOT = ".ls-root"
@@ -191,6 +194,80 @@ def test_hover_says_who_it_is_and_rings_it_everywhere(demo):
     assert [page.locator(".ls-ring").nth(i).get_attribute("visibility") for i in range(2)] == ["visible"] * 2
     page.mouse.move(box["x"], box["y"] - 60)
     page.wait_for_selector(".ls-tip", state="hidden")
+
+
+def hover(page, pane, x, y):
+    """Move the pointer there, away first so that it is a new hover, and give the box of the tip that comes up."""
+    page.mouse.move(2, 2)
+    page.wait_for_selector(".ls-tip", state="hidden")
+    page.mouse.move(x, y)
+    page.wait_for_selector(".ls-tip:not([hidden])")
+    return page.locator(".ls-tip").bounding_box()
+
+
+def test_hover_shows_the_sentence_of_the_row(demo):
+    page = demo("panes=2&texts=1")
+    page.wait_for_load_state("networkidle")
+    hover(page, 0, *star(page, 0, 3))
+    assert "This is what word 14 said" in page.inner_text(".ls-tip .ls-text")
+    assert "word 14 · " in page.inner_text(".ls-words > span")
+    assert "14 times · anchor 3" in page.inner_text(".ls-words > span")
+    assert page.locator(".ls-text").bounding_box()["height"] < 60  # three lines
+
+
+def test_hover_shows_the_picture_of_the_row_from_a_sheet_that_is_loaded_once(page, serve):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if re.search(r"/media/\w+\.png", request.url) else None)
+    page.goto(f"{serve(DEMO)}/?panes=2&sheet=8")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    page.wait_for_load_state("networkidle")
+    hover(page, 1, *star(page, 1, 3))
+    picture = page.locator(".ls-picture")
+    assert picture.get_attribute("aria-label") == "Picture of word 14"
+    box = picture.bounding_box()
+    assert (box["width"], box["height"]) == (64, 64)
+    shot = page.screenshot(clip={"x": box["x"] + 20, "y": box["y"] + 20, "width": 10, "height": 10})
+    assert set(Image.open(io.BytesIO(shot)).convert("RGB").getdata()) == {(0, 14 * 12, 128)}
+    page.get_by_text("Run again").click()
+    wait_for_runs(page, 2)
+    hover(page, 0, *star(page, 0, 5))
+    assert page.locator(".ls-picture").get_attribute("aria-label") == "Picture of word 28"
+    page.wait_for_timeout(300)
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("query", ["texts=1&sheet=60", ""])
+@pytest.mark.parametrize("width", [1360, 560])
+def test_a_tip_leaves_neither_its_pane_nor_the_window(page, demo, query, width):
+    page.set_viewport_size({"width": width, "height": 700})
+    demo(f"panes=4&anchors=40&n=400&{query}")
+    page.wait_for_timeout(1500)  # the page lays itself out in steps
+    page.mouse.wheel(0, 150)
+    page.wait_for_timeout(500)
+    seen = 0
+    for pane in range(4):
+        for number in (1, 17, 33, 40):
+            x, y = star(page, pane, number)
+            if not page.evaluate("([x, y]) => !!document.elementFromPoint(x, y)?.closest('.ls-plot')", [x, y]):
+                continue  # out of sight
+            tip, plot = hover(page, pane, x, y), page.locator(".ls-plot").nth(pane).bounding_box()
+            seen += 1
+            for start, size, most in (("x", "width", width), ("y", "height", 700)):
+                low, high = max(plot[start], 0), min(plot[start] + plot[size], most)
+                if high - low < tip[size] + 8:  # of a pane scrolled half away too little is seen
+                    low, high = 0, most
+                assert low <= tip[start]
+                assert tip[start] + tip[size] <= high
+    assert seen > 2
+
+
+def test_without_its_files_a_hover_still_has_the_id(page, serve):
+    page.route("**/media/**", lambda route: route.abort())
+    page.goto(f"{serve(DEMO)}/?panes=2&texts=1&sheet=8")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    hover(page, 0, *star(page, 0, 3))
+    assert page.inner_text(".ls-tip strong") == "word 14"
+    assert page.locator(".ls-picture").count() == 0
 
 
 def test_it_can_be_read_aloud(demo):
