@@ -11,7 +11,7 @@ from app import encoding_costs, encoding_jobs, exports, jobs, session
 from app.dataset_panel import choose_dataset, show_preview
 from app.encoder_forms import choose_encoders
 from app.raw_data import Preview
-from app.widgets import space_name
+from app.widgets import choose_pair, space_name
 from relcore.encoding import stored_encodings
 from relcore.engine import Job
 from relcore.figure_recipes import draw_training, training_of
@@ -19,7 +19,6 @@ from relcore.figures.training import training_exportable
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
-from relcore.spaces import SpaceError
 
 _STYLE = Path(__file__).resolve().parents[1] / "assets" / "encode.css"
 _COMPARE = Path(__file__).resolve().parents[1] / "pages" / "compare.py"
@@ -56,8 +55,8 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Encode" if missing or not encoders else "Add to the session",
-            type="primary",
-            icon=":material/play_arrow:",
+            type="primary" if missing else "secondary",
+            icon=":material/play_arrow:" if missing or not encoders else ":material/add:",
             key="encode.start",
             disabled=not encoders,
             on_click=session.guarded,
@@ -66,7 +65,8 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
         st.caption(_in_all(missing) if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in encoding_jobs.awaited()]
     lines = [f"- {one.title}{_outputs(one)}: {_told(cost)}" for one, cost in costs.items() if one not in under_way]
-    st.caption("\n".join(lines))
+    if lines:
+        st.caption("\n".join(lines))
 
 
 def _cost(encoder: Encoder, preview: Preview) -> float | None:
@@ -137,15 +137,7 @@ def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
         type="primary",
         help="Makes them source and target, with anchors that both have.",
     ):
-        _compare(*pair)
-
-
-def _compare(source: SpaceSpec, target: SpaceSpec) -> None:
-    try:
-        encoding_jobs.compare(source, target)
-    except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
-    else:
+        choose_pair(*pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
         st.switch_page(_COMPARE)
 
 

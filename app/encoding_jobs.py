@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import compute, jobs, session
-from app.widgets import fit_to_pair, space_name
+from app import jobs, session
+from app.widgets import space_name
 from relcore.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.engine import Job
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder
+from relcore.sources.encoder import Encoder, encoder_from_json
 from relcore.store import Summary
 
 _AWAITED = "relscope.encodings-awaited"
@@ -116,17 +116,8 @@ def _alike(one: SpaceSpec, other: SpaceSpec) -> bool:
     return replace(one.dataset, column="", label_column="") == replace(other.dataset, column="", label_column="")
 
 
-def compare(source: SpaceSpec, target: SpaceSpec) -> None:
-    """Make two spaces source and target as one step, with pivots and anchors that both have."""
-    changed = replace(session.workspace(), source=source, target=target)
-    changed = fit_to_pair(changed, compute.matched(source, target))
-    session.history().edit(f"compare {space_name(source)} and {space_name(target)}", changed)
-
-
 def spec_of(summary: Summary) -> SpaceSpec | None:
     """The spec of an encoding in the store; None for other entries, and for what a script made of a dataset of its own."""
-    from relcore.sources.encoder import encoder_from_json
-
     facts = summary.metadata
     if "dataset_spec" not in facts:
         return None

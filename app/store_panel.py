@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pandas as pd
 import streamlit as st
 
 from app import encoding_jobs, jobs, session
+from relcore.sources.encoder import encoder_class
 from relcore.spaces import SpaceError
-from relcore.store import ENVIRONMENT, Store, Summary
-
-_NEW_TABLE = "relscope.store-table"  # counts up when rows go, so that a selection does not pass to those behind
+from relcore.store import ENVIRONMENT, Store, Summary, digest_of
 
 
 def draw() -> None:
@@ -18,7 +19,10 @@ def draw() -> None:
     found = store.summaries()
     total, limit = sum(one.size for one in found), store.limit_bytes
     used, kept, spaces = st.columns([2, 1, 1])
-    encodings = [one for one in found if "encoder" in one.metadata]
+    # By name: the order of last use changes with a look, and a selected row would become another.
+    encodings = sorted(
+        (one for one in found if "encoder" in one.metadata), key=lambda one: (one.metadata["name"], _settings(one))
+    )
     used.metric("In use", f"{total / 1e6:,.1f} MB", help="Above the limit what was unused for the longest time goes.")
     kept.metric("Entries", f"{len(found):,}")
     spaces.metric("Encodings among them", f"{len(encodings):,}")
@@ -39,6 +43,7 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
             {
                 "name": one.metadata["name"],
                 "dataset": one.metadata["dataset"],
+                "settings": _settings(one),
                 "rows": one.shapes["vectors"][0],
                 "dimensions": one.shapes["vectors"][1],
                 "megabytes": one.size / 1e6,
@@ -50,11 +55,13 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
     )
     state = st.dataframe(
         table,
-        key=f"store.table-{st.session_state.get(_NEW_TABLE, 0)}",
+        key=f"store.table-{digest_of([one.key for one in encodings])}",
         hide_index=True,
         on_select="rerun",
         selection_mode="multi-row",
         column_config={
+            "name": st.column_config.TextColumn(width="medium"),
+            "rows": st.column_config.NumberColumn(format="localized"),
             "megabytes": st.column_config.NumberColumn(format="%.1f"),
             "accuracy": st.column_config.NumberColumn(
                 format="%.3f", help="On the rows held out from training; only for encoders trained here"
@@ -84,6 +91,28 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
         )
 
 
+def _settings(one: Summary) -> str:
+    """What differs from an encoder's defaults and its name does not say: two networks may differ in their epochs alone."""
+    given = one.metadata["encoder"]
+    try:
+        usual = {setting.name: setting.default for setting in fields(encoder_class(given["encoder"]))}
+    except SpaceError:  # an encoder of a script's own
+        usual = {}
+    told = {
+        "encoder",
+        "architecture",
+        "width",
+        "random_state",
+        "layers",
+        "model",
+        "words",
+        "pooling",
+        "weighting",
+        "n_components",
+    }
+    return ", ".join(f"{name} {value}" for name, value in given.items() if name not in told and value != usual.get(name))
+
+
 def _add(chosen: list[Summary]) -> None:
     specs = [encoding_jobs.spec_of(one) for one in chosen]
     if None in specs:
@@ -95,7 +124,6 @@ def _add(chosen: list[Summary]) -> None:
 def _remove(store: Store, keys: list[str]) -> None:
     for key in keys:
         store.remove(key)
-    st.session_state[_NEW_TABLE] = st.session_state.get(_NEW_TABLE, 0) + 1
 
 
 def _clean(store: Store, found: list[Summary]) -> None:
