@@ -33,6 +33,8 @@ PAGES = [
     st.Page(ROOT / "pages" / "spaces.py", title="Spaces", icon=":material/scatter_plot:"),
 ]
 page = st.navigation(PAGES, position="top")
+# For ears: the outline begins here, since the page that is open is seen in the navigation; sections are third-level.
+st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 session.history(start.first_workspace)
 if notice := session.pop_notice():
     st.error(notice, icon=":material/error:")

@@ -55,17 +55,18 @@ def _undo_and_redo() -> None:
         ("undo", ":material/undo:", history.undo_step, history.undo, "Ctrl+Z"),
         ("redo", ":material/redo:", history.redo_step, history.redo, "Ctrl+Y"),
     )
-    with st.container(horizontal=True, gap="small", key="history"):
-        for verb, icon, step, move, shortcut in steps:
-            st.button(
+    with st.container(key="history"):
+        for column, (verb, icon, step, move, shortcut) in zip(st.columns(2, gap="small"), steps, strict=True):
+            column.button(
                 verb.capitalize(),
                 key=f"history.{verb}",
                 icon=icon,
-                help=f"{verb.capitalize()}: {step}" if step else f"Nothing to {verb}",
+                help=f"{verb.capitalize()}: {step} ({shortcut})" if step else f"Nothing to {verb}",
                 disabled=step is None,
                 on_click=move,
                 shortcut=shortcut,
                 type="tertiary",
+                width="stretch",
             )
 
 

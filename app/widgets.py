@@ -48,9 +48,19 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
 
 
 def space_choosers(workspace: Workspace) -> None:
-    """Source and target among the spaces of this session."""
+    """Source and target among the spaces of this session, and a button that swaps them."""
     labels = space_labels(workspace.spaces)
     for side in ("source", "target"):
+        if side == "target":
+            st.button(
+                "Swap",
+                key="choose.swap",
+                icon=":material/swap_vert:",
+                help="Make the target the source, and the source the target",
+                on_click=choose_pair,
+                args=(workspace.target, workspace.source, "swap source and target"),
+                type="tertiary",
+            )
         bound(
             st.selectbox,
             side.capitalize(),
@@ -59,19 +69,32 @@ def space_choosers(workspace: Workspace) -> None:
             lambda spec, side=side: choose_space(side, spec),
             options=workspace.spaces,
             format_func=labels.get,
+            help=_whole_name(getattr(workspace, side)),
         )
 
 
+def _whole_name(spec: SpaceSpec) -> str:
+    """A chooser cuts a long name: here it stands whole, a file with its path."""
+    return f"`{spec.name.replace('`', chr(39))}`"
+
+
 def choose_space(side: str, spec: SpaceSpec) -> None:
-    """Make a space the source or the target, as one step; pivots and anchors that the new pair lacks are chosen anew."""
+    """Make a space the source or the target, as one step."""
+    workspace = session.workspace()
+    pair = {"source": workspace.source, "target": workspace.target} | {side: spec}
+    choose_pair(**pair, step=f"choose {space_name(spec)} as {side}")
+
+
+def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
+    """Make two spaces source and target, as one step; pivots and anchors that the new pair lacks are chosen anew."""
     before = session.workspace()
-    changed = replace(before, **{side: spec})
+    changed = replace(before, source=source, target=target)
     with suppress(SpaceError):  # chosen all the same: the page says what is wrong, and another choice mends it
         changed = fit_to_pair(changed, compute.matched(changed.source, changed.target))
     lost = len(set(before.anchors) - set(changed.anchors))
     if lost and not before.anchors_from:
         session.announce(f"{lost:,} anchors are not in both spaces and were left out; undo brings them back.")
-    session.history().edit(f"choose {space_name(spec)} as {side}", changed)
+    session.history().edit(step, changed)
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, panes, session, view_choosers
+from app.all_pairs_panel import all_pairs
 from app.inspector import inspector, neighbours_html
 from app.jobs import exact_scores, follow
 from app.score_table import digits, score_table
@@ -113,3 +114,4 @@ with side:
 headline.html(lead(workspace, pair))
 show_scores(workspace, pair)
 show_words(workspace, pair, drawing.view)
+all_pairs(workspace)

@@ -75,9 +75,9 @@ class PairCells:
         return "" if np.isnan(score) or len(self) > MOST_WITH_NUMBERS else score_label(score)
 
     def chance(self, i: int, j: int) -> str:
-        """``"chance 0.03"``, beneath the number; "" for a space with itself, and where there is no room."""
+        """``"chance 0.031"``, beneath the number; "" for a space with itself, and where there is no room."""
         chance = self.rows[i][j]["chance"]
-        return "" if i == j or pd.isna(chance) or len(self) > MOST_WITH_CHANCE else f"chance {_short(chance)}"
+        return "" if i == j or pd.isna(chance) or len(self) > MOST_WITH_CHANCE else f"chance {score_label(chance)}"
 
     def explain(self, i: int, j: int) -> list[str]:
         """Lines that tell all about a cell: the two names, the score, chance, the rows; or why there is no score."""
@@ -128,7 +128,3 @@ def _luminance(color: tuple[float, ...]) -> float:
 
 def _shares(color: str) -> tuple[float, ...]:
     return tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
-
-
-def _short(value: float) -> str:
-    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")

@@ -64,7 +64,7 @@ def pairs_figure(
     figure.update_yaxes(**axis | {"range": [n - 0.5, -0.5]}, tickvals=places["y"], ticktext=rows, tickfont=label)
     figure.update_layout(
         template=relscope_template(theme),
-        height=height or min(760, 60 + n * max(34, 76 - 5 * n)),
+        height=height or 42 + n * max(34, min(84, 400 // n)),
         margin={"l": 8, "r": 8, "t": 34, "b": 8},
         meta={"alt": cells.alt(title)},
         hovermode="closest",

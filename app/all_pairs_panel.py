@@ -1,0 +1,186 @@
+"""How alike are all of them? Every pair of the session's spaces as a heat map; a click makes a pair source and target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from app import compute, exports, session
+from app.jobs import RESULTS, asked_again, engine, follow
+from app.widgets import choose_pair, space_name
+from app.workspace import Workspace
+from relcore.all_pairs import METRICS, PairScores, estimated_seconds, put_scores, put_space, similarity_job, similarity_matrix
+from relcore.engine import Job
+from relcore.figure_recipes import draw_all_pairs
+from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import LatentSpace, SpaceError, distinct_names
+from relcore.store import digest_of
+
+AT_ONCE_SECONDS = 1.0
+_ASKED = "relscope.all-pairs-asked"
+_HELP = {
+    "cka": "of the absolute spaces: do the same rows vary together?",
+    "debiased cka": "the same without its bias for few rows, so that chance is 0",
+    "relative cosine": "of the rows relative to the anchors: do they have the same coordinates?",
+    "mutual knn": "share of a row's nearest neighbours that both absolute spaces agree on",
+}
+
+
+def all_pairs(workspace: Workspace) -> None:
+    """The section at the bottom of a page; with two spaces one line that says how to get more."""
+    st.subheader("How alike are all of them?", anchor=False)
+    if len(workspace.spaces) < 3:
+        st.caption(
+            "This session has two spaces. Add a third on the Spaces page, from a file or an encoder, and every pair is "
+            "compared here."
+        )
+        return
+    specs, spaces = _readable(workspace)
+    if len(spaces) < 2:
+        return
+    picture, choosers = st.columns([2.6, 1], gap="large")
+    with choosers:
+        metric = st.radio(
+            "Score",
+            list(METRICS),
+            format_func=METRICS.get,
+            captions=list(_HELP.values()),
+            key="all-pairs.metric",
+            persist_state="session",
+        )
+        grouped = st.toggle("Group alike ones", key="all-pairs.grouped", persist_state="session", help=_GROUPING)
+    settings = _settings(workspace, metric)
+    with picture:
+        if metric == "relative cosine" and not workspace.anchors:
+            st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
+            return
+        found = _scores(specs, spaces, settings)
+        if found is None:
+            return
+        shown = found.grouped() if grouped else found
+        _heat_map(workspace, specs, found.names, shown)
+    with choosers:
+        st.caption(_circumstances(found))
+    digests = [space.digest for space in spaces]
+    exports.export_bar(draw_all_pairs(specs, grouped=grouped, digests=digests, scores=found, **settings), "all-pairs")
+
+
+_GROUPING = "Alike spaces side by side: ordered by average-linkage clustering of 1 − score."
+
+
+def _readable(workspace: Workspace) -> tuple[list[SpaceSpec], list[LatentSpace]]:
+    """The session's spaces as far as they can still be read; what is left out is said."""
+    specs, spaces = [], []
+    for spec in workspace.spaces:
+        try:
+            spaces.append(compute.load_space(spec))
+            specs.append(spec)
+        except SpaceError as error:
+            st.warning(f"{space_name(spec)} is left out: {error}", icon=":material/warning:")
+    return specs, spaces
+
+
+def _settings(workspace: Workspace, metric: str) -> dict[str, Any]:
+    """What this metric depends on, and nothing else: a change of the rest computes nothing anew."""
+    own = {
+        "relative cosine": {"anchors": workspace.anchors, "projection": workspace.projection},
+        "mutual knn": {"k": workspace.k, "n_queries": compute.LIVE_QUERIES},
+    }
+    return {"metric": metric, **own.get(metric, {})}
+
+
+def _scores(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], settings: dict[str, Any]) -> PairScores | None:
+    """The scores, from the store, at once or by a job; None while there are none, and then the page says what goes on."""
+    content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
+    key = digest_of("all-pairs", RESULTS, content, settings)
+    job = engine().job(key)
+    if job is None:
+        n_anchors, n_queries = len(settings.get("anchors", ())), settings.get("n_queries")
+        seconds = estimated_seconds(spaces, settings["metric"], n_anchors, n_queries)
+        if seconds < AT_ONCE_SECONDS:
+            with st.spinner("Comparing every pair …"):
+                found = similarity_matrix(spaces, **settings)
+            put_scores(Context(key, engine().store), found)
+            return found
+        if st.session_state.get(_ASKED) != key:
+            n_pairs = len(spaces) * (len(spaces) - 1) // 2
+            label = f"Compare {n_pairs:,} pairs · {_duration(seconds)}"
+            st.button(label, icon=":material/grid_view:", key="all-pairs.start", on_click=_ask, args=(key,))
+            return None
+    if job is None or asked_again(job):
+        job = _submit(key, specs, spaces, settings)
+    if job.status().state == "done":
+        return PairScores.from_json(job.result().metadata["scores"])
+    follow([job])
+    return None
+
+
+def _ask(key: str) -> None:
+    st.session_state[_ASKED] = key
+
+
+def _submit(key: str, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], settings: dict[str, Any]) -> Job:
+    store = engine().store
+    inputs = []
+    for spec, space in zip(specs, spaces, strict=True):
+        stored = spec.option("key")
+        inputs.append(stored if stored and store.has(stored) else put_space(store, space))
+    return engine().submit(key, similarity_job, title=f"All pairs, {METRICS[settings['metric']]}", inputs=inputs, **settings)
+
+
+def _duration(seconds: float) -> str:
+    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
+
+
+def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores) -> None:
+    """The figure; its key holds the pair, since a cell that is selected already would not hear a second click."""
+    from relcore.figures.pairs_interactive import pairs_figure
+
+    by_name = dict(zip(names, specs, strict=True))
+    present = {spec: name for name, spec in by_name.items()}
+    marked = (present.get(workspace.source, ""), present.get(workspace.target, ""))
+    figure = pairs_figure(shown.table(), shown.title, exports.theme(), marked=marked)
+    key = f"all-pairs.map-{digest_of(workspace.source, workspace.target)[:8]}"
+    st.plotly_chart(
+        figure,
+        theme=None,
+        key=key,
+        config={"displaylogo": False, "displayModeBar": False},
+        alt=figure.layout.meta["alt"],
+        on_select=lambda: _pick(key, by_name),
+        selection_mode="points",
+    )
+
+
+def _pick(key: str, by_name: dict[str, SpaceSpec]) -> None:
+    if pair := pair_of(st.session_state[key].selection.points, by_name):
+        session.guarded(choose_pair, *pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
+
+
+def pair_of(points: Sequence[Mapping[str, Any]], by_name: Mapping[str, SpaceSpec]) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """The two spaces of the cell that was clicked, its row first; None for a space with itself, and where nothing is picked."""
+    if not points:
+        return None
+    source, target = (by_name.get(name) for name in points[0]["customdata"])
+    return (source, target) if source and target and source != target else None
+
+
+def _circumstances(found: PairScores) -> str:
+    n = len(found.names)
+    pairs = [found.scores[i][j] for i in range(n) for j in range(i + 1, n)]
+    scores = [score for score in pairs if score is not None]
+    if not scores:
+        return "No two of these spaces can be compared; hover a cell to read why."
+    counts = sorted({score.n for score in scores})
+    rows = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    some = next((score for score in scores if score.n_queries < score.n), None)
+    asked = f", {some.n_queries:,} of them asked" if some else ""
+    asked += f" for their k = {scores[0].k} nearest" if scores[0].k else ""
+    left_out = " Hatched: cannot be compared, hover to read why." if len(scores) < len(pairs) else ""
+    return (
+        f"{rows} rows, paired by id{asked}. Chance: what is left when the rows of one space are permuted; hover for its "
+        f"95 % band. Click a cell to compare that pair: row as source, column as target.{left_out}"
+    )
