@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from relcore.similarity import inverse_norms, project_directions, row_blocks, unit_rows
+from relcore.similarity import ROWS_PER_BLOCK, inverse_norms, project_directions, row_blocks, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
 METHODS = ("pruned", "ridge", "whitened")
@@ -24,8 +25,9 @@ class InverseRelativeProjection:
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
-    and y = ‖a_y‖ x W + mean_y, ‖a_y‖ the mean length of the target's centred anchors. Each space is known to its own
-    side only: the left part is the relative projection of the source, the right part depends on the target alone.
+    and y = ‖a_y‖ xW / ‖xW‖ + mean_y, ‖a_y‖ the mean length of the target's centred anchors: what the relative space does not
+    know of a row's length is made the mean. Each space is known to its own side only: the left part of W is the relative
+    projection of the source, the right part depends on the target alone.
 
     Parameters
     ----------
@@ -42,9 +44,11 @@ class InverseRelativeProjection:
     Attributes
     ----------
     matrix_ : array (d_source, d_target) float32
-        W times ‖a_y‖.
+        W.
     encoder_, decoder_ : array (d_source, k), (k, d_target) float32
-        Centred unit rows to relative ones, and those to the target; their product is W.
+        Centred rows to relative ones, and those to the target; their product is W.
+    scale_ : float
+        ‖a_y‖.
     kept_ : tuple of arrays
         Anchors of each pruning, in the order in which they were taken.
     condition_numbers_ : array (ω,)
@@ -77,6 +81,7 @@ class InverseRelativeProjection:
             Unpaired anchors, fewer than two, an anchor at the mean, all on one line, a δ that leaves one; wrong settings.
         """
         self._check_settings()
+        self.__dict__.pop("rank_", None)  # of an earlier fit
         source, target = (np.asarray(anchors, dtype=np.float32) for anchors in (source_anchors, target_anchors))
         if source.ndim != 2 or target.ndim != 2 or len(source) != len(target):
             raise SpaceError(f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and {target.shape}")
@@ -92,19 +97,25 @@ class InverseRelativeProjection:
         else:
             encoder, decoder = units[0].T @ _power(units[0], self.ridge, -0.5), self._shrunk(units[1], power=-0.5)
         self.encoder_, self.decoder_ = (np.asarray(part, dtype=np.float32) for part in (encoder, decoder))
-        self.rank_ = int(np.linalg.matrix_rank(self.decoder_))
         self.scale_ = float(np.linalg.norm(target - self.target_mean_, axis=1).mean(dtype=np.float64))
-        self.matrix_ = (encoder @ decoder * self.scale_).astype(np.float32)
+        self.matrix_ = (encoder @ decoder).astype(np.float32)
         return self
+
+    @cached_property
+    def rank_(self) -> int:
+        return int(np.linalg.matrix_rank(self.decoder_))
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32.
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
-        found = project_directions(self._rows(X, len(self.matrix_)), self.matrix_, self.source_mean_)
-        for block in row_blocks(len(found)):
-            found[block] += self.target_mean_
+        X = self._rows(X, len(self.matrix_))
+        found = np.empty((len(X), self.matrix_.shape[1]), dtype=np.float32)
+        buffer = np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+        for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):  # a large product, since its threads wait for each other
+            rows = np.subtract(X[block], self.source_mean_, out=buffer[: block.stop - block.start])
+            self._denormalise(np.matmul(rows, self.matrix_, out=found[block]))
         return found
 
     def relative(self, X: np.ndarray) -> np.ndarray:
@@ -113,7 +124,15 @@ class InverseRelativeProjection:
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
         """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
-        return self._rows(relative, len(self.decoder_)) @ (self.decoder_ * np.float32(self.scale_)) + self.target_mean_
+        return self._denormalise(self._rows(relative, len(self.decoder_)) @ self.decoder_)
+
+    def _denormalise(self, found: np.ndarray) -> np.ndarray:
+        """Directions around the target's mean, at its anchors' mean distance; written over their own memory."""
+        for block in row_blocks(len(found), 512):  # small enough for a core's own cache between the passes
+            rows = found[block]
+            rows *= np.float32(self.scale_) * inverse_norms(rows)[:, None]
+            rows += self.target_mean_
+        return found
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
         starts = first_anchors(len(anchors), self.omega, self.random_state)

@@ -1,0 +1,248 @@
+"""Classification stitching: every encoder with every head, by every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.anchors.selection import select_anchors, shared_anchors
+from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
+from relcore.stitching.heads import Head, fit_head
+from relcore.stitching.methods import METHODS, Rows, Side, carrier, representation
+from relcore.stitching.result import NO_ANSWER, StitchResult, StitchRun
+from relcore.stitching.spec import StitchSpec
+
+Report = Callable[[int, int, str], None]  # done, total, message
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """The rows that all encoders have, in the first one's order, and the class of each.
+
+    Attributes
+    ----------
+    spaces : tuple of LatentSpace
+        Over the same ids.
+    classes : tuple of str
+    targets : array (n,)
+        Numbers of the classes.
+    """
+
+    spaces: tuple[LatentSpace, ...]
+    classes: tuple[str, ...]
+    targets: np.ndarray
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.spaces[0].ids
+
+
+def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> SharedRows:
+    """Take the rows that every space has and that have a label.
+
+    Parameters
+    ----------
+    order : strings, optional
+        All classes from low to high; default by name.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two spaces, no shared rows, no labels or labels that differ, one class only, an order of other classes.
+    """
+    if len(spaces) < 2:
+        raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
+    ids = spaces[0].index
+    for space in spaces[1:]:
+        ids = ids[ids.isin(space.index)]
+    if not len(ids):
+        raise SpaceError(
+            f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none; encode the same "
+            "dataset with each"
+        )
+    labels = _shared_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
+    labelled = np.flatnonzero(labels != "")
+    classes = tuple(np.unique(labels[labelled].astype(str)).tolist())
+    if len(classes) < 2:
+        raise SpaceError(f"expected labels of two classes or more, got {len(classes)} in the shared rows")
+    if order:
+        if set(order) != set(classes) or len(order) != len(classes):
+            raise SpaceError(f"order: expected each of the labels once, {quote(classes)}, got {quote(order)}")
+        classes = tuple(order)
+    number = {name: position for position, name in enumerate(classes)}
+    targets = np.array([number[label] for label in labels[labelled]], dtype=np.int64)
+    return SharedRows(tuple(space.take(space.rows(ids[labelled])) for space in spaces), classes, targets)
+
+
+def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows, ascending: the test ids of the spec, or the same share of each class, never all of one.
+
+    Raises
+    ------
+    SpaceError
+        Test ids that are unknown or leave nothing to test on, or classes without training rows.
+    """
+    n = len(shared.targets)
+    if spec.test_ids:
+        test = np.sort(shared.spaces[0].rows(spec.test_ids))
+    else:
+        rng = np.random.default_rng(random_state)
+        members = [rng.permutation(np.flatnonzero(shared.targets == number)) for number in range(len(shared.classes))]
+        test = np.sort(np.concatenate([rows[: min(round(spec.test_fraction * len(rows)), len(rows) - 1)] for rows in members]))
+    train = np.setdiff1d(np.arange(n), test)
+    missing = set(range(len(shared.classes))) - set(shared.targets[train].tolist())
+    if missing:
+        names = quote([shared.classes[number] for number in sorted(missing)][:3])
+        raise SpaceError(f"expected training rows of every class, got none of {names}; test on fewer rows of them")
+    if not len(test):
+        raise SpaceError(f"test_fraction: expected enough for one test row, got {spec.test_fraction} of {n} rows; raise it")
+    return train, test
+
+
+class Stitching:
+    """Everything fitted for one random state: heads, shared representations, and maps between the encoders.
+
+    Parameters
+    ----------
+    anchor_vectors : one array (k, d) an encoder, optional
+        Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the rows.
+
+    Attributes
+    ----------
+    train, test : arrays
+        Row numbers in `shared`.
+    anchor_ids : list of str
+        Empty where the anchors come from elsewhere.
+    """
+
+    def __init__(
+        self,
+        shared: SharedRows,
+        spec: StitchSpec,
+        random_state: int = 0,
+        anchor_vectors: Sequence[np.ndarray] | None = None,
+        report: Report | None = None,
+    ) -> None:
+        self.shared, self.spec, self.random_state = shared, spec, random_state
+        self.train, self.test = split_rows(shared, spec, random_state)
+        self.anchor_ids = [] if anchor_vectors is not None else self._choose_anchors()
+        if anchor_vectors is None:
+            anchor_vectors = [space.vectors[space.rows(self.anchor_ids)] for space in shared.spaces]
+        self._check_anchors(anchor_vectors)
+        pairs = zip(shared.spaces, anchor_vectors, strict=True)
+        self._sides = [self._side(space.vectors[self.train], anchors) for space, anchors in pairs]
+        self._represent: dict[str, list[Rows]] = {}
+        self._heads: dict[str, list[Head]] = {}
+        kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
+        for number, kind in enumerate(kinds):
+            if report:
+                report(number, len(kinds), f"{spec.head} heads on {kind} rows")
+            self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
+            self._heads[kind] = [
+                fit_head(function(side.train), shared.targets[self.train], len(shared.classes), spec.head, random_state)
+                for function, side in zip(self._represent[kind], self._sides, strict=True)
+            ]
+        self._carriers = {
+            (method, i, j): carrier(method, source, target, spec.settings, random_state)
+            for method in spec.methods
+            if METHODS[method].heads == "absolute"
+            for i, source in enumerate(self._sides)
+            for j, target in enumerate(self._sides)
+            if i != j
+        }
+
+    def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
+        """What every head says of the same items as each encoder gives them: E arrays (m, d) → (E, E, m, C) float32.
+
+        The encoder is the first axis, the head the second; NaN where the two cannot be put together. On the diagonal the
+        encoder's own head reads its own rows as they are.
+        """
+        n, kind = len(self.shared.spaces), METHODS[method].heads
+        if len(rows) != n or any(X.shape[1] != side.train.shape[1] for X, side in zip(rows, self._sides, strict=True)):
+            expected = [f"(m, {side.train.shape[1]})" for side in self._sides]
+            raise SpaceError(f"expected rows of each encoder, {', '.join(expected)}, got {[X.shape for X in rows]}")
+        found = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
+        for i, X in enumerate(rows):
+            own = self._represent[kind][i](np.asarray(X, dtype=np.float32))
+            for j, head in enumerate(self._heads[kind]):
+                if i == j or kind != "absolute":
+                    found[i, j] = head.probabilities(own)
+                elif carry := self._carriers[method, i, j]:
+                    found[i, j] = head.probabilities(carry(own))
+        return found
+
+    def run(self) -> StitchRun:
+        """The answers to the test rows."""
+        answers = {}
+        for method in self.spec.methods:
+            probabilities = self.probabilities(method, [space.vectors[self.test] for space in self.shared.spaces])
+            none = np.isnan(probabilities[..., 0])
+            answers[method] = np.where(none, NO_ANSWER, probabilities.argmax(axis=-1)).astype(np.int16)
+        majority = int(np.bincount(self.shared.targets[self.train]).argmax())
+        return StitchRun(self.random_state, self.shared.ids[self.test], self.shared.targets[self.test], majority, answers)
+
+    def _choose_anchors(self) -> list[str]:
+        spaces = self.shared.spaces
+        if self.spec.anchors:
+            return shared_anchors(self.spec.anchors, *spaces)
+        alive = np.all([space.norms[self.train] > 0 for space in spaces], axis=0)
+        candidates = spaces[0].take(self.train[alive])
+        labels = [self.shared.classes[number] for number in self.shared.targets[self.train[alive]]]
+        candidates = LatentSpace(
+            candidates.vectors, candidates.ids, name=spaces[0].name, labels=labels, counts=candidates.counts
+        )
+        chosen = select_anchors(candidates, self.spec.n_anchors, self.spec.strategy, random_state=self.random_state)
+        return chosen.tolist()
+
+    def _check_anchors(self, anchors: Sequence[np.ndarray]) -> None:
+        widths = [(space.dimension,) for space in self.shared.spaces]
+        given = [np.shape(matrix) for matrix in anchors]
+        if [shape[1:] for shape in given] != widths or len({shape[0] for shape in given}) != 1:
+            expected = ", ".join(f"(k, {width})" for (width,) in widths)
+            raise SpaceError(f"anchors: expected as many for each encoder, {expected}, got {given}")
+
+    def _side(self, train: np.ndarray, anchors: np.ndarray) -> Side:
+        mean = train.mean(axis=0, dtype=np.float64).astype(np.float32)
+        return Side(train, np.asarray(anchors, dtype=np.float32), mean)
+
+
+def stitch_matrix(
+    spaces: Sequence[LatentSpace],
+    spec: StitchSpec | None = None,
+    anchor_vectors: Sequence[np.ndarray] | None = None,
+    report: Report | None = None,
+) -> StitchResult:
+    """Every encoder with every head, by each method and for each random state of the spec.
+
+    `anchor_vectors` as in `Stitching`; `report` is called as ``report(done, total, message)`` before each random state.
+
+    Raises
+    ------
+    SpaceError
+        Whatever is wrong with the rows, labels, split, anchors or settings, with the fix.
+    """
+    spec = spec or StitchSpec()
+    shared = share_rows(spaces, spec.order)
+    runs = []
+    for number, random_state in enumerate(spec.random_states):
+        if report:
+            report(number, len(spec.random_states), f"random state {random_state}")
+        runs.append(Stitching(shared, spec, random_state, anchor_vectors).run())
+    return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
+
+
+def _shared_labels(spaces: Sequence[LatentSpace]) -> np.ndarray:
+    if not spaces:
+        raise SpaceError("expected labels to train heads on, none of the encoders has any; choose a dataset with labels")
+    first, *others = spaces
+    for space in others:
+        differ = np.flatnonzero(space.labels != first.labels)
+        if len(differ):
+            raise SpaceError(
+                f"{first.name!r} and {space.name!r} have different labels for {len(differ)} shared rows, first "
+                f"{quote(first.ids[differ[:1]])}: a head knows only the labels that it was trained on; choose the same label "
+                "column for both"
+            )
+    return first.labels

@@ -1,0 +1,178 @@
+"""Heads: from rows of a space to probabilities of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relcore.spaces import SpaceError, need_one_of
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_WIDTH = 256
+_EPOCHS = 30
+_BATCH = 128
+_LEARNING_RATE = 1e-3
+_C = 3.0
+
+
+@dataclass(frozen=True)
+class LogisticHead:
+    """Multinomial logistic regression as one product: softmax(X weights + bias).
+
+    Attributes
+    ----------
+    weights : array (d, C)
+    bias : array (C,)
+    """
+
+    weights: np.ndarray
+    bias: np.ndarray
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """(m, d) → (m, C) float32, rows that sum to 1."""
+        return _softmax(np.asarray(X, dtype=np.float32) @ self.weights + self.bias)
+
+
+class NetworkHead:
+    """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their code).
+
+    LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is another LayerNorm; that of "paper"
+    is theirs, which normalises each feature over the rows at hand, so that an answer depends on the other rows asked with it.
+    """
+
+    def __init__(self, model: nn.Module, device: str, needs_company: bool) -> None:
+        self.model, self.device, self.needs_company = model, device, needs_company
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """(m, d) → (m, C) float32, rows that sum to 1.
+
+        Raises
+        ------
+        SpaceError
+            One single row for the "paper" head.
+        """
+        import torch
+
+        if self.needs_company and len(X) < 2:
+            raise SpaceError(
+                "the paper head normalises over the rows that are asked together: expected two or more, got "
+                f"{len(X)}; choose the head 'mlp' or 'logistic'"
+            )
+        rows = torch.from_numpy(np.array(X, dtype=np.float32)).to(self.device)
+        with torch.inference_mode():
+            return self.model(rows).softmax(dim=1).cpu().numpy()
+
+
+Head = LogisticHead | NetworkHead
+
+
+def fit_head(X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0) -> Head:
+    """A head for rows X (n, d) of the classes (n,), numbers 0 … n_classes − 1, each of which must occur.
+
+    Parameters
+    ----------
+    kind : {"logistic", "mlp", "paper"}
+        Logistic regression has no randomness. The networks are trained for 30 epochs of AdamW, on a GPU where there is one.
+
+    Raises
+    ------
+    SpaceError
+        A class that never occurs, an unknown kind.
+    """
+    need_one_of("head", kind, HEADS)
+    if n_classes < 2 or len(np.unique(classes)) < n_classes:
+        raise SpaceError(f"head: expected rows of each of {max(n_classes, 2)} classes, got {len(np.unique(classes))}")
+    return HEADS[kind](np.asarray(X, dtype=np.float32), classes, n_classes, random_state)
+
+
+def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
+    """Rows are centred and scaled as one, to a mean squared length of 1: so C means the same for every width and scale.
+
+    Not a scale for each axis: directions without meaning would count as much as the others. Weaker regularisation reads its
+    own encoder no better and the others' worse (measured on sentences: .81 and, stitched, .74; with C = 400 .77 and .68).
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    mean = X.mean(axis=0, dtype=np.float64)
+    scale = float(np.sqrt(np.mean(np.sum((X - mean) ** 2, axis=1)))) or 1.0
+    fitted = LogisticRegression(C=_C, max_iter=1000).fit(((X - mean) / scale).astype(np.float32), classes)
+    weights, bias = fitted.coef_.T.astype(np.float64) / scale, fitted.intercept_.astype(np.float64)
+    if n_classes == 2:  # scikit-learn gives the second class alone
+        weights, bias = np.column_stack([np.zeros(len(weights)), weights[:, 0]]), np.append(0, bias)
+    return LogisticHead(weights.astype(np.float32), (bias - mean @ weights).astype(np.float32))
+
+
+def _mlp(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
+    from torch import nn
+
+    return _train(X, classes, n_classes, random_state, norm=nn.LayerNorm, needs_company=False)
+
+
+def _paper(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
+    from torch import nn
+
+    def over_rows(width: int) -> nn.Module:
+        return nn.BatchNorm1d(width, affine=False, track_running_stats=False)
+
+    return _train(X, classes, n_classes, random_state, norm=over_rows, needs_company=True)
+
+
+def _train(
+    X: np.ndarray,
+    classes: np.ndarray,
+    n_classes: int,
+    random_state: int,
+    norm: Callable[[int], nn.Module],
+    needs_company: bool,
+) -> NetworkHead:
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # small networks wait for threads more than they gain, and their number would show in the result
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.random.default_generator.manual_seed(random_state)
+            model = _network(X.shape[1], n_classes, norm).to(device)
+            rows, targets = torch.from_numpy(X).to(device), torch.from_numpy(classes.astype(np.int64)).to(device)
+            _descend(model, rows, targets)
+    finally:
+        torch.set_num_threads(threads)
+    return NetworkHead(model.eval(), device, needs_company)
+
+
+def _network(width: int, n_classes: int, norm: Callable[[int], nn.Module]) -> nn.Module:
+    from torch import nn
+
+    layers = [nn.LayerNorm(width)]
+    for before in (width, _WIDTH):
+        layers += [nn.Linear(before, _WIDTH), nn.SiLU(), norm(_WIDTH)]
+    return nn.Sequential(*layers, nn.Linear(_WIDTH, n_classes))
+
+
+def _descend(model: nn.Module, rows: torch.Tensor, targets: torch.Tensor) -> None:
+    import torch
+
+    optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
+    for _ in range(_EPOCHS):
+        for batch in torch.randperm(len(rows)).to(rows.device).split(_BATCH):
+            if len(batch) > 1:  # one row has no spread to normalise by
+                loss = torch.nn.functional.cross_entropy(model(rows[batch]), targets[batch])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    scores = scores - scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    return scores / scores.sum(axis=1, keepdims=True)
+
+
+HEADS = {"logistic": _logistic, "mlp": _mlp, "paper": _paper}

@@ -1,0 +1,58 @@
+"""Product of similarities: several relative spaces at once, so that what one of them does not keep another may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.projection import RelativeProjection
+from relcore.similarity import row_blocks
+from relcore.spaces import need_one_of
+
+SIMILARITIES = ("cosine", "euclidean", "l1", "linf")
+
+
+@dataclass(eq=False)
+class SimilarityProduct:
+    """Cosine, Euclidean, L1 and L∞ relative spaces of the same anchors, together (Cannistraci et al. 2024).
+
+    Each row of each of them is brought to mean 0 and deviation 1 over the anchors: distances then do not depend on the scale
+    of the space, and all four count alike.
+
+    Parameters
+    ----------
+    combine : {"side by side", "average"}
+        (n, 4 k) or (n, k). The paper learns how to add them up; without training, the average is what is left.
+    """
+
+    combine: str = "side by side"
+
+    def fit(self, X: np.ndarray, *, anchors: np.ndarray) -> SimilarityProduct:
+        """Learn the mean of X (n, d), keep the anchors: row numbers (k,) or vectors (k, d). Errors as RelativeProjection's."""
+        need_one_of("combine", self.combine, ("side by side", "average"))
+        self.projections_ = {name: RelativeProjection(name).fit(X, anchors=anchors) for name in SIMILARITIES[:3]}
+        return self
+
+    def transform(self, X: np.ndarray) -> np.ndarray:
+        """(n, d) → (n, 4 k) or (n, k) float32."""
+        parts = {name: projection.transform(X) for name, projection in self.projections_.items()}
+        centred = self.projections_["euclidean"]
+        parts["linf"] = _chebyshev(X - centred.mean_, centred.anchors_)
+        parts = [_standardised(parts[name]) for name in SIMILARITIES]
+        return np.concatenate(parts, axis=1) if self.combine == "side by side" else np.mean(parts, axis=0)
+
+
+def _chebyshev(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """−‖x − a‖∞, at most 0. Keeps shifts only: it depends on the axes. (n, d), (k, d) → (n, k)."""
+    from scipy.spatial.distance import cdist
+
+    out = np.empty((len(X), len(anchors)), dtype=np.float32)
+    for block in row_blocks(len(X)):
+        np.negative(cdist(X[block], anchors, "chebyshev"), out=out[block], casting="same_kind")
+    return out
+
+
+def _standardised(relative: np.ndarray) -> np.ndarray:
+    spread = relative.std(axis=1, keepdims=True)
+    return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)

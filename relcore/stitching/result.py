@@ -1,0 +1,170 @@
+"""StitchResult: what every encoder × head pair answered, and the scores that follow from the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.spaces import need_one_of
+from relcore.stitching.methods import METHODS
+from relcore.stitching.spec import StitchSpec
+
+METRICS = {"accuracy": "accuracy", "f1": "weighted F1", "mae": "mean absolute error"}
+NO_ANSWER = -1
+
+
+@dataclass(frozen=True)
+class StitchRun:
+    """One random state.
+
+    Attributes
+    ----------
+    test_ids, truth : arrays (m,)
+        The test rows, and the number of the class of each.
+    majority : int
+        The most frequent class of the training part: always answering it is the chance level.
+    answers : method → array (E, E, m) int16
+        Class that the head of the second encoder gives the rows of the first; −1 where the two cannot be put together.
+    """
+
+    random_state: int
+    test_ids: np.ndarray
+    truth: np.ndarray
+    majority: int
+    answers: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class StitchResult:
+    """Rows of every matrix are encoders, columns are heads, by the encoder on which they were trained; the diagonal is not
+    stitched."""
+
+    spec: StitchSpec
+    encoders: tuple[str, ...]
+    classes: tuple[str, ...]
+    runs: tuple[StitchRun, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return ("accuracy", "f1", "mae") if self.spec.order else ("accuracy", "f1")
+
+    def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
+        """Scores (random states, E, E), NaN where two cannot be put together.
+
+        Accuracy and weighted F1 0 … 1, 1 is perfect; MAE in steps of the labels' order, 0 is perfect.
+        """
+        need_one_of("metric", metric, self.metrics)
+        return np.array(
+            [[[self._score(run, cell, metric) for cell in row] for row in run.answers[method]] for run in self.runs]
+        )
+
+    def matrix(self, method: str, metric: str = "accuracy") -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation over the random states, (E, E) both; the deviation of a single one is 0."""
+        return _mean_and_deviation(self.by_state(method, metric))
+
+    def chance(self, metric: str = "accuracy") -> float:
+        """The score of always answering the class that is most frequent in the training part; mean over the states."""
+        return float(np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs]))
+
+    def summary(self) -> pd.DataFrame:
+        """A row a method and metric: the mean over the stitched pairs beside what is not stitched and chance.
+
+        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance, pairs (how many can be stitched),
+        of (how many there are). Deviations are over the random states.
+        """
+        off = ~np.eye(len(self.encoders), dtype=bool)
+        rows = []
+        for method in self.spec.methods:
+            for metric in self.metrics:
+                scores = self.by_state(method, metric)
+                pairs = scores[:, off]
+                able = ~np.isnan(pairs[0])
+                stitched = _mean_and_deviation(pairs[:, able].mean(axis=1)) if able.any() else (np.nan, np.nan)
+                own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
+                numbers = (*stitched, *own, self.chance(metric), int(able.sum()), able.size)
+                rows.append((METHODS[method].title, METRICS[metric], *numbers))
+        columns = ["method", "metric", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "pairs", "of"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
+        """How often truth (rows) was answered by a class (columns), all random states together, (C, C)."""
+        return sum(_confusion(run.truth, run.answers[method][encoder, head], len(self.classes)) for run in self.runs)
+
+    def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
+        """Columns: class, precision, recall, f1, rows (how many test rows have it), a row a class."""
+        precision, recall, f1, support = _class_scores(self.confusion(method, encoder, head))
+        columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
+        return pd.DataFrame(columns)
+
+    def changed(self, method: str, encoder: int, head: int, run: int = 0) -> pd.DataFrame:
+        """Test rows to which the head answers otherwise than on its own encoder, those that it got right before first.
+
+        Columns: id, truth, own (the answer on its own encoder), stitched.
+        """
+        one = self.runs[run]
+        own, stitched = one.answers[method][head, head], one.answers[method][encoder, head]
+        rows = np.flatnonzero((own != stitched) & (stitched != NO_ANSWER))
+        rows = rows[np.argsort(own[rows] != one.truth[rows], kind="stable")]
+        names = np.array(self.classes, dtype=object)
+        columns = {"id": one.test_ids[rows], "truth": names[one.truth[rows]], "own": names[own[rows]]}
+        return pd.DataFrame(columns | {"stitched": names[stitched[rows]]})
+
+    def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays and JSON, as a store keeps them."""
+        arrays = {}
+        for number, run in enumerate(self.runs):
+            arrays |= {f"{number} {method}": answers for method, answers in run.answers.items()}
+            arrays[f"{number} truth"] = run.truth
+        runs = [
+            {"random_state": run.random_state, "test_ids": run.test_ids.tolist(), "majority": run.majority} for run in self.runs
+        ]
+        facts = {"spec": self.spec.to_json(), "encoders": list(self.encoders), "classes": list(self.classes), "runs": runs}
+        return arrays, facts
+
+    @classmethod
+    def unpack(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> StitchResult:
+        """Back from `pack`."""
+        spec = StitchSpec.from_json(facts["spec"])
+        runs = [
+            StitchRun(
+                run["random_state"],
+                np.array(run["test_ids"], dtype=object),
+                arrays[f"{number} truth"],
+                run["majority"],
+                {method: arrays[f"{number} {method}"] for method in spec.methods},
+            )
+            for number, run in enumerate(facts["runs"])
+        ]
+        return cls(spec, tuple(facts["encoders"]), tuple(facts["classes"]), tuple(runs))
+
+    def _score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
+        if answers[0] == NO_ANSWER:
+            return float("nan")
+        if metric == "accuracy":
+            return float(np.mean(answers == run.truth))
+        if metric == "mae":
+            return float(np.mean(np.abs(answers.astype(np.int64) - run.truth)))
+        *_, f1, support = _class_scores(_confusion(run.truth, answers, len(self.classes)))
+        return float(np.average(f1, weights=support))
+
+
+def _confusion(truth: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:
+    answered = answers != NO_ANSWER
+    pairs = truth[answered].astype(np.int64) * n_classes + answers[answered]
+    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def _class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Precision, recall, F1 and number of rows of each class; 0 where a class was never answered or never there."""
+    right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
+    precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
+    return precision, recall, 2 * right / np.maximum(answered + support, 1), support
+
+
+def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = by_state.mean(axis=0)
+    return mean, by_state.std(axis=0, ddof=1) if len(by_state) > 1 else np.zeros_like(mean)

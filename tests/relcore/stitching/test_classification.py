@@ -1,0 +1,255 @@
+"""Stitching of encoders that are turns of one another, its scores against scikit-learn, and what it refuses."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_support
+
+from relcore.spaces import LatentSpace, SpaceError
+from relcore.stitching.classification import Stitching, share_rows, split_rows, stitch_matrix
+from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.result import StitchResult, StitchRun
+from relcore.stitching.spec import StitchSpec
+
+SPEC = StitchSpec(methods=tuple(METHODS), n_anchors=40, settings=MethodSettings(delta=0.3))
+OFF = ~np.eye(3, dtype=bool)
+
+
+@pytest.fixture
+def result(make_encoders):
+    return stitch_matrix(make_encoders(), replace(SPEC, random_states=(0, 1)))
+
+
+def made_up(rng, order=("a", "b", "c"), n_states=2):
+    """A result of random answers, 50 test rows."""
+    runs = []
+    for state in range(n_states):
+        answers = {"relative": rng.integers(0, 3, size=(2, 2, 50)).astype(np.int16)}
+        ids = np.array([f"r{row}" for row in range(50)], dtype=object)
+        runs.append(StitchRun(state, ids, rng.integers(0, 3, size=50), 1, answers))
+    return StitchResult(StitchSpec(methods=("relative",), order=order), ("one", "two"), ("a", "b", "c"), tuple(runs))
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name not in ("absolute", "product", "average")])
+def test_turned_encoders_are_as_good_as_the_heads_own(result, method):
+    mean, _ = result.matrix(method)
+    assert np.diag(mean).min() > 0.95
+    assert mean[OFF].min() > 0.95
+
+
+def test_absolute_rows_do_not_fit_and_other_widths_cannot(result):
+    mean, _ = result.matrix("absolute")
+    assert np.isnan(mean[[0, 1, 2, 2], [2, 2, 0, 1]]).all()
+    assert mean[0, 1] < 0.8
+    assert mean[1, 0] < 0.8
+    assert result.summary().query("method == 'absolute' and metric == 'accuracy'")[["pairs", "of"]].values.tolist() == [[2, 6]]
+
+
+def test_products_beat_chance_though_some_of_their_parts_see_axes(result):
+    for method in ("product", "average"):
+        assert result.matrix(method)[0][OFF].min() > result.chance() + 0.3
+
+
+def test_the_diagonal_of_all_that_read_absolute_rows_is_not_stitched(result):
+    own = [np.diag(result.matrix(method)[0]) for method in METHODS if METHODS[method].heads == "absolute"]
+    assert len(own) == 7
+    np.testing.assert_array_equal(own, own[:1] * 7)
+
+
+def test_probabilities_answer_new_rows_as_the_run_did(make_encoders):
+    spaces = make_encoders()
+    stitching = Stitching(share_rows(spaces), SPEC)
+    run = stitching.run()
+    new = [space.vectors[stitching.test][:5] for space in stitching.shared.spaces]
+    for method in METHODS:
+        found = stitching.probabilities(method, new)
+        assert found.shape == (3, 3, 5, 3)
+        able = ~np.isnan(found[..., 0])
+        np.testing.assert_allclose(found.sum(axis=-1)[able], 1, atol=1e-5)
+        np.testing.assert_array_equal(found.argmax(axis=-1)[able], run.answers[method][:, :, :5][able])
+
+
+def test_the_split_keeps_shares_and_test_rows_train_nothing(make_encoders):
+    shared = share_rows(make_encoders())
+    train, test = split_rows(shared, SPEC, 0)
+    assert sorted([*train, *test]) == list(range(240))
+    np.testing.assert_array_equal(np.bincount(shared.targets[test]), [16, 16, 16])
+    assert not np.array_equal(test, split_rows(shared, SPEC, 1)[1])
+    anchors = Stitching(shared, SPEC).anchor_ids
+    assert set(shared.spaces[0].rows(anchors)) <= set(train)
+
+
+def test_a_given_split_and_given_anchors_stay(make_encoders):
+    ids = tuple(f"r{row}" for row in range(30))
+    spec = replace(SPEC, test_ids=ids, anchors=tuple(f"r{row}" for row in range(40, 80)))
+    stitching = Stitching(share_rows(make_encoders()), spec, 7)
+    assert stitching.run().test_ids.tolist() == list(ids)
+    assert stitching.anchor_ids == list(spec.anchors)
+
+
+def test_anchors_may_come_from_elsewhere(make_encoders):
+    spaces = make_encoders()
+    rows = np.arange(0, 240, 6)
+    spec = replace(SPEC, methods=("relative",), anchors=tuple(spaces[0].ids[rows]))
+    elsewhere = stitch_matrix(spaces, spec, anchor_vectors=[space.vectors[rows] for space in spaces])
+    np.testing.assert_array_equal(
+        elsewhere.runs[0].answers["relative"], stitch_matrix(spaces, spec).runs[0].answers["relative"]
+    )
+
+
+def test_only_rows_that_all_have_and_that_have_a_label_are_used(make_encoders):
+    first, second, _ = make_encoders()
+    labels = ["" if row < 10 else label for row, label in enumerate(first.labels)]
+    first = LatentSpace(first.vectors, first.ids, name="first", labels=labels)
+    unlabelled = LatentSpace(second.vectors, second.ids, name="second").take(np.arange(239, 4, -1))
+    shared = share_rows([first, unlabelled])
+    assert shared.ids.tolist() == [f"r{row}" for row in range(10, 240)]
+    assert shared.spaces[1].ids.tolist() == shared.ids.tolist()
+    assert shared.classes == ("high", "low", "middle")
+
+
+def test_scores_are_scikit_learns(rng):
+    result = made_up(rng)
+    for number, run in enumerate(result.runs):
+        for cell in np.ndindex(2, 2):
+            answers = run.answers["relative"][cell]
+            assert result.by_state("relative")[number][cell] == pytest.approx(np.mean(answers == run.truth))
+            f1 = f1_score(run.truth, answers, average="weighted")
+            assert result.by_state("relative", "f1")[number][cell] == pytest.approx(f1)
+            mae = np.abs(answers - run.truth).mean()
+            assert result.by_state("relative", "mae")[number][cell] == pytest.approx(mae)
+    truth = np.concatenate([run.truth for run in result.runs])
+    answers = np.concatenate([run.answers["relative"][0, 1] for run in result.runs])
+    np.testing.assert_array_equal(result.confusion("relative", 0, 1), confusion_matrix(truth, answers))
+    table = result.class_scores("relative", 0, 1)
+    expected = np.transpose(precision_recall_fscore_support(truth, answers))
+    np.testing.assert_allclose(table[["precision", "recall", "f1", "rows"]], expected)
+
+
+def test_mean_deviation_and_chance_by_hand(rng):
+    result = made_up(rng)
+    by_state = result.by_state("relative")
+    mean, deviation = result.matrix("relative")
+    np.testing.assert_allclose(mean, by_state.mean(axis=0))
+    np.testing.assert_allclose(deviation, np.abs(by_state[0] - by_state[1]) / np.sqrt(2))
+    assert result.chance() == pytest.approx(np.mean([run.truth == 1 for run in result.runs]))
+    row = result.summary().iloc[0]
+    assert row["stitched"] == pytest.approx(by_state[:, [0, 1], [1, 0]].mean())
+    assert row["own"] == pytest.approx(by_state[:, [0, 1], [0, 1]].mean())
+    assert not made_up(rng, n_states=1).matrix("relative")[1].any()
+
+
+def test_changed_lists_what_became_wrong_first(rng):
+    result = made_up(rng)
+    run = result.runs[0]
+    changed = result.changed("relative", 0, 1)
+    own, stitched = run.answers["relative"][1, 1], run.answers["relative"][0, 1]
+    assert set(changed["id"]) == set(run.test_ids[own != stitched])
+    right = (changed["own"] == changed["truth"]).to_numpy()
+    assert right.any()
+    assert (np.diff(right.astype(int)) <= 0).all()
+    assert not len(result.changed("relative", 0, 0))
+
+
+def test_ordered_labels_have_errors_in_steps(make_encoders):
+    order = ("low", "middle", "high")
+    result = stitch_matrix(make_encoders(), replace(SPEC, methods=("relative",), order=order))
+    assert result.classes == order
+    assert result.metrics == ("accuracy", "f1", "mae")
+    assert result.matrix("relative", "mae")[0].max() < 0.1
+    with pytest.raises(SpaceError, match="metric: expected one of accuracy, f1, got 'mae'"):
+        stitch_matrix(make_encoders(), replace(SPEC, methods=("relative",))).matrix("relative", "mae")
+
+
+def test_spec_and_result_go_through_json(result, rng):
+    spec = replace(SPEC, order=("a",), anchors=("r1",), test_ids=("r2",), head="mlp")
+    assert StitchSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert StitchSpec.from_json({}) == StitchSpec()
+    arrays, facts = result.pack()
+    back = StitchResult.unpack(arrays, json.loads(json.dumps(facts)))
+    assert back.spec == result.spec
+    assert back.summary().equals(result.summary())
+    assert back.changed("absolute", 0, 1).equals(result.changed("absolute", 0, 1))
+
+
+def test_progress_is_told(make_encoders):
+    told = []
+    spec = replace(SPEC, methods=("relative",), random_states=(3, 5))
+    stitch_matrix(make_encoders(), spec, report=lambda *step: told.append(step))
+    assert told == [(0, 2, "random state 3"), (1, 2, "random state 5")]
+
+
+def relabelled(space, labels):
+    return LatentSpace(space.vectors, space.ids, name=space.name, labels=labels)
+
+
+def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
+    first, second, _ = make_encoders()
+    strangers = LatentSpace(second.vectors, [f"s{row}" for row in range(240)], name="strangers", labels=second.labels)
+    with pytest.raises(SpaceError, match="expected two encoders or more to stitch, got 1"):
+        share_rows([first])
+    with pytest.raises(SpaceError, match="'encoder 0', 'strangers' have none; encode the same dataset with each"):
+        share_rows([first, strangers])
+    with pytest.raises(SpaceError, match="expected labels to train heads on, none of the encoders has any"):
+        share_rows(make_encoders(labels=False))
+    with pytest.raises(SpaceError, match="have different labels for 240 shared rows, first 'r0': a head knows only the labels"):
+        share_rows([first, relabelled(second, ["other"] * 240)])
+    with pytest.raises(SpaceError, match="expected labels of two classes or more, got 1"):
+        share_rows([relabelled(space, ["same"] * 240) for space in (first, second)])
+    with pytest.raises(SpaceError, match="order: expected each of the labels once, 'high', 'low', 'middle', got 'low'"):
+        share_rows([first, second], order=("low",))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"test_ids": tuple(f"r{row}" for row in range(0, 240, 3))},
+            "expected training rows of every class, got none of 'low'",
+        ),
+        ({"test_ids": ("r0", "x1")}, "expected ids of 'encoder 0', got 1 unknown: 'x1'"),
+        ({"test_fraction": 0.001}, "expected enough for one test row, got 0.001 of 240 rows"),
+        ({"n_anchors": 500}, "n_anchors: expected at most 192"),
+        ({"anchors": ("r0", "r0")}, "expected distinct ids, got 'r0' more than once"),
+        ({"methods": ("irp-pruned",), "settings": MethodSettings(delta=1.0)}, "two or more anchors stay, got 1"),
+        ({"methods": ("irp-ridge",), "anchors": ("r0",)}, "expected two or more, since the inverse of one"),
+    ],
+)
+def test_settings_that_do_not_fit_the_rows_are_refused(make_encoders, settings, message):
+    with pytest.raises(SpaceError, match=message):
+        stitch_matrix(make_encoders(), replace(SPEC, **settings))
+
+
+def test_anchor_vectors_must_be_row_for_row(make_encoders):
+    spaces = make_encoders()
+    with pytest.raises(SpaceError, match=r"anchors: expected as many for each encoder, \(k, 8\), \(k, 8\), \(k, 12\)"):
+        stitch_matrix(spaces, SPEC, anchor_vectors=[space.vectors[: 20 + i] for i, space in enumerate(spaces)])
+
+
+def test_new_rows_must_be_of_each_encoder(make_encoders):
+    spaces = make_encoders()
+    stitching = Stitching(share_rows(spaces), replace(SPEC, methods=("relative",)))
+    with pytest.raises(SpaceError, match=r"expected rows of each encoder, \(m, 8\), \(m, 8\), \(m, 12\)"):
+        stitching.probabilities("relative", [space.vectors for space in spaces[:2]])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"methods": ("relativ",)}, "methods: expected one of absolute, .*, got 'relativ'"),
+        ({"methods": ()}, "methods: expected at least one method"),
+        ({"random_states": (1, 1)}, "random_states: expected at least one random state, none twice"),
+        ({"random_states": (-1,)}, "random_states: expected whole numbers from 0, got -1"),
+        ({"head": "svm"}, "head: expected one of"),
+        ({"strategy": "best"}, "strategy: expected one of"),
+        ({"test_fraction": 1.0}, "test_fraction: expected a share between 0 and 1, got 1.0"),
+        ({"anchors": (1,)}, "anchors: expected a list of ids"),
+        ({"colour": 1}, "expected settings among methods, .*, got colour"),
+        ({"settings": {"gamma": 1}}, "expected settings among center, .*, got gamma"),
+    ],
+)
+def test_specs_that_cannot_be_are_refused(settings, message):
+    with pytest.raises(SpaceError, match=message):
+        StitchSpec.from_json(settings)
