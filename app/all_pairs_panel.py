@@ -107,7 +107,7 @@ def _scores(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], settings:
             return found
         if st.session_state.get(_ASKED) != key:
             n_pairs = len(spaces) * (len(spaces) - 1) // 2
-            label = f"Compare {n_pairs:,} pairs · {_duration(seconds)}"
+            label = f"Compare {n_pairs:,} pairs · {_duration(2 * seconds)}"  # a worker has some of the cores, not all
             st.button(label, icon=":material/grid_view:", key="all-pairs.start", on_click=_ask, args=(key,))
             return None
     if job is None or asked_again(job):
