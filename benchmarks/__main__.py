@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.timing import Benchmark, D, N, Result, measure
 
-NAMES = ("projection", "neighbours", "farthest_point", "cka")
+NAMES = ("projection", "inversion", "neighbours", "farthest_point", "cka")
 RESULTS = Path(__file__).parent / "results.md"
 
 

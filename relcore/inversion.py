@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from relcore.similarity import ROWS_PER_BLOCK, inverse_norms, project_directions, row_blocks, unit_rows
+from relcore.similarity import inverse_norms, project_directions, row_blocks, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
 METHODS = ("pruned", "ridge", "whitened")
@@ -110,13 +110,7 @@ class InverseRelativeProjection:
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
-        X = self._rows(X, len(self.matrix_))
-        found = np.empty((len(X), self.matrix_.shape[1]), dtype=np.float32)
-        buffer = np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
-        for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):  # a large product, since its threads wait for each other
-            rows = np.subtract(X[block], self.source_mean_, out=buffer[: block.stop - block.start])
-            self._denormalise(np.matmul(rows, self.matrix_, out=found[block]))
-        return found
+        return self._denormalise(self._rows(X, len(self.matrix_)) @ self.matrix_, self.source_mean_ @ self.matrix_)
 
     def relative(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) → (n, k) float32."""
@@ -126,11 +120,18 @@ class InverseRelativeProjection:
         """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
         return self._denormalise(self._rows(relative, len(self.decoder_)) @ self.decoder_)
 
-    def _denormalise(self, found: np.ndarray) -> np.ndarray:
-        """Directions around the target's mean, at its anchors' mean distance; written over their own memory."""
-        for block in row_blocks(len(found), 512):  # small enough for a core's own cache between the passes
+    def _denormalise(self, found: np.ndarray, origin: np.ndarray | float = 0.0) -> np.ndarray:
+        """Directions from the origin, put around the target's mean at its anchors' mean distance; written over `found`.
+
+        One large product, then all that is left in blocks that stay in a core's own cache.
+        """
+        least = 8 * np.finfo(np.float32).eps * np.linalg.norm(origin)  # what is shorter is the rounding of a row at the mean
+        for block in row_blocks(len(found), 512):
             rows = found[block]
-            rows *= np.float32(self.scale_) * inverse_norms(rows)[:, None]
+            rows -= origin
+            scales = self.scale_ * inverse_norms(rows)
+            scales[scales * least > self.scale_] = 0
+            rows *= scales[:, None].astype(np.float32)
             rows += self.target_mean_
         return found
 
