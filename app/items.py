@@ -197,12 +197,14 @@ def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
     """Small pictures of the drawn rows; one sheet for all rows where they fit on one, so that it outlives a change of view."""
     if items is None or not items.has_pictures:
         return None
-    if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items.key, compute.pair_key(pair), items, pair.ids)):
-        return replace(whole, cells=whole.cells[drawn.rows])
-    ids = pair.ids[drawn.rows]
-    return _sheet(items.key, f"{compute.pair_key(pair)}/{drawn.digest}", items, ids) if len(drawn.rows) < len(pair) else None
+    pair_key = compute.pair_key(pair)
+    with st.spinner("Reading the pictures …"):  # the cache's own would lie over what is still shown
+        if len(pair) * CRISP * CRISP <= MOST_PIXELS and (whole := _sheet(items.key, pair_key, items, pair.ids)):
+            return replace(whole, cells=whole.cells[drawn.rows])
+        ids = pair.ids[drawn.rows]
+        return _sheet(items.key, f"{pair_key}/{drawn.digest}", items, ids) if len(drawn.rows) < len(pair) else None
 
 
-@st.cache_resource(max_entries=6, show_spinner="Reading the pictures …")
+@st.cache_resource(max_entries=6, show_spinner=False)
 def _sheet(items_key: str, rows: str, _items: Items, _ids: np.ndarray) -> Sheet | None:
     return _items.sheet(_ids)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 CRISP = 32  # pictures up to so many pixels a side are kept as they are, and drawn as squares
 SIDE = 48  # larger ones are made so small
 MOST_PIXELS = 5000 * SIDE * SIDE
-MOST_SECONDS = 4.0  # photographs take longer to read than anyone waits for a hover
+MOST_SECONDS = 8.0  # of this thread's work, whatever else the machine does; reading photographs takes longer
+MOST_WAITING = 20.0  # seconds in all, where the disk is slow or the machine is busy
 _LOOK_AT = 16
 
 
@@ -45,7 +46,7 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
     from PIL import Image
 
     pictures = iter(pictures)
-    started = time.perf_counter()
+    started = time.perf_counter(), time.thread_time()
     first = list(islice(pictures, min(n, _LOOK_AT)))
     side = max((max(picture.size) for picture in first), default=SIDE)
     side = side if side <= CRISP else SIDE
@@ -62,7 +63,7 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
             picture = picture.resize(shape, Image.Resampling.LANCZOS)
         x, y = number % columns * side, number // columns * side
         sheet.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2))
-        if number % _LOOK_AT == 0 and _too_slow(time.perf_counter() - started, number, n):
+        if number % _LOOK_AT == 0 and _too_slow(*started, number / n):
             return None
     content = io.BytesIO()
     if side <= CRISP:
@@ -73,9 +74,13 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
     return Sheet(content.getvalue(), mimetype, side, columns, lines, np.arange(n))
 
 
-def _too_slow(seconds: float, done: int, n: int) -> bool:
-    """Whether the rest will take too long, as far as can be told: the first pictures of a file take longer than the others."""
-    return seconds > MOST_SECONDS or (done > 4 * _LOOK_AT and seconds / done * n > 2 * MOST_SECONDS)
+def _too_slow(started: float, worked: float, done: float) -> bool:
+    """Whether the sheet, of which this share is done, takes too long, as far as can be told."""
+    seconds = time.thread_time() - worked
+    rest = (
+        seconds / done - seconds if done and seconds > 0.5 else 0.0
+    )  # the first pictures of a file take longer than the others
+    return seconds + rest > MOST_SECONDS or time.perf_counter() - started > MOST_WAITING
 
 
 def _opaque(pictures: Iterable[Image]) -> Iterator[Image]:

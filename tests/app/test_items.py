@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 
 import numpy as np
@@ -172,8 +173,11 @@ def test_what_shines_through_is_white():
 
 def test_too_many_or_too_slow_pictures_have_no_sheet(monkeypatch):
     assert make_sheet(iter(pictures(16)), 10**7) is None
-    monkeypatch.setattr(sheets, "MOST_SECONDS", 0.0)
-    assert make_sheet(iter(pictures(40)), 40) is None
+    assert make_sheet(iter(pictures(40)), 40) is not None
+    for limit in ("MOST_SECONDS", "MOST_WAITING"):
+        with monkeypatch.context() as hurried:
+            hurried.setattr(sheets, limit, 0.0)
+            assert make_sheet(iter(pictures(40)), 40) is None
 
 
 # The app on pictures
@@ -287,3 +291,12 @@ def test_a_dataset_that_is_gone_takes_only_the_items_with_it(encoded, tmp_path):
     assert not session.errors
     assert "said.csv" in session.captions
     assert payload(session)
+
+
+def test_three_dimensions_show_sentences_too(sentences):
+    sentences.change("segmented_control", "view.dimensions", 3)
+    (chart,) = (node for node in sentences.get("plotly_chart") if "scatter3d" in node.proto.spec)
+    hovers = [text for trace in json.loads(chart.proto.spec)["data"] for text in trace.get("hovertext", ())]
+    dataset = load_dataset(SENTENCES)
+    beginning = " ".join(dataset.item(0).split())[:30]
+    assert any(hover.startswith(beginning) and f"<br>{dataset.ids[0]}" in hover for hover in hovers)
