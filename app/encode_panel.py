@@ -105,9 +105,12 @@ def _follow() -> None:
         jobs.follow(mine, below=_live_curves, dismiss=encoding_jobs.forget)
     if others:
         st.markdown("##### Begun in another window, or before the page was reloaded")
+        done = [job.title for job in others if job.status().ended]
+        if done:
+            st.markdown(f"Done: {', '.join(done)}.")
         jobs.follow(others, below=None if mine else _live_curves)
         st.button(
-            "Add to this session when done",
+            "Add to this session" if len(done) == len(others) else "Add to this session when done",
             icon=":material/add:",
             key="encode.await",
             on_click=encoding_jobs.await_jobs,

@@ -23,6 +23,7 @@ from relcore.store import Summary
 
 _AWAITED = "relscope.encodings-awaited"
 _JOINED = "relscope.encodings-joined"
+_SEEN = "relscope.encodings-seen"  # of others, while they were under way
 
 
 def submit(dataset: DatasetSpec, digest: str, name: str, encoders: Iterable[Encoder]) -> None:
@@ -45,7 +46,8 @@ def await_jobs(wanted: Iterable[Job]) -> None:
 
 
 def forget(job: Job) -> None:
-    """Say no more of a job that failed or was stopped."""
+    """Say no more of a job: it failed, was stopped, or its spaces have joined."""
+    st.session_state.get(_SEEN, set()).discard(job.key)
     st.session_state[_AWAITED] = tuple(key for key in st.session_state.get(_AWAITED, ()) if key != job.key)
 
 
@@ -56,11 +58,17 @@ def awaited() -> list[Job]:
 
 
 def others() -> list[Job]:
-    """Encodings under way that this session did not begin, or began before the page was reloaded."""
-    mine = set(st.session_state.get(_AWAITED, ()))
-    return [
-        job for job in jobs.engine().jobs() if job.function is encode_job and job.key not in mine and not job.status().ended
-    ]
+    """Encodings that this session did not begin, maybe because it was reloaded since: under way, or done since it saw them."""
+    mine, seen = st.session_state.get(_AWAITED, ()), st.session_state.setdefault(_SEEN, set())
+    found = []
+    for job in jobs.engine().jobs():
+        if job.function is not encode_job or job.key in mine:
+            continue
+        state = job.status().state
+        if state in ("queued", "running") or (state == "done" and job.key in seen):
+            seen.add(job.key)
+            found.append(job)
+    return found
 
 
 def collect() -> bool:
