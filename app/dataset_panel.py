@@ -76,7 +76,7 @@ def _entry_line(entry: DatasetEntry) -> str:
 def _from_path(folder: str | None) -> tuple[DatasetSpec, bool] | None:
     path = st.text_input(
         "Folder or file",
-        placeholder="/home/me/photographs, or sentences.csv",
+        placeholder="~/photographs, or sentences.csv",
         key="encode.path",
         help="A folder of pictures, its sub-folders the classes; a parquet, csv or tsv file, or a folder of such.",
         **_KEEP,

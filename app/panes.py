@@ -64,7 +64,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
     """The panes, linked where they are flat, their export bar, and the bars of jobs under way."""
     scene, ids = drawing.scene, pair.ids[drawing.view.rows]
     if drawing.recipe.reduction.n_components == 3:
-        from relcore.figures.interactive import panes_figure
+        from relcore.figures.panes_interactive import panes_figure
 
         figure = panes_figure(scene, exports.theme(), height=height)
         exports.chart(figure, f"{key}-solid")

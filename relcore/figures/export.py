@@ -129,7 +129,7 @@ def scene_exportable(scene: Scene, recipe: Mapping[str, Any] | None = None, name
     """The panes of a scene; their table is `Scene.table`."""
     return Exportable(
         name,
-        interactive=lambda theme: _interactive().panes_figure(scene, theme),
+        interactive=lambda theme: _panes_interactive().panes_figure(scene, theme),
         publication=lambda style: _publication().panes_figure(scene, style),
         table=scene.table,
         recipe=recipe,
@@ -237,6 +237,12 @@ def _interactive():
     from relcore.figures import interactive
 
     return interactive
+
+
+def _panes_interactive():
+    from relcore.figures import panes_interactive
+
+    return panes_interactive
 
 
 def _publication():

@@ -35,7 +35,7 @@ def test_every_score_says_its_k_n_and_chance(bundled):
     assert len(cells) == 16
     assert all(re.search(r"chance −?[\d.]+ \(−?[\d.]+ … −?[\d.]+\)", cell) for cell in cells)
     assert "n = 20,000 rows" in bundled.captions
-    assert "k = 10, paper convention, 500 of them asked" in bundled.captions
+    assert "k = 10, paper convention, 300 of them asked" in bundled.captions
 
 
 @pytest.mark.parametrize("page", ["compare", "anchors", "spaces"])
@@ -268,10 +268,10 @@ def test_pca_stands_in_until_the_job_is_done_and_a_stopped_job_can_be_asked_agai
 
 def test_asking_every_row_is_a_job_with_the_exact_answer(make_session, idle):
     session = make_session(600)
-    assert "500 of them asked" in session.captions
+    assert "300 of them asked" in session.captions
     session.click("Ask every row")
     assert len(idle.asked) == 4
-    assert "500 of them asked" in session.captions
+    assert "300 of them asked" in session.captions
     idle.work()
     session.run()
     assert "of them asked" not in session.captions

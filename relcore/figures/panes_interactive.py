@@ -1,0 +1,158 @@
+"""The linked panes as a Plotly figure: for HTML that works offline, and for three dimensions on the page."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+
+import numpy as np
+import plotly.graph_objects as go
+
+from relcore.figures.interactive import plain_text, relscope_template
+from relcore.figures.marks import Group, anchor_numbers, grid_shape, groups, point_size, row_colors, scene_alt, star_size
+from relcore.figures.palette import LIGHT, Theme
+from relcore.figures.scene import Pane, Scene
+
+_GAP = 0.035  # between panes, in shares of the plot
+_TITLE = 46  # pixels above a pane for its title and its note
+
+
+def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, height: int | None = None) -> go.Figure:
+    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid: WebGL points in 2-D, turnable clouds in 3-D.
+
+    One legend for all panes: a click hides a category everywhere. Axes bear no numbers, as only distances mean something, and
+    both have the same scale. Without `height`, a row of panes is 420 pixels.
+    """
+    rows, _ = grid_shape(len(scene.panes))
+    height = height or 420 * rows + 60
+    top, bottom = _TITLE + 4, 52 if scene.category_names else 12
+    figure = go.Figure()
+    figure.update_layout(template=relscope_template(theme), width=width, height=height, meta={"alt": scene_alt(scene)})
+    figure.update_layout(margin={"l": 8, "r": 8, "t": top, "b": bottom}, hovermode="closest")
+    categories, ids = groups(scene, theme), _hovers(scene)
+    for i, pane in enumerate(scene.panes):
+        x, y = _domain(i, len(scene.panes), _TITLE / (height - top - bottom))
+        draw = _draw_cloud if pane.coordinates.shape[1] == 3 else _draw_plane
+        draw(figure, pane, scene, i, {"x": x, "y": y}, categories, ids, theme)
+        _label(figure, pane, x[0], y[1], theme)
+    figure.update_layout(legend={"y": 0.01, "yanchor": "bottom"})
+    return figure
+
+
+def _domain(i: int, n_panes: int, title: float) -> tuple[list[float], list[float]]:
+    """The room of pane `i` in shares of the plot, `title` left free above every row but the first, which has the margin."""
+    rows, columns = grid_shape(n_panes)
+    row, column = divmod(i, columns)
+    gap = _GAP / 2
+    wide, high = (1 - gap * (columns - 1)) / columns, (1 - title * (rows - 1)) / rows
+    left, top = column * (wide + gap), 1 - row * (high + title)
+    return [left, min(left + wide, 1)], [max(top - high, 0), top]
+
+
+def _draw_plane(
+    figure: go.Figure, pane: Pane, scene: Scene, i: int, domain: dict, categories: list[Group], ids: np.ndarray, theme: Theme
+) -> None:
+    number = "" if i == 0 else str(i + 1)
+    plain = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "showline": True, "mirror": True}
+    figure.update_layout(
+        {
+            f"xaxis{number}": {**plain, "domain": domain["x"], "anchor": f"y{number}"},
+            f"yaxis{number}": {**plain, "domain": domain["y"], "anchor": f"x{number}", "scaleanchor": f"x{number}"},
+        }
+    )
+    on = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
+    points = {"size": point_size(len(scene)), "opacity": 0.75}
+    for order, group in enumerate(categories):
+        x, y = pane.coordinates[group.rows].T
+        figure.add_trace(
+            go.Scattergl(
+                x=x, y=y, mode="markers", marker={**points, "color": group.color}, **on, **_entry(group, order, i, ids)
+            )
+        )
+    if not len(scene.anchors):
+        return
+    x, y = pane.coordinates[scene.anchors].T
+    size, hover = star_size(len(scene.anchors)), _anchor_hover(scene, ids)
+    ring = {
+        "symbol": "circle",
+        "size": size * 1.45,
+        "color": theme.surface,
+        "opacity": 0.9,
+        "line": {"color": theme.text, "width": 1.4},
+    }
+    star = {
+        "symbol": "star",
+        "size": size,
+        "color": row_colors(scene, theme)[scene.anchors],
+        "line": {"color": theme.text, "width": 0.6},
+    }
+    # Scattergl too: the browser paints WebGL above all of SVG, so stars in SVG would lie beneath the points.
+    figure.add_scattergl(x=x, y=y, mode="markers", marker=ring, showlegend=False, hoverinfo="skip", **on)
+    text = {
+        "text": anchor_numbers(scene),
+        "textposition": "top right",
+        "textfont": {"size": 12, "color": theme.text, "weight": "bold"},
+    }
+    figure.add_scattergl(x=x, y=y, mode="markers+text", marker=star, showlegend=False, **text, **hover, **on)
+
+
+def _draw_cloud(
+    figure: go.Figure, pane: Pane, scene: Scene, i: int, domain: dict, categories: list[Group], ids: np.ndarray, theme: Theme
+) -> None:
+    name = "scene" if i == 0 else f"scene{i + 1}"
+    plain = {"showticklabels": False, "title": {"text": ""}, "showspikes": False, "zeroline": False}
+    figure.update_layout({name: {"domain": domain, "aspectmode": "data", **{f"{axis}axis": plain for axis in "xyz"}}})
+    points = {"size": point_size(len(scene)) * 0.7, "opacity": 0.8}
+    for order, group in enumerate(categories):
+        x, y, z = pane.coordinates[group.rows].T
+        marker = {**points, "color": group.color}
+        figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, scene=name, **_entry(group, order, i, ids))
+    if not len(scene.anchors):
+        return
+    x, y, z = pane.coordinates[scene.anchors].T
+    size = star_size(len(scene.anchors))
+    # Plotly has no star in 3-D: a diamond in a ring is its stand-in there.
+    ring = {"symbol": "circle-open", "size": size, "color": theme.text}
+    star = {
+        "symbol": "diamond",
+        "size": size * 0.5,
+        "color": row_colors(scene, theme)[scene.anchors],
+        "line": {"color": theme.text, "width": 2},
+    }
+    figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=ring, scene=name, showlegend=False, hoverinfo="skip")
+    text = {"text": anchor_numbers(scene), "textposition": "top center", "textfont": {"size": 12, "color": theme.text}}
+    figure.add_scatter3d(
+        x=x, y=y, z=z, mode="markers+text", marker=star, scene=name, showlegend=False, **text, **_anchor_hover(scene, ids)
+    )
+
+
+def _hovers(scene: Scene) -> np.ndarray:
+    """What a hover says of each row, (n,) of HTML: its id, its text in three lines at most, its note."""
+    hovers = [plain_text(identifier) for identifier in scene.ids]
+    if scene.texts is not None:
+        lines = ("<br>".join(map(plain_text, wrap(text, 60, max_lines=3, placeholder=" …"))) for text in scene.texts)
+        hovers = [f"{shown}<br>{identifier}" if shown else identifier for shown, identifier in zip(lines, hovers, strict=True)]
+    if scene.notes is not None:
+        notes = map(plain_text, scene.notes)
+        hovers = [f"{hover}<br>{note}" if note else hover for hover, note in zip(hovers, notes, strict=True)]
+    return np.array(hovers, dtype=object)
+
+
+def _entry(group: Group, order: int, i: int, ids: np.ndarray) -> dict:
+    """What a trace of points has beside its places: one legend entry for all panes, and what a hover says."""
+    name = plain_text(group.name)
+    hover = {"hovertext": ids[group.rows], "hovertemplate": "%{hovertext}<extra>" + (name if group.named else "") + "</extra>"}
+    return {"name": name, "legendgroup": str(order), "showlegend": group.named and i == 0, **hover}
+
+
+def _anchor_hover(scene: Scene, ids: np.ndarray) -> dict:
+    texts = [f"{ids[row]}<br>anchor {number}" for number, row in enumerate(scene.anchors, start=1)]
+    return {"hovertext": texts, "hovertemplate": "%{hovertext}<extra></extra>"}
+
+
+def _label(figure: go.Figure, pane: Pane, x: float, y: float, theme: Theme) -> None:
+    place = {"xref": "paper", "yref": "paper", "x": x, "y": y, "xanchor": "left", "yanchor": "bottom"}
+    common = place | {"showarrow": False, "align": "left"}
+    title = {"text": plain_text(pane.title), "font": {"size": 15, "weight": 600}, "yshift": 20 if pane.note else 4}
+    figure.add_annotation(**common, **title)
+    if pane.note:
+        figure.add_annotation(**common, text=plain_text(pane.note), font={"size": 12, "color": theme.muted}, yshift=3)
