@@ -1,0 +1,135 @@
+"""Rescale injection: how much of an answer hangs on the length of vectors, which no relative space knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from relcore.similarity import unit_rows
+from relcore.spaces import SpaceError, need_one_of
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+ACTIVATIONS = ("relu", "tanh", "cosine")
+_WIDTH = 128
+_EPOCHS = 30
+_BATCH = 128
+_LEARNING_RATE = 1e-3
+
+Answer = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → classes (m,)
+
+
+def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", random_state: int = 0) -> Answer:
+    """Two hidden layers without any normalisation, as in Fig. 4 of Maiorca et al. 2024; AdamW, 30 epochs.
+
+    Rows X (n, d) of classes (n,), numbers from 0. The answer is a function from rows to classes.
+
+    Raises
+    ------
+    SpaceError
+        An activation that is not "relu", "tanh" or "cosine", fewer than two classes.
+    """
+    import torch
+    from torch import nn
+
+    need_one_of("activation", activation, ACTIVATIONS)
+    classes = np.asarray(classes, dtype=np.int64)
+    if len(np.unique(classes)) < 2:
+        raise SpaceError(f"classes: expected two or more, got {len(np.unique(classes))}")
+    bend = {"relu": torch.relu, "tanh": torch.tanh, "cosine": torch.cos}[activation]
+
+    class Network(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(X.shape[1], _WIDTH), nn.Linear(_WIDTH, _WIDTH)
+            self.out = nn.Linear(_WIDTH, int(classes.max()) + 1)
+
+        def forward(self, rows: torch.Tensor) -> torch.Tensor:
+            return self.out(bend(self.second(bend(self.first(rows)))))
+
+    rows, targets = torch.from_numpy(np.array(X, dtype=np.float32)), torch.from_numpy(classes)
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(random_state)
+        model = Network()
+        optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
+        for _ in range(_EPOCHS):
+            for batch in torch.randperm(len(rows)).split(_BATCH):
+                loss = nn.functional.cross_entropy(model(rows[batch]), targets[batch])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+
+    def answer(found: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            return model(torch.from_numpy(np.array(found, dtype=np.float32))).argmax(dim=1).numpy()
+
+    return answer
+
+
+def rescale_curve(answer: Answer, X: np.ndarray, classes: np.ndarray, alphas: Sequence[float]) -> pd.DataFrame:
+    """Accuracy with every row brought to length α, a row an α; the first row, α NaN, leaves the rows as they are.
+
+    Columns: alpha, accuracy. What to compare α with is the rows' own mean length.
+    """
+    _check_alphas(alphas)
+    units = unit_rows(X)
+    curve = [(np.nan, float(np.mean(answer(X) == classes)))]
+    curve += [(alpha, float(np.mean(answer(units * np.float32(alpha)) == classes))) for alpha in alphas]
+    return pd.DataFrame(curve, columns=["alpha", "accuracy"])
+
+
+def rescale_layers(
+    layers: Mapping[str, nn.Module],
+    encode: Callable[[], np.ndarray],
+    answer: Answer,
+    classes: np.ndarray,
+    alphas: Sequence[float],
+) -> pd.DataFrame:
+    """The same inside a network (Fig. 2): one layer's output at a time is brought to length α, and all after it runs on.
+
+    Parameters
+    ----------
+    layers : name → module
+        Modules that give vectors (…, d), or a tuple of which they are the first, such as the layers of a transformer.
+    encode : function () → rows
+        The network's encoding of the items whose classes are given; `answer` is a head for it.
+
+    Returns
+    -------
+    table with columns layer, alpha, accuracy; layer "" and α NaN is the network as it is.
+    """
+    _check_alphas(alphas)
+    cells = [("", np.nan, float(np.mean(answer(encode()) == classes)))]
+    for name, module in layers.items():
+        for alpha in alphas:
+            with injected(module, alpha):
+                cells.append((name, alpha, float(np.mean(answer(encode()) == classes))))
+    return pd.DataFrame(cells, columns=["layer", "alpha", "accuracy"])
+
+
+@contextmanager
+def injected(module: nn.Module, alpha: float) -> Iterator[None]:
+    """Within this, what the module gives has length α, each vector along the last axis."""
+    from torch.nn.functional import normalize
+
+    def rescale(_module: nn.Module, _inputs: tuple, output: torch.Tensor | tuple) -> torch.Tensor | tuple:
+        if isinstance(output, tuple):
+            return (alpha * normalize(output[0], dim=-1), *output[1:])
+        return alpha * normalize(output, dim=-1)
+
+    hook = module.register_forward_hook(rescale)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def _check_alphas(alphas: Sequence[float]) -> None:
+    if not len(alphas) or not all(alpha > 0 for alpha in alphas):
+        raise SpaceError(f"alphas: expected lengths above 0, got {list(alphas)}")
