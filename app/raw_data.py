@@ -14,7 +14,7 @@ from relcore.sources.dataset import DatasetEntry, DatasetSpec, Kind
 from relcore.sources.datasets import Columns
 from relcore.sources.images import png_thumbnail
 
-PICTURES, SENTENCES = 12, 8
+PICTURES, SENTENCES = 12, 6
 _LONGEST = 220  # characters of a sentence that is shown
 
 
