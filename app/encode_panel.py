@@ -29,12 +29,12 @@ def draw(folder: str | None) -> None:
     st.html(_STYLE)
     items, encoders = st.columns([5, 6], gap="large")
     with items:
-        st.markdown("##### What to encode")
+        st.markdown("#### What to encode")
         chosen = choose_dataset(folder)
         if chosen:
             show_preview(chosen[1])
     with encoders:
-        st.markdown("##### With what")
+        st.markdown("#### With what")
         if chosen:
             _encode(*chosen)
         else:
@@ -101,10 +101,10 @@ def _follow() -> None:
     """Bars, and the curve of what is being trained."""
     mine, others = encoding_jobs.awaited(), encoding_jobs.others()
     if mine:
-        st.markdown("##### Under way" if any(not job.status().ended for job in mine) else "##### Not finished")
+        st.markdown("#### Under way" if any(not job.status().ended for job in mine) else "#### Not finished")
         jobs.follow(mine, below=_live_curves, dismiss=encoding_jobs.forget)
     if others:
-        st.markdown("##### Begun in another window, or before the page was reloaded")
+        st.markdown("#### Begun in another window, or before the page was reloaded")
         done = [job.title for job in others if job.status().ended]
         if done:
             st.markdown(f"Done: {', '.join(done)}.")
