@@ -52,7 +52,7 @@ def _small_networks(preview: Preview) -> list[Encoder]:
         4,
         LARGEST,
         32 if needed else None,
-        placeholder="as they are",
+        placeholder="own",
         key=f"encode.image-size-{needed}",
         help=f"Every picture is made so large. Needed where they differ, or are larger than {LARGEST} pixels.",
         **_KEEP,

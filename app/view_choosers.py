@@ -86,7 +86,7 @@ def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
         options=list(workspace.view.pivots),
         accept_new_options=True,
         placeholder="Type a word" if pair.source.counts is not None else "Type an id",
-        width=385,
+        width=430,
         max_selections=MOST_PIVOTS,
     )
 

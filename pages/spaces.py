@@ -49,7 +49,7 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
         table,
         hide_index=True,
         column_config={
-            "space": st.column_config.TextColumn(width="medium"),
+            "space": st.column_config.TextColumn(width=300),
             "rows": st.column_config.NumberColumn(format="localized"),
             "offset": st.column_config.NumberColumn(
                 format="%.2f", help="Length of the mean vector over the mean length: above .1 centring matters"
