@@ -83,7 +83,7 @@ def test_stop_stops_and_again_begins_again(encode_tab):
     page.get_by_text(f"{NETWORK}: stopped").wait_for()
     assert time.monotonic() - started < 4
     settle(page)
-    page.get_by_role("button", name="Again").click()
+    page.get_by_role("button", name="Again", exact=True).click()
     epoch(page)
     page.get_by_role("button", name="Stop").click()
     page.get_by_text(f"{NETWORK}: stopped").wait_for()
