@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,8 @@ from relcore.spaces import Match, SpaceError
 from relcore.views import View
 
 LONGEST = 240  # characters of a sentence that three lines of a hover can hold
+TABLE_PICTURES = 500  # rows with a picture in a table
+ROW_HEIGHT, PICTURE = 40, 64  # pixels of a table's row and of its picture: twice as sharp as seen, for screens that are
 _AT_ONCE = 16  # pictures in memory at once
 
 
@@ -162,6 +165,21 @@ def _items(specs: tuple[DatasetSpec, ...], stamps: tuple[int | None, ...]) -> It
         except SpaceError as error:  # the vectors are in the store and can be looked at without
             problem = str(error)
     return Items(datasets, repr((specs, stamps)), problem)
+
+
+def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """A table with an "id" column, the pictures or sentences of its rows before it, and how `st.dataframe` is to show them."""
+    items, look = items_of(workspace), {"column_config": {}}
+    if items is not None and items.has_texts:
+        table = table.assign(text=items.texts(list(table["id"])))
+        look["column_config"]["text"] = st.column_config.TextColumn(width="large")
+    if items is not None and items.has_pictures:
+        pictures = items.pictures(list(table["id"].head(TABLE_PICTURES)), PICTURE)
+        table = table.assign(picture=pictures + [""] * (len(table) - len(pictures)))
+        look["column_config"]["picture"] = st.column_config.ImageColumn(width="small")
+        look["row_height"] = ROW_HEIGHT
+    order = [column for column in ("number", "picture", "text") if column in table]
+    return table[[*order, *(column for column in table if column not in order)]], look
 
 
 def hover_columns(pair: Match, drawn: View, items: Items | None, label: bool) -> tuple[np.ndarray | None, np.ndarray | None]:

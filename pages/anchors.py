@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import anchor_lists, compute, exports, panes, session
 from app.inspector import inspector
-from app.items import items_of
+from app.items import with_items
 from app.score_table import digits
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
@@ -19,8 +19,6 @@ from relcore.metrics.calibration import Score
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 
-PICTURES = 500  # rows with a picture in the table
-ROW_HEIGHT, PICTURE = 40, 64  # pixels; twice as sharp as seen, for screens that are
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 
 
@@ -66,14 +64,8 @@ def show_table(workspace: Workspace, pair: Match) -> None:
         table["label"] = pair.source.labels[rows]
     if len(table) > TABLE_ROWS:
         st.caption(f"The first {TABLE_ROWS:,} of {len(table):,} anchors; download the list for all.")
-    shown = table.head(TABLE_ROWS)
-    items, shape = items_of(workspace), {}
-    if items is not None and items.has_texts:
-        shown.insert(1, "text", items.texts(list(shown["id"])))
-    if items is not None and items.has_pictures:
-        pictures = items.pictures(list(shown["id"].head(PICTURES)), PICTURE)
-        shown.insert(1, "picture", pictures + [""] * (len(shown) - len(pictures)))
-        shape = {"row_height": ROW_HEIGHT}
+    shown, look = with_items(workspace, table.head(TABLE_ROWS))
+    look["column_config"]["pinned"] = st.column_config.CheckboxColumn(help="Pinned anchors outlive a new strategy")
     state = st.dataframe(
         shown,
         key=f"anchors.table-{digest_of(workspace.anchors)}",  # another list, another selection
@@ -81,12 +73,7 @@ def show_table(workspace: Workspace, pair: Match) -> None:
         height=380,
         on_select="rerun",
         selection_mode="multi-row",
-        column_config={
-            "pinned": st.column_config.CheckboxColumn(help="Pinned anchors outlive a new strategy"),
-            "picture": st.column_config.ImageColumn(width="small"),
-            "text": st.column_config.TextColumn(width="large"),
-        },
-        **shape,
+        **look,
     )
     chosen = tuple(shown["id"].iloc[[row for row in state.selection.rows if row < len(shown)]])
     with st.container(horizontal=True):

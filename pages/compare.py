@@ -7,6 +7,7 @@ import streamlit as st
 from app import compute, exports, panes, session, view_choosers
 from app.all_pairs_panel import all_pairs
 from app.inspector import inspector, neighbours_html
+from app.items import with_items
 from app.jobs import exact_scores, follow
 from app.score_table import digits, score_table
 from app.workspace import Workspace
@@ -76,14 +77,16 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:
             rows = rows.reset_index(drop=True)
+            shown, look = with_items(workspace, rows)
+            look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
             st.dataframe(
-                rows,
+                shown,
                 key=f"compare.{key}",
                 hide_index=True,
                 height=300,
-                column_config={"neighbours kept": st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")},
                 on_select=lambda rows=rows, key=key: _select_rows(rows, f"compare.{key}"),
                 selection_mode="multi-row",
+                **look,
             )
             st.caption(note)
     with one:
