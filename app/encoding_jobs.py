@@ -21,7 +21,6 @@ from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder, encoder_from_json
 from relcore.store import Summary
 
-_AWAITED = "relscope.encodings-awaited"
 _JOINED = "relscope.encodings-joined"
 _SEEN = "relscope.encodings-seen"  # of others, while they were under way
 
@@ -42,24 +41,24 @@ def submit(dataset: DatasetSpec, digest: str, name: str, encoders: Iterable[Enco
 
 def await_jobs(wanted: Iterable[Job]) -> None:
     """Have their spaces join this session when they are there."""
-    st.session_state[_AWAITED] = tuple(dict.fromkeys([*st.session_state.get(_AWAITED, ()), *(job.key for job in wanted)]))
+    session.await_jobs(tuple(dict.fromkeys([*session.awaited_jobs(), *(job.key for job in wanted)])))
 
 
 def forget(job: Job) -> None:
     """Say no more of a job: it failed, was stopped, or its spaces have joined."""
     st.session_state.get(_SEEN, set()).discard(job.key)
-    st.session_state[_AWAITED] = tuple(key for key in st.session_state.get(_AWAITED, ()) if key != job.key)
+    session.await_jobs(tuple(key for key in session.awaited_jobs() if key != job.key))
 
 
 def awaited() -> list[Job]:
     """This session's encodings that have not joined it yet: waiting, running, failed or stopped."""
     known = {job.key: job for job in jobs.engine().jobs()}
-    return [known[key] for key in st.session_state.get(_AWAITED, ()) if key in known]
+    return [known[key] for key in session.awaited_jobs() if key in known]
 
 
 def others() -> list[Job]:
     """Encodings that this session did not begin, maybe because it was reloaded since: under way, or done since it saw them."""
-    mine, seen = st.session_state.get(_AWAITED, ()), st.session_state.setdefault(_SEEN, set())
+    mine, seen = session.awaited_jobs(), st.session_state.setdefault(_SEEN, set())
     found = []
     for job in jobs.engine().jobs():
         if job.function is not encode_job or job.key in mine:

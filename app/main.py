@@ -41,6 +41,10 @@ if notice := session.pop_notice():
 if news := session.pop_news():
     st.toast(news, icon=":material/check:")
 try:
+    if session.awaited_jobs():  # their spaces join on whatever page the session is
+        from app import encoding_jobs
+
+        encoding_jobs.collect()
     sidebar.draw()
     page.run()
 except (SpaceError, EngineError, StoreError) as error:

@@ -20,6 +20,7 @@ _SELECTION = "relscope.selection"
 _UPLOADS = "relscope.uploads"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
+_AWAITED = "relscope.encodings-awaited"
 
 
 def history(first: Callable[[], Workspace] = Workspace) -> History:
@@ -137,3 +138,13 @@ def announce(text: str) -> None:
 def pop_news() -> str | None:
     """What `announce` left, if anything."""
     return st.session_state.pop(_NEWS, None)
+
+
+def awaited_jobs() -> tuple[str, ...]:
+    """Keys of the encodings whose spaces are to join this session when they are there."""
+    return st.session_state.get(_AWAITED, ())
+
+
+def await_jobs(keys: tuple[str, ...]) -> None:
+    """Wait for these, and no others."""
+    st.session_state[_AWAITED] = keys

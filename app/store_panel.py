@@ -10,7 +10,7 @@ import streamlit as st
 from app import encoding_jobs, jobs, session
 from relcore.sources.encoder import encoder_class
 from relcore.spaces import SpaceError
-from relcore.store import ENVIRONMENT, Store, Summary, digest_of
+from relcore.store import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, Summary, digest_of
 
 
 def draw() -> None:
@@ -27,7 +27,8 @@ def draw() -> None:
     kept.metric("Entries", f"{len(found):,}")
     spaces.metric("Encodings among them", f"{len(encodings):,}")
     st.progress(
-        min(1.0, total / limit), text=f"of {limit / 1e9:,.1f} GB at most, in `{store.root}` ({ENVIRONMENT} sets the folder)"
+        min(1.0, total / limit),
+        text=f"of {limit / 1e9:,.1f} GB at most, in `{store.root}` ({ENVIRONMENT} and {LIMIT_ENVIRONMENT} set them)",
     )
     if encodings:
         _encodings(encodings, store)

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 ENVIRONMENT = "RELSCOPE_STORE"
+LIMIT_ENVIRONMENT = "RELSCOPE_STORE_GB"
 HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
 STALE_SECONDS = 24 * 3600
 _KEY = re.compile(r"[0-9a-f]{16,128}")
@@ -58,13 +59,14 @@ class Store:
     ----------
     root : folder, optional
         Default: the environment's ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
-    limit_bytes : int
-        Above it the entries unused for the longest time go; the one just written always stays, even alone above the limit.
+    limit_bytes : int, optional
+        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the entries unused for the longest
+        time go; the one just written always stays, even alone above the limit.
     """
 
-    def __init__(self, root: str | os.PathLike | None = None, limit_bytes: int = 10 * 1024**3) -> None:
+    def __init__(self, root: str | os.PathLike | None = None, limit_bytes: int | None = None) -> None:
         self.root = Path(root or os.environ.get(ENVIRONMENT) or _cache_folder()).expanduser().absolute()
-        self.limit_bytes = limit_bytes
+        self.limit_bytes = _limit() if limit_bytes is None else limit_bytes
         self._entries = self.root / "entries"
         self._partial = self.root / "partial"
         try:
@@ -236,6 +238,17 @@ def _canonical(part: Any) -> Any:
 
 
 _ELSEWHERE = f"free some space, or set {ENVIRONMENT} to a folder on another disk"
+
+
+def _limit() -> int:
+    text = os.environ.get(LIMIT_ENVIRONMENT) or "10"
+    try:
+        gigabytes = float(text)
+    except ValueError:
+        gigabytes = 0.0
+    if not 0 < gigabytes < 1e6:
+        raise StoreError(f"{LIMIT_ENVIRONMENT}: expected a number of gigabytes above 0, got {text!r}; correct it or unset it")
+    return int(gigabytes * 1e9)
 
 
 def _cache_folder() -> Path:

@@ -280,3 +280,18 @@ def test_digests_are_the_same_in_another_process():
 def test_digests_refuse_what_has_no_stable_form():
     with pytest.raises(TypeError, match="got set"):
         digest_of({1, 2})
+
+
+def test_the_environment_sets_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE_GB", "2.5")
+    assert Store(tmp_path).limit_bytes == 2_500_000_000
+    assert Store(tmp_path, limit_bytes=7).limit_bytes == 7
+    monkeypatch.setenv("RELSCOPE_STORE_GB", "")
+    assert Store(tmp_path).limit_bytes == 10_000_000_000
+
+
+@pytest.mark.parametrize("text", ["much", "0", "-1", "nan", "inf"])
+def test_a_limit_that_is_none(tmp_path, monkeypatch, text):
+    monkeypatch.setenv("RELSCOPE_STORE_GB", text)
+    with pytest.raises(StoreError, match="RELSCOPE_STORE_GB: expected a number of gigabytes above 0"):
+        Store(tmp_path)
