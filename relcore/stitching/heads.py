@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relcore.similarity import project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
 if TYPE_CHECKING:
@@ -18,25 +19,26 @@ _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
 _LEARNING_RATE = 1e-3
-_C = 3.0
 
 
 @dataclass(frozen=True)
 class LogisticHead:
-    """Multinomial logistic regression as one product: softmax(X weights + bias).
+    """Multinomial logistic regression of directions: softmax(u weights + bias), u = (x − mean) / ‖x − mean‖.
 
     Attributes
     ----------
+    mean : array (d,)
     weights : array (d, C)
     bias : array (C,)
     """
 
+    mean: np.ndarray
     weights: np.ndarray
     bias: np.ndarray
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """(m, d) → (m, C) float32, rows that sum to 1."""
-        return _softmax(np.asarray(X, dtype=np.float32) @ self.weights + self.bias)
+        return _softmax(project_directions(np.asarray(X, dtype=np.float32), self.weights, self.mean) + self.bias)
 
 
 class NetworkHead:
@@ -92,20 +94,19 @@ def fit_head(X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "lo
 
 
 def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
-    """Rows are centred and scaled as one, to a mean squared length of 1: so C means the same for every width and scale.
+    """Rows are centred and brought to length 1, as the LayerNorm at the start of the other heads does.
 
-    Not a scale for each axis: directions without meaning would count as much as the others. Weaker regularisation reads its
-    own encoder no better and the others' worse (measured on sentences: .81 and, stitched, .74; with C = 400 .77 and .68).
+    What comes from another encoder is often shorter or longer than what the head was trained on: without this, measured on
+    sentences, relative heads keep .61 where they keep .65 with it.
     """
     from sklearn.linear_model import LogisticRegression
 
-    mean = X.mean(axis=0, dtype=np.float64)
-    scale = float(np.sqrt(np.mean(np.sum((X - mean) ** 2, axis=1)))) or 1.0
-    fitted = LogisticRegression(C=_C, max_iter=1000).fit(((X - mean) / scale).astype(np.float32), classes)
-    weights, bias = fitted.coef_.T.astype(np.float64) / scale, fitted.intercept_.astype(np.float64)
+    mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    fitted = LogisticRegression(max_iter=1000).fit(unit_rows(X, mean), classes)
+    weights, bias = fitted.coef_.T, fitted.intercept_
     if n_classes == 2:  # scikit-learn gives the second class alone
         weights, bias = np.column_stack([np.zeros(len(weights)), weights[:, 0]]), np.append(0, bias)
-    return LogisticHead(weights.astype(np.float32), (bias - mean @ weights).astype(np.float32))
+    return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
 
 def _mlp(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:

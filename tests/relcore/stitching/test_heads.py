@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
+from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
 from relcore.stitching.heads import fit_head
 
@@ -15,15 +16,11 @@ def iris():
     return X.astype(np.float32), classes
 
 
-def unit_scale(X):
-    centred = X - X.mean(axis=0)
-    return centred / np.sqrt(np.mean(np.sum(centred**2, axis=1)))
-
-
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_logistic_is_scikit_learns_on_rows_of_unit_scale(iris, n_classes):
+def test_logistic_is_scikit_learns_on_directions_from_the_mean(iris, n_classes):
     X, classes = (column[iris[1] < n_classes] for column in iris)
-    expected = LogisticRegression(C=3.0, max_iter=1000).fit(unit_scale(X), classes).predict_proba(unit_scale(X))
+    directions = unit_rows(X, X.mean(axis=0))
+    expected = LogisticRegression(max_iter=1000).fit(directions, classes).predict_proba(directions)
     np.testing.assert_allclose(fit_head(X, classes, n_classes).probabilities(X), expected, atol=1e-3)
 
 
@@ -35,13 +32,19 @@ def test_logistic_sees_no_scale_and_no_shift(iris):
     )
 
 
+def test_logistic_sees_no_length(iris):
+    head = fit_head(*iris, 3)
+    longer = head.mean + 3 * (iris[0] - head.mean)
+    np.testing.assert_allclose(head.probabilities(longer), head.probabilities(iris[0]), atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["logistic", "mlp", "paper"])
 def test_every_head_learns(iris, kind):
     X, classes = iris
     probabilities = fit_head(X, classes, 3, kind).probabilities(X)
     assert probabilities.shape == (150, 3)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
-    assert (probabilities.argmax(axis=1) == classes).mean() > 0.9
+    assert (probabilities.argmax(axis=1) == classes).mean() > 0.8
 
 
 def test_only_the_paper_heads_answer_depends_on_the_other_rows(iris):
