@@ -77,7 +77,10 @@ class StitchSpec:
         SpaceError
             Unknown settings, or values that cannot be.
         """
-        return _made(cls, {**record, "settings": _made(MethodSettings, record.get("settings", {}))})
+        try:
+            return _made(cls, {**record, "settings": _made(MethodSettings, record.get("settings", {}))})
+        except (TypeError, AttributeError) as error:
+            raise SpaceError(f"stitching: a setting is misplaced or of the wrong type ({error})") from error
 
 
 def _made(kind: type, record: Mapping[str, Any]) -> Any:

@@ -247,6 +247,8 @@ def test_new_rows_must_be_of_each_encoder(make_encoders):
         ({"test_fraction": 1.0}, "test_fraction: expected a share between 0 and 1, got 1.0"),
         ({"anchors": (1,)}, "anchors: expected a list of ids"),
         ({"colour": 1}, "expected settings among methods, .*, got colour"),
+        ([1, 2], "stitching: a setting is misplaced or of the wrong type"),
+        ({"test_fraction": "many"}, "stitching: a setting is misplaced or of the wrong type"),
         ({"settings": {"gamma": 1}}, "expected settings among center, .*, got gamma"),
     ],
 )
