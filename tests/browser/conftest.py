@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLAGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update"]
-FLAGS += ["--disable-sync", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]  # WebGL without a GPU
+FLAGS += ["--disable-sync", "--disable-gpu", "--enable-unsafe-swiftshader"]  # WebGL by software, in the browser's own process
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

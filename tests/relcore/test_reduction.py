@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
+from sklearn.manifold import trustworthiness
 from threadpoolctl import threadpool_limits
 
 from relcore.alignment import align
@@ -231,8 +232,13 @@ def test_umap_through_the_engine(digits, tmp_path):
     finally:
         engine.close()
     assert any("UMAP, space 1 of 2" in message for message in messages)
-    for i, expected in enumerate(reduce_spaces([digits, digits[:, ::2]], spec)):
-        np.testing.assert_allclose(entry.arrays[f"coordinates_{i}"], expected, atol=1e-4)
+    # Two processes may differ in the last digit of a sum, which UMAP makes large in its descent:
+    # the maps are compared by how well they keep neighbours.
+    data = digits, digits[:, ::2]
+    for i, (rows, expected) in enumerate(zip(data, reduce_spaces(data, spec), strict=True)):
+        kept = trustworthiness(rows, entry.arrays[f"coordinates_{i}"])
+        assert kept > 0.9
+        assert kept == pytest.approx(trustworthiness(rows, expected), abs=0.03)
     assert ReductionSpec(**entry.metadata["spec"]) == spec
 
 
