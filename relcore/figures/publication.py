@@ -71,7 +71,7 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
     with settings(style):
         table, room = score_places(score_table(table))
         forms, metrics, theme = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric)), style.theme
-        figure, axes = _chart(style, "", "score (1 = identical)")
+        figure, axes = chart_of(style, "", "score (1 = identical)")
         null = table.dropna(subset=["null_low", "null_high"])
         axes.bar(null.x, null.null_high - null.null_low, room, bottom=null.null_low, color=theme.null, ec=theme.muted, lw=0.4)
         handles = []
@@ -102,7 +102,7 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
         axes.grid(visible=False, axis="x")
         axes.axhline(0, color=theme.border, lw=0.6)
         axes.spines["bottom"].set_visible(False)
-        return _fit(figure, axes, handles, style)
+        return fit_around(figure, axes, handles, style)
 
 
 def histogram_figure(
@@ -115,7 +115,7 @@ def histogram_figure(
     with settings(style):
         table = histogram_table(values_by_name, bins)
         names = list(dict.fromkeys(table.name))
-        figure, axes = _chart(style, x_title, "share of rows (%)")
+        figure, axes = chart_of(style, x_title, "share of rows (%)")
         handles = []
         for name, color in zip(names, style.theme.category_colors(len(names)), strict=True):
             part = table[table.name == name]
@@ -125,7 +125,7 @@ def histogram_figure(
             handles.append(Line2D([], [], color=color, lw=1, label=name))
         axes.set_ylim(bottom=0)
         axes.margins(x=0)
-        return _fit(figure, axes, handles, style)
+        return fit_around(figure, axes, handles, style)
 
 
 def spectrum_figure(singular_values_by_name: Mapping[str, np.ndarray], style: Style = PAPER) -> Figure:
@@ -133,7 +133,7 @@ def spectrum_figure(singular_values_by_name: Mapping[str, np.ndarray], style: St
     with settings(style):
         table = spectrum_table(singular_values_by_name)
         names = list(dict.fromkeys(table.name))
-        figure, axes = _chart(style, "component (rank)", "singular value / largest")
+        figure, axes = chart_of(style, "component (rank)", "singular value / largest")
         handles = []
         for name, color in zip(names, style.theme.category_colors(len(names)), strict=True):
             part = table[table.name == name]
@@ -143,7 +143,7 @@ def spectrum_figure(singular_values_by_name: Mapping[str, np.ndarray], style: St
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter(_power_of_ten)
         axes.yaxis.set_minor_formatter(lambda value, position: "")
-        return _fit(figure, axes, handles, style)
+        return fit_around(figure, axes, handles, style)
 
 
 def _draw_plane(axes: Axes, pane: Pane, scene: Scene, style: Style, wide: float) -> None:
@@ -236,7 +236,8 @@ def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
     return handles
 
 
-def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
+def chart_of(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
+    """An empty chart in the style, under `settings(style)`; `fit_around` gives it its room when it is drawn."""
     figure = blank_figure(style, style.width * (0.54 if style.width < 5 else 0.38))
     axes = figure.add_subplot()
     axes.set(xlabel=x_title, ylabel=y_title)
@@ -248,7 +249,7 @@ def _chart(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _fit(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
+def fit_around(figure: Figure, axes: Axes, handles: list[Artist], style: Style) -> Figure:
     """Leave the room that tick labels, titles and the legend take, so nothing is cut and little is wasted."""
     legend = legend_below(figure, handles, style)
     pad, below = 0.04, height_of(legend)

@@ -1,0 +1,154 @@
+"""Lines with bands, or points with names: what a study measured against what it varied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.figures.export import Exportable
+from relcore.spaces import SpaceError
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line, or one group of points, in one colour.
+
+    Attributes
+    ----------
+    name : str
+    x, y : m numbers each
+        NaN in y leaves a gap.
+    low, high : m numbers each, optional
+        The band around the line, or the bar through each point.
+    labels : m strings, optional
+        What hovering tells of each point.
+    keys : m strings, optional
+        What a click on a point gives, in its ``customdata``.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    labels: Sequence[str] = ()
+    keys: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if (self.low is None) != (self.high is None):
+            raise SpaceError(f"line {self.name!r}: expected both ends of the band, low and high, or neither; got one")
+        for part in ("x", "y", "low", "high"):
+            values = getattr(self, part)
+            if values is not None:
+                object.__setattr__(self, part, np.asarray(values, dtype=float))
+        for part in ("y", "low", "high", "labels", "keys"):
+            values = getattr(self, part)
+            if values is not None and len(values) != len(self.x) and not (part in ("labels", "keys") and not len(values)):
+                raise SpaceError(f"line {self.name!r}: expected {len(self.x)} {part}, one for each x, got {len(values)}")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def has_band(self) -> bool:
+        return self.low is not None
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A chart of lines over one x, or of points.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+    x_title, y_title : str
+        With units where there are any.
+    kind : "lines" or "points"
+    log_x : bool
+        For x above 0.
+    baselines : tuple of (name, value)
+        Dashed horizontal lines: chance, not stitched, ….
+    note : str
+        A sentence inside the chart, such as a correlation with its interval.
+    y_range : (low, high), optional
+        Default: as the data have it.
+    alt : str
+        For those who cannot see it; default: told from the numbers.
+    """
+
+    lines: tuple[Line, ...]
+    x_title: str
+    y_title: str
+    kind: str = "lines"
+    log_x: bool = False
+    baselines: tuple[tuple[str, float], ...] = ()
+    note: str = ""
+    y_range: tuple[float, float] | None = None
+    alt: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lines", tuple(self.lines))
+        object.__setattr__(self, "baselines", tuple(self.baselines))
+        if self.kind not in ("lines", "points"):
+            raise SpaceError(f"kind: expected 'lines' or 'points', got {self.kind!r}")
+        if not any(map(len, self.lines)):
+            raise SpaceError("chart: expected a line of one point or more, got none")
+        if self.log_x and min(line.x.min() for line in self.lines if len(line)) <= 0:
+            raise SpaceError("log_x: expected x above 0 on a logarithmic axis, got 0 or less; draw it with log_x=False")
+
+    def table(self) -> pd.DataFrame:
+        """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x."""
+        parts = [
+            pd.DataFrame(
+                {
+                    "name": line.name,
+                    "x": line.x,
+                    "y": line.y,
+                    "low": line.low if line.has_band else np.full(len(line), np.nan),
+                    "high": line.high if line.has_band else np.full(len(line), np.nan),
+                    "label": list(line.labels) or [""] * len(line),
+                }
+            )
+            for line in self.lines
+            if len(line)
+        ]
+        parts += [pd.DataFrame({"name": [name], "y": [float(value)], "label": "baseline"}) for name, value in self.baselines]
+        return pd.concat(parts, ignore_index=True)
+
+    def describe(self) -> str:
+        """The alt text: `alt`, or each line's ends and range in words."""
+        if self.alt:
+            return self.alt
+        kind = "Line chart" if self.kind == "lines" else "Scatter plot"
+        told = [f"{name}: {value:.3g}" for name, value in self.baselines]
+        told = [_told(line, self.kind) for line in self.lines if len(line)] + told
+        note = f" {self.note}." if self.note else ""
+        return f"{kind} of {self.y_title} against {self.x_title}. {'; '.join(told)}.{note}"
+
+
+def _told(line: Line, kind: str) -> str:
+    if kind == "points":
+        return f"{line.name}: {len(line)} points, y from {np.nanmin(line.y):.3g} to {np.nanmax(line.y):.3g}"
+    order = np.argsort(line.x, kind="stable")
+    first, last = order[0], order[-1]
+    return f"{line.name}: {line.y[first]:.3g} at {line.x[first]:g}, {line.y[last]:.3g} at {line.x[last]:g}"
+
+
+def lines_exportable(lines: Lines, recipe: Mapping[str, Any] | None = None, name: str = "lines") -> Exportable:
+    """The chart in all its forms."""
+
+    def interactive(theme):
+        from relcore.figures.lines_interactive import lines_figure
+
+        return lines_figure(lines, theme)
+
+    def publication(style):
+        from relcore.figures.lines_publication import lines_figure
+
+        return lines_figure(lines, style)
+
+    return Exportable(name, interactive, publication, lines.table, recipe)

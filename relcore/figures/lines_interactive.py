@@ -1,0 +1,100 @@
+"""Lines with bands and points with names, for the screen: Plotly."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from relcore.figures.interactive import plain_text, relscope_template, translucent
+from relcore.figures.lines import Line, Lines
+from relcore.figures.palette import LIGHT, Theme
+
+DASHES = ("dash", "dot", "dashdot", "longdash")
+_FEW = 40  # points of a line that are marked one by one
+
+
+def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Figure:
+    """Each line with its band, or each point with its bar; what a point's `keys` say is its ``customdata``."""
+    figure = go.Figure()
+    for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
+        if not len(line):
+            continue
+        if lines.kind == "lines":
+            _draw_line(figure, line, color)
+        else:
+            _draw_points(figure, line, color, theme)
+    for i, (name, value) in enumerate(lines.baselines):
+        dash = {"color": theme.muted, "width": 1.5, "dash": DASHES[i % len(DASHES)]}
+        figure.add_hline(value, line=dash, name=f"{plain_text(name)}: {value:.3g}", showlegend=True, layer="below")
+    if lines.note:
+        look = {"font": {"size": 13, "color": theme.text}, "bgcolor": translucent(theme.surface, 0.85), "borderpad": 4}
+        at = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "align": "left"}
+        figure.add_annotation(text=plain_text(lines.note), showarrow=False, **at, **look)
+    figure.update_layout(
+        template=relscope_template(theme),
+        meta={"alt": lines.describe()},
+        height=height,
+        margin={"l": 64, "r": 16, "t": 40 if lines.note else 16, "b": 96},
+        showlegend=True,
+        legend={"y": 0.01, "yanchor": "bottom"},
+        hovermode="closest",
+    )
+    figure.update_xaxes(title={"text": plain_text(lines.x_title)}, type="log" if lines.log_x else "linear")
+    if lines.log_x:
+        figure.update_xaxes(dtick="D2", minor={"showgrid": False})
+    figure.update_yaxes(title={"text": plain_text(lines.y_title)}, range=lines.y_range)
+    return figure
+
+
+def _draw_line(figure: go.Figure, line: Line, color: str) -> None:
+    order = np.argsort(line.x, kind="stable")
+    x, name = line.x[order], plain_text(line.name)
+    if line.has_band:
+        low, high = line.low[order], line.high[order]
+        known = ~np.isnan(low) & ~np.isnan(high)
+        figure.add_scatter(
+            x=np.concatenate([x[known], x[known][::-1]]),
+            y=np.concatenate([high[known], low[known][::-1]]),
+            fill="toself",
+            fillcolor=translucent(color, 0.16),
+            line={"width": 0},
+            mode="lines",
+            hoverinfo="skip",
+            legendgroup=name,
+            showlegend=False,
+        )
+    figure.add_scatter(
+        x=x,
+        y=line.y[order],
+        mode="lines+markers" if len(line) <= _FEW else "lines",
+        name=name,
+        legendgroup=name,
+        line={"color": color, "width": 2},
+        marker={"size": 5},
+        **_hover(line, order),
+    )
+
+
+def _draw_points(figure: go.Figure, line: Line, color: str, theme: Theme) -> None:
+    bars = None
+    if line.has_band:
+        bars = {"array": line.high - line.y, "arrayminus": line.y - line.low, "thickness": 1, "width": 0}
+        bars["color"] = translucent(color, 0.5)
+    figure.add_scatter(
+        x=line.x,
+        y=line.y,
+        mode="markers",
+        name=plain_text(line.name),
+        marker={"color": color, "size": 9, "opacity": 0.85, "line": {"color": theme.surface, "width": 1}},
+        error_y=bars,
+        **_hover(line, np.arange(len(line))),
+    )
+
+
+def _hover(line: Line, order: np.ndarray) -> dict:
+    band = [f" ({line.low[i]:.3f} to {line.high[i]:.3f})" if line.has_band else "" for i in order]
+    texts = [f"{line.x[i]:.4g}: {line.y[i]:.3f}{part}" for i, part in zip(order, band, strict=True)]
+    if len(line.labels):
+        texts = [f"{plain_text(line.labels[i])}<br>{text}" for i, text in zip(order, texts, strict=True)]
+    keys = {"customdata": [[line.keys[i]] for i in order]} if len(line.keys) else {}
+    return {"hovertext": texts, "hovertemplate": "%{hovertext}<extra>" + plain_text(line.name) + "</extra>", **keys}

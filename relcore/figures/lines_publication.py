@@ -1,0 +1,50 @@
+"""Lines with bands and points with names, for print: Matplotlib."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from relcore.figures.lines import Lines
+from relcore.figures.paper import settings
+from relcore.figures.publication import chart_of, fit_around
+from relcore.figures.style import PAPER, Style
+
+_DASHES = ("--", ":", "-.", (0, (8, 3)))
+
+
+def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
+    """As on the screen, the legend below, the note above."""
+    theme = style.theme
+    with settings(style):
+        figure, axes = chart_of(style, lines.x_title, lines.y_title)
+        handles = []
+        for line, color in zip(lines.lines, theme.category_colors(len(lines.lines)), strict=True):
+            if not len(line):
+                continue
+            if lines.kind == "lines":
+                order = np.argsort(line.x, kind="stable")
+                if line.has_band:
+                    axes.fill_between(line.x[order], line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
+                axes.plot(line.x[order], line.y[order], color=color, lw=1, marker="o", ms=1.8 if len(line) <= 40 else 0)
+                handles.append(Line2D([], [], color=color, lw=1, label=line.name))
+                continue
+            if line.has_band:
+                reach = [line.y - line.low, line.high - line.y]
+                axes.errorbar(line.x, line.y, reach, fmt="none", ecolor=color, elinewidth=0.5, alpha=0.5)
+            axes.scatter(line.x, line.y, s=9, color=color, lw=0, alpha=0.85, rasterized=len(line) > style.raster_above)
+            handles.append(Line2D([], [], color=color, lw=0, marker="o", ms=3, label=line.name))
+        for i, (name, value) in enumerate(lines.baselines):
+            dash = {"color": theme.muted, "lw": 0.8, "ls": _DASHES[i % len(_DASHES)]}
+            axes.axhline(value, **dash, zorder=1)
+            handles.append(Line2D([], [], **dash, label=f"{name}: {value:.3g}"))
+        if lines.log_x:
+            axes.set_xscale("log")
+            axes.xaxis.set_major_formatter(lambda value, position: f"{value:g}")
+            axes.xaxis.set_minor_formatter(lambda value, position: "")
+        if lines.y_range:
+            axes.set_ylim(*lines.y_range)
+        if lines.note:
+            axes.set_title(lines.note, fontsize=style.font_size - 1, color=theme.text, loc="left", wrap=True)
+        return fit_around(figure, axes, handles, style)
