@@ -16,6 +16,7 @@ _FORMATS = {
     "svg": ("SVG", "For the drawing program"),
     "png": ("PNG", "For slides"),
     "csv": ("CSV", "The plotted numbers"),
+    "tex": ("LaTeX", "The table, for a paper that uses booktabs"),
     "json": ("Recipe", "All settings as JSON: python -m relcore figure recipe.json makes this figure again"),
 }
 
@@ -38,7 +39,7 @@ def export_bar(figure: Exportable, key: str) -> None:
         with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):
             style = _style_choosers(key)
         for kind, (label, explanation) in _FORMATS.items():
-            if kind == "json" and figure.recipe is None:
+            if (kind == "json" and figure.recipe is None) or (kind == "tex" and figure.latex is None):
                 continue
             st.download_button(
                 label,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 from relcore import __version__
@@ -47,9 +48,11 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
         An unknown figure, settings that are missing, unknown or wrong, data that is gone or has changed.
     """
     kind = recipe.get("figure") if isinstance(recipe, Mapping) else None
-    if kind not in _FIGURES:
-        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {quote(_FIGURES)}, got {kind!r}')
-    return _FIGURES[kind]({name: value for name, value in recipe.items() if name not in ("relscope", "figure")})
+    if kind not in _FIGURES and kind not in _ELSEWHERE:
+        known = quote([*_FIGURES, *_ELSEWHERE])
+        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {known}, got {kind!r}')
+    figures = _FIGURES if kind in _FIGURES else import_module(_ELSEWHERE[kind]).FIGURES
+    return figures[kind]({name: value for name, value in recipe.items() if name not in ("relscope", "figure")})
 
 
 def draw_panes(recipe: ComparisonRecipe, scene: Scene | None = None) -> Exportable:
@@ -204,3 +207,5 @@ _FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
     "training": lambda settings: draw_training(_spaces(settings, "training")),
     "all-pairs": _all_pairs,
 }
+# Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
+_ELSEWHERE: dict[str, str] = {}

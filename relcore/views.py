@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from relcore.similarity import project_directions, unit_rows
+from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
 MOST_PIVOTS = 20  # as many as there are colours that can be told apart
@@ -103,7 +103,7 @@ def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.
     drawn, belongs = np.zeros(len(space), dtype=bool), np.full(len(space), -1)
     if not spec.pivots:
         return drawn, belongs
-    mean = space.vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean = mean_row(space.vectors)
     pivots = unit_rows(space.vectors[space.rows(spec.pivots)], mean)
     cosines = project_directions(space.vectors, pivots.T, mean)
     n_nearest = min(spec.n_nearest, len(space))

@@ -20,6 +20,7 @@ MOST_LINES = 320
 # (comparison, views, recipe, the command line …) puts the parts together and may use them all.
 BASE = {"relcore.spaces", "relcore.similarity"}
 JOBS = {"relcore.progress", "relcore.store"}
+TRAINING = {"relcore.determinism"}
 LAYERS = {
     "relcore.spaces": set(),
     "relcore.similarity": {"relcore.spaces"},
@@ -27,13 +28,16 @@ LAYERS = {
     "relcore.inversion": BASE,
     "relcore.translation": BASE,
     "relcore.alignment": BASE,
-    "relcore.anchors": BASE,
+    "relcore.anchors": BASE | JOBS | {"relcore.translation"},
     "relcore.metrics": BASE,
     "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map"},
     "relcore.umap_map": BASE | JOBS,
-    "relcore.sources": BASE | JOBS,
+    "relcore.sources": BASE | JOBS | TRAINING,
     "relcore.figures": BASE,
-    "relcore.stitching": BASE | {"relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
+    "relcore.stitching": BASE
+    | TRAINING
+    | {"relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
+    "relcore.determinism": set(),
     "relcore.store": {"relcore.spaces"},
     "relcore.progress": {"relcore.spaces", "relcore.store"},
 }

@@ -36,6 +36,7 @@ MEDIA_TYPES = {
     "svg": "image/svg+xml",
     "png": "image/png",
     "csv": "text/csv",
+    "tex": "application/x-tex",
     "json": "application/json",
 }
 KINDS = tuple(MEDIA_TYPES)
@@ -56,6 +57,8 @@ class Exportable:
         The numbers that are plotted.
     recipe : dict, optional
         What makes the figure again; JSON values only.
+    latex : () → DataFrame, optional
+        The table as one prints it, where it is small enough to be printed.
     """
 
     name: str
@@ -63,25 +66,30 @@ class Exportable:
     publication: Callable[[Style], Figure]
     table: Callable[[], pd.DataFrame]
     recipe: Mapping[str, Any] | None = None
+    latex: Callable[[], pd.DataFrame] | None = None
 
     def filename(self, kind: str) -> str:
         return f"{self._slug}.{kind}"
 
     def bytes(self, kind: str, style: Style | None = None, theme: Theme | None = None) -> bytes:
-        """The file as "html", "pdf", "svg", "png", "csv" or "json" (the recipe alone).
+        """The file as "html", "pdf", "svg", "png", "csv", "tex" (a booktabs table) or "json" (the recipe alone).
 
         `style` is of pdf, svg and png (without it, the paper's default); `theme` of html (without it, the style's, or light).
 
         Raises
         ------
         SpaceError
-            Another kind, or a recipe that is absent from "json" or is not JSON.
+            Another kind, a recipe that is absent from "json" or is not JSON, "tex" of a figure without a table to print.
         """
         recipe = None if self.recipe is None else _to_json(self.recipe)
         if kind == "html":
             return self._html(theme or (style.theme if style else LIGHT), recipe)
         if kind == "csv":
             return self.table().to_csv(index=False, lineterminator="\n").encode()
+        if kind == "tex":
+            if self.latex is None:
+                raise SpaceError(f"{self.name}: expected a table to print as tex, got a figure without one; take the csv")
+            return _latex(self.latex()).encode()
         if kind == "json":
             if self.recipe is None:
                 raise SpaceError(f"{self.name}: expected a recipe to write as json, got a figure without one")
@@ -231,6 +239,11 @@ def _to_json(recipe: Mapping[str, Any]) -> str:
         raise SpaceError(
             f"recipe: expected values that JSON can hold, got {error}; use plain numbers, strings and lists"
         ) from error
+
+
+def _latex(table: pd.DataFrame) -> str:
+    """For a paper that uses booktabs; numbers with three digits, signs that LaTeX reads otherwise escaped."""
+    return table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="–")
 
 
 def _interactive():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from relcore.determinism import reproducible, seeded
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
 from relcore.sources.pixels import mode_of, pixel_array
@@ -91,7 +91,7 @@ class SmallVision(TrainedEncoder):
         labels = torch.from_numpy(targets[rows]).to(device)
         position = {"train": np.isin(rows, train_rows), "held out": np.isin(rows, held_out)}
         parts = {name: torch.from_numpy(np.flatnonzero(where)).to(device) for name, where in position.items()}
-        with one_thread(), _deterministic(device):
+        with reproducible(self.random_state):
             model = self._new_model(len(classes), mode, size).to(device)
             curve = self._fit(model, images, labels, parts["train"], parts["held out"], report)
         arrays = {name: value.cpu().numpy() for name, value in model.state_dict().items()}
@@ -125,17 +125,15 @@ class SmallVision(TrainedEncoder):
         batches = TorchBatches(forward, device, half=False)
 
         def encode_batch(images: list) -> dict[str, np.ndarray]:
-            with one_thread(), _deterministic(device):
+            with reproducible(self.random_state):
                 return batches(images)
 
         return encode_batch
 
     def _new_model(self, n_classes: int, mode: str, size: tuple[int, int]) -> nn.ModuleDict:
-        import torch
         from torch import nn
 
-        with torch.random.fork_rng(devices=[]):
-            torch.random.default_generator.manual_seed(self.random_state)
+        with seeded(self.random_state):
             encoder = small_network(self.architecture, 1 if mode == "L" else 3, size, self.width)
             return nn.ModuleDict({"encoder": encoder, "head": nn.Linear(self.width, n_classes)})
 
@@ -241,30 +239,6 @@ class SmallVision(TrainedEncoder):
 def held_out_rows(n: int) -> np.ndarray:
     """The rows, ascending, of a dataset of n that no SmallVision is trained on: a fifth, the same for all of them."""
     return np.sort(np.random.default_rng(0).permutation(n)[: max(1, round(_HELD_OUT * n))])
-
-
-@contextmanager
-def one_thread():
-    """Sums over threads end differently with their number, and small networks wait for each other more than they gain."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _deterministic(device: str):
-    import torch
-
-    if device == "cpu":
-        yield
-    else:
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True):
-            yield
 
 
 def _statistics(pixels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.anchors.selection import select_anchors, shared_anchors
+from relcore.similarity import mean_row
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
 from relcore.stitching.heads import Head, fit_head
 from relcore.stitching.methods import METHODS, Rows, Side, carrier, representation
@@ -204,8 +205,7 @@ class Stitching:
             raise SpaceError(f"anchors: expected as many for each encoder, {expected}, got {given}")
 
     def _side(self, train: np.ndarray, anchors: np.ndarray) -> Side:
-        mean = train.mean(axis=0, dtype=np.float64).astype(np.float32)
-        return Side(train, np.asarray(anchors, dtype=np.float32), mean)
+        return Side(train, np.asarray(anchors, dtype=np.float32), mean_row(train))
 
 
 def stitch_matrix(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relcore.similarity import project_directions, unit_rows
+from relcore.determinism import reproducible
+from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: 
     """
     from sklearn.linear_model import LogisticRegression
 
-    mean = X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean = mean_row(X)
     fitted = LogisticRegression(max_iter=1000).fit(unit_rows(X, mean), classes)
     weights, bias = fitted.coef_.T, fitted.intercept_
     if n_classes == 2:  # scikit-learn gives the second class alone
@@ -135,16 +136,10 @@ def _train(
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small networks wait for threads more than they gain, and their number would show in the result
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.random.default_generator.manual_seed(random_state)
-            model = _network(X.shape[1], n_classes, norm).to(device)
-            rows, targets = torch.from_numpy(X).to(device), torch.from_numpy(classes.astype(np.int64)).to(device)
-            _descend(model, rows, targets)
-    finally:
-        torch.set_num_threads(threads)
+    with reproducible(random_state):
+        model = _network(X.shape[1], n_classes, norm).to(device)
+        rows, targets = torch.from_numpy(X).to(device), torch.from_numpy(classes.astype(np.int64)).to(device)
+        _descend(model, rows, targets)
     return NetworkHead(model.eval(), device, needs_company)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from relcore.determinism import reproducible
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
@@ -54,8 +55,7 @@ def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", 
             return self.out(bend(self.second(bend(self.first(rows)))))
 
     rows, targets = torch.from_numpy(np.array(X, dtype=np.float32)), torch.from_numpy(classes)
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(random_state)
+    with reproducible(random_state):
         model = Network()
         optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
         for _ in range(_EPOCHS):
