@@ -35,7 +35,7 @@ def test_a_spec_goes_to_json_and_back_and_into_a_key():
         (lambda: DatasetSpec("digit"), r"source: expected one of 'digits'.*got 'digit'"),
         (lambda: DatasetSpec("digits", limit=0), r"limit: expected a whole number.*got 0"),
         (lambda: DatasetSpec.from_json({"source": "digits", "colour": 1}), r"expected a dataset as 'source'.*'colour'"),
-        (lambda: load_dataset(DatasetSpec("digits", options=(("a", 1),))), r"options: expected none for .*'digits', got 'a'"),
+        (lambda: load_dataset(DatasetSpec("digits", options=(("a", 1),))), r"options: expected 'look' for .*'digits', got 'a'"),
         (lambda: load_dataset(DatasetSpec("wikipedia", options=(("articles", 0),))), r"articles: expected a whole number.*0"),
     ],
 )
