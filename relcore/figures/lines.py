@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,8 @@ class Lines:
         For x above 0.
     baselines : tuple of (name, value)
         Dashed horizontal lines: chance, not stitched, ….
+    marks : tuple of (name, x)
+        Dashed vertical lines: a place on the x axis to compare with.
     note : str
         A sentence inside the chart, such as a correlation with its interval.
     y_range : (low, high), optional
@@ -86,6 +88,7 @@ class Lines:
     kind: str = "lines"
     log_x: bool = False
     baselines: tuple[tuple[str, float], ...] = ()
+    marks: tuple[tuple[str, float], ...] = ()
     note: str = ""
     y_range: tuple[float, float] | None = None
     alt: str = ""
@@ -93,6 +96,7 @@ class Lines:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
         object.__setattr__(self, "baselines", tuple(self.baselines))
+        object.__setattr__(self, "marks", tuple(self.marks))
         if self.kind not in ("lines", "points"):
             raise SpaceError(f"kind: expected 'lines' or 'points', got {self.kind!r}")
         if not any(map(len, self.lines)):
@@ -101,7 +105,7 @@ class Lines:
             raise SpaceError("log_x: expected x above 0 on a logarithmic axis, got 0 or less; draw it with log_x=False")
 
     def table(self) -> pd.DataFrame:
-        """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x."""
+        """What is drawn: columns name, x, y, low, high, label; baselines follow as rows without an x, marks without a y."""
         parts = [
             pd.DataFrame(
                 {
@@ -117,6 +121,7 @@ class Lines:
             if len(line)
         ]
         parts += [pd.DataFrame({"name": [name], "y": [float(value)], "label": "baseline"}) for name, value in self.baselines]
+        parts += [pd.DataFrame({"name": [name], "x": [float(value)], "label": "mark"}) for name, value in self.marks]
         return pd.concat(parts, ignore_index=True)
 
     def describe(self) -> str:
@@ -124,7 +129,7 @@ class Lines:
         if self.alt:
             return self.alt
         kind = "Line chart" if self.kind == "lines" else "Scatter plot"
-        told = [f"{name}: {value:.3g}" for name, value in self.baselines]
+        told = [f"{name}: {value:.3g}" for name, value in (*self.baselines, *self.marks)]
         told = [_told(line, self.kind) for line in self.lines if len(line)] + told
         note = f" {self.note}." if self.note else ""
         return f"{kind} of {self.y_title} against {self.x_title}. {'; '.join(told)}.{note}"
@@ -138,7 +143,12 @@ def _told(line: Line, kind: str) -> str:
     return f"{line.name}: {line.y[first]:.3g} at {line.x[first]:g}, {line.y[last]:.3g} at {line.x[last]:g}"
 
 
-def lines_exportable(lines: Lines, recipe: Mapping[str, Any] | None = None, name: str = "lines") -> Exportable:
+def lines_exportable(
+    lines: Lines,
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "lines",
+    latex: Callable[[], pd.DataFrame] | None = None,
+) -> Exportable:
     """The chart in all its forms."""
 
     def interactive(theme):
@@ -151,4 +161,4 @@ def lines_exportable(lines: Lines, recipe: Mapping[str, Any] | None = None, name
 
         return lines_figure(lines, style)
 
-    return Exportable(name, interactive, publication, lines.table, recipe)
+    return Exportable(name, interactive, publication, lines.table, recipe, latex)

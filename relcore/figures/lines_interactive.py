@@ -26,6 +26,9 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     for i, (name, value) in enumerate(lines.baselines):
         dash = {"color": theme.muted, "width": 1.5, "dash": DASHES[i % len(DASHES)]}
         figure.add_hline(value, line=dash, name=f"{plain_text(name)}: {value:.3g}", showlegend=True, layer="below")
+    for name, value in lines.marks:
+        line = {"color": theme.text, "width": 1.5, "dash": "dash"}
+        figure.add_vline(value, line=line, name=f"{plain_text(name)}: {value:.3g}", showlegend=True, layer="below")
     if lines.note:
         look = {"font": {"size": 13, "color": theme.text}, "bgcolor": translucent(theme.surface, 0.85), "borderpad": 4}
         at = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "align": "left"}

@@ -39,6 +39,10 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             dash = {"color": theme.muted, "lw": 0.8, "ls": _DASHES[i % len(_DASHES)]}
             axes.axhline(value, **dash, zorder=1)
             handles.append(Line2D([], [], **dash, label=f"{name}: {value:.3g}"))
+        for name, value in lines.marks:
+            dash = {"color": theme.text, "lw": 0.8, "ls": "--"}
+            axes.axvline(value, **dash, zorder=1)
+            handles.append(Line2D([], [], **dash, label=f"{name}: {value:.3g}"))
         if lines.log_x:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(lambda value, position: f"{value:g}")
