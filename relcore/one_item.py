@@ -1,0 +1,135 @@
+"""Any items through the encoder of a space, exactly as its dataset went: what one types or draws becomes a row like the others.
+
+What the encoder learnt when the space was made is read from the store. Where the store has lost it, `train_again_job` learns it
+once more, to the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.dataset import Dataset, Kind
+from relcore.sources.datasets import load_dataset
+from relcore.sources.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.sources.encodings import key_of
+from relcore.spaces import SpaceError
+from relcore.store import Store
+
+_BLOCK = 256
+
+
+class Untrained(SpaceError):
+    """The store has lost what the encoder learnt: to be learnt again by `train_again_job`."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemEncoder:
+    """An encoder that is loaded and ready.
+
+    Attributes
+    ----------
+    spec : SpaceSpec
+        Of the space whose rows it gives.
+    dataset : Dataset
+        What the space was made of.
+    """
+
+    spec: SpaceSpec
+    dataset: Dataset
+    encode_batch: EncodeBatch
+
+    @property
+    def kind(self) -> Kind:
+        return self.dataset.kind
+
+    def rows(self, items: Sequence[Any]) -> np.ndarray:
+        """Texts or pictures (m) → (m, d) float32, of an item of the dataset the space's own row, to rounding.
+
+        A text of which a TF-IDF knows no word becomes a zero row.
+
+        Raises
+        ------
+        SpaceError
+            No items, an empty text, pictures of sizes that the encoder does not take, what is no finite row.
+        """
+        if not len(items):
+            raise SpaceError(f"{self.spec.name}: expected one item or more to encode, got none")
+        if self.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
+            raise SpaceError(f"{self.spec.name}: expected texts, got an empty one; type a sentence")
+        output = self.spec.option("output")
+        blocks = (list(items[start : start + _BLOCK]) for start in range(0, len(items), _BLOCK))
+        rows = np.concatenate([self.encode_batch(block)[output] for block in blocks]).astype(np.float32)
+        if not np.isfinite(rows).all():
+            raise SpaceError(f"{self.spec.name}: expected finite numbers for each item, got NaN or infinite; try another one")
+        return rows
+
+
+def why_not(spec: SpaceSpec) -> str:
+    """Why a space can give no rows of new items, in a few words; "" where it can."""
+    if spec.source != "encoding":
+        return "came as vectors, without an encoder"
+    if spec.dataset.source == "planetoid":
+        return "reads nodes of a graph, not single items"
+    return ""
+
+
+def item_encoder(spec: SpaceSpec, store: Store) -> ItemEncoder:
+    """Load the encoder behind an encoding, which takes seconds for a large model.
+
+    Raises
+    ------
+    SpaceError
+        Not an encoding of texts or pictures, its dataset is gone; `Untrained` where its weights are.
+    """
+    if reason := why_not(spec):
+        raise SpaceError(f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}")
+    dataset, encoder = load_dataset(spec.dataset, store), spec.encoder
+    if isinstance(encoder, TrainedEncoder):
+        entry = store.get(trained_key(spec, store, dataset))
+        if entry is None:
+            raise Untrained(
+                f"{spec.name!r}: expected the trained weights of its encoder in the store, got none (removed to make room); "
+                "train it again"
+            )
+        return ItemEncoder(spec, dataset, encoder.restore(Trained(entry.arrays, entry.metadata), dataset))
+    return ItemEncoder(spec, dataset, encoder.prepare(dataset, _silent))
+
+
+def encode_items(spec: SpaceSpec, items: Sequence[Any], store: Store | None = None) -> np.ndarray:
+    """Rows (m, d) float32 of any texts or pictures, as the encoder of the space gives them; see `ItemEncoder.rows`."""
+    return item_encoder(spec, store or Store()).rows(items)
+
+
+def trained_key(spec: SpaceSpec, store: Store, dataset: Dataset | None = None) -> str:
+    """The store's key of what the encoder learnt on the dataset, as `relcore.encoding` keeps it."""
+    made = store.summary(spec.option("key"))
+    digest = made.metadata["dataset_digest"] if made else (dataset or load_dataset(spec.dataset, store)).digest
+    return key_of("trained", digest, spec.encoder)
+
+
+def train_again_job(context: Context, *, spec: SpaceSpec) -> None:
+    """Learn once more what the store has lost, to the same weights; submit it under `trained_key`."""
+    encoder: Encoder = spec.encoder
+    dataset = load_dataset(spec.dataset, context.store)
+    if key_of("trained", dataset.digest, encoder) != context.key:
+        raise SpaceError(f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now")
+    trained = encoder.train(dataset, context.report)
+    context.put(trained.arrays, trained.metadata)
+
+
+def encode_items_job(context: Context, *, spec: SpaceSpec, items: Sequence[str]) -> None:
+    """`encode_items` of texts as a job of the Engine; the rows are the array "rows"."""
+    context.report(0, 2, "loading the encoder")
+    encoder = item_encoder(spec, context.store)
+    context.report(1, 2, f"encoding {len(items):,} sentences")
+    context.put({"rows": encoder.rows(items)}, {})
+
+
+def _silent(*arguments: Any) -> None:
+    pass
