@@ -208,4 +208,13 @@ _FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
     "all-pairs": _all_pairs,
 }
 # Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
-_ELSEWHERE: dict[str, str] = {}
+_ELSEWHERE: dict[str, str] = {
+    "rescale-input": "relcore.rescale_recipes",
+    "rescale-layers": "relcore.rescale_recipes",
+    "translation-table": "relcore.translation_tables",
+    "cross-domain": "relcore.translation_tables",
+    "try-it": "relcore.try_it_recipes",
+    "cross-lingual": "relcore.translation_recipes",
+    "across-languages": "relcore.translation_recipes",
+    "zero-shot": "relcore.translation_recipes",
+}
