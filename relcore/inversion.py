@@ -9,10 +9,12 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from relcore.similarity import inverse_norms, project_directions, row_blocks, unit_rows
+from relcore.blocks import each_block
+from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
 METHODS = ("pruned", "ridge", "whitened")
+LENGTHS = ("paper", "mean")
 
 
 @dataclass(eq=False)
@@ -25,8 +27,8 @@ class InverseRelativeProjection:
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
-    and y = ‖a_y‖ xW / ‖xW‖ + mean_y, ‖a_y‖ the mean length of the target's centred anchors: what the relative space does not
-    know of a row's length is made the mean. Each space is known to its own side only: the left part of W is the relative
+    and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, for the relative space knows nothing of a
+    row's own length. Each space is known to its own side only: the left part of W is the relative
     projection of the source, the right part depends on the target alone.
 
     Parameters
@@ -40,6 +42,9 @@ class InverseRelativeProjection:
         λ, above 0; the trace of K is k, so 1 is the weight of one average anchor.
     random_state : int
         Draws the first anchors.
+    lengths : {"paper", "mean"}
+        "paper" is the formula above, where a row becomes the shorter, the less of its direction the anchors span; "mean", ours,
+        gives every row the mean length, y = ‖a_y‖ xW / ‖xW‖ + mean_y.
 
     Attributes
     ----------
@@ -62,6 +67,7 @@ class InverseRelativeProjection:
     delta: float = 0.7
     ridge: float = 1.0
     random_state: int = 0
+    lengths: str = "paper"
 
     def fit(
         self,
@@ -110,7 +116,7 @@ class InverseRelativeProjection:
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
-        return self._denormalise(self._rows(X, len(self.matrix_)) @ self.matrix_, self.source_mean_ @ self.matrix_)
+        return self._absolute(self._rows(X, len(self.matrix_)), self.matrix_, self.source_mean_)
 
     def relative(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) → (n, k) float32."""
@@ -118,22 +124,23 @@ class InverseRelativeProjection:
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
         """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
-        return self._denormalise(self._rows(relative, len(self.decoder_)) @ self.decoder_)
+        return self._absolute(self._rows(relative, len(self.decoder_)), self.decoder_)
 
-    def _denormalise(self, found: np.ndarray, origin: np.ndarray | float = 0.0) -> np.ndarray:
-        """Directions from the origin, put around the target's mean at its anchors' mean distance; written over `found`.
+    def _absolute(self, X: np.ndarray, matrix: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+        """Rows, as directions from `mean` where one is given, times a matrix, at their length around the target's mean."""
+        out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
 
-        One large product, then all that is left in blocks that stay in a core's own cache.
-        """
-        least = 8 * np.finfo(np.float32).eps * np.linalg.norm(origin)  # what is shorter is the rounding of a row at the mean
-        for block in row_blocks(len(found), 512):
-            rows = found[block]
-            rows -= origin
-            scales = self.scale_ * inverse_norms(rows)
-            scales[scales * least > self.scale_] = 0
-            rows *= scales[:, None].astype(np.float32)
-            rows += self.target_mean_
-        return found
+        def translate(block: slice) -> None:
+            rows = X[block] if mean is None else np.subtract(X[block], mean)
+            found = np.matmul(rows, matrix, out=out[block])
+            if self.lengths == "mean":
+                found *= np.float32(self.scale_) * inverse_norms(found)[:, None]
+            else:
+                found *= np.float32(self.scale_) * (1 if mean is None else inverse_norms(rows)[:, None])
+            found += self.target_mean_
+
+        each_block(translate, len(X), sum(matrix.shape))
+        return out
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
         starts = first_anchors(len(anchors), self.omega, self.random_state)
@@ -164,6 +171,7 @@ class InverseRelativeProjection:
 
     def _check_settings(self) -> None:
         need_one_of("method", self.method, METHODS)
+        need_one_of("lengths", self.lengths, LENGTHS)
         if not isinstance(self.omega, int | np.integer) or self.omega < 1:
             raise SpaceError(f"omega: expected a whole number of prunings, 1 or more, got {self.omega!r}")
         if not 0 <= self.delta <= 1:
@@ -244,7 +252,7 @@ def inversion_grid(
     The means are those of the rows. Columns: delta, omega, cosine (mean over the rows), condition and kept (means over the
     prunings). A δ that leaves a pruning with one anchor has NaN for a cosine.
     """
-    means = [rows.mean(axis=0, dtype=np.float64).astype(np.float32) for rows in (source, target)]
+    means = [mean_row(source), mean_row(target)]
     anchors_x = _directions(np.asarray(source_anchors, dtype=np.float32), means[0], "source")
     anchors_y = _directions(np.asarray(target_anchors, dtype=np.float32), means[1], "target")
     relative, true = project_directions(source, anchors_x.T, means[0]), unit_rows(target, means[1])
@@ -270,7 +278,7 @@ def inversion_grid(
 
 def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
     if mean is None:
-        return anchors.mean(axis=0, dtype=np.float64).astype(np.float32)
+        return mean_row(anchors)
     mean = np.asarray(mean, dtype=np.float32)
     if mean.shape != anchors.shape[1:]:
         raise SpaceError(f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}")

@@ -18,12 +18,13 @@ MOST_LINES = 320
 
 # relcore from the bottom up: each part with the parts that it may build on, itself always among them. What is not named here
 # (comparison, views, recipe, the command line …) puts the parts together and may use them all.
-BASE = {"relcore.spaces", "relcore.similarity"}
+BASE = {"relcore.spaces", "relcore.similarity", "relcore.blocks"}
 JOBS = {"relcore.progress", "relcore.store"}
 TRAINING = {"relcore.determinism"}
 LAYERS = {
     "relcore.spaces": set(),
-    "relcore.similarity": {"relcore.spaces"},
+    "relcore.similarity": {"relcore.spaces", "relcore.blocks"},
+    "relcore.blocks": set(),
     "relcore.projection": BASE,
     "relcore.inversion": BASE,
     "relcore.translation": BASE,

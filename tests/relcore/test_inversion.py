@@ -73,8 +73,10 @@ def test_pruned_is_the_mean_over_prunings_of_numpys_pinv(X, Y):
     conditions = [np.linalg.cond(B[kept]) for kept in inverse.kept_]
     np.testing.assert_allclose(inverse.condition_numbers_, conditions, rtol=1e-5)
     translated = [unit_rows(X, X[:K].mean(axis=0)) @ part for part in parts]
-    expected = unit_rows(np.mean(translated, axis=0)) * inverse.scale_ + inverse.target_mean_  # the paper averages the rows
-    np.testing.assert_allclose(inverse.transform(X), expected, atol=1e-3)
+    found = np.mean(translated, axis=0)  # the paper averages the rows
+    np.testing.assert_allclose(inverse.transform(X), found * inverse.scale_ + inverse.target_mean_, atol=1e-3)
+    lengthened = fitted(X, Y, omega=3, delta=0.6, lengths="mean")
+    np.testing.assert_allclose(lengthened.transform(X), unit_rows(found) * inverse.scale_ + inverse.target_mean_, atol=1e-3)
 
 
 def test_ridge_is_scikit_learns_without_offset(X, Y):
