@@ -172,11 +172,12 @@ class Engine:
     def __repr__(self) -> str:
         return f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} jobs under way)"
 
-    def submit(self, key: str, function: Callable[..., None], *, title: str, **kwargs: Any) -> Job:
+    def submit(self, key: str, function: Callable[..., None], *, title: str, priority: int = 0, **kwargs: Any) -> Job:
         """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
 
-        The same key again gives the same job while it waits or runs, and one that is done where the store has the result;
-        a job that failed or was cancelled is run anew. The function must be importable in the workers by its name.
+        What waits with a higher priority goes first, then what was submitted earlier. The same key again gives the same job
+        while it waits or runs, and one that is done where the store has the result; a job that failed or was cancelled is run
+        anew. The function must be importable in the workers by its name.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -187,7 +188,7 @@ class Engine:
                 return self._remember(job if job and job._state == "done" else stored)
             client = self._connected()
             job = self._remember(Job(self, key, title, "queued", function, kwargs))
-            self._dispatch(client, job, function, kwargs)
+            self._dispatch(client, job, function, kwargs, priority)
             return job
 
     def job(self, key: str) -> Job | None:
@@ -250,10 +251,12 @@ class Engine:
         if cluster is not None:
             cluster.close()
 
-    def _dispatch(self, client: Any, job: Job, function: Callable[..., None], kwargs: dict[str, Any]) -> None:
+    def _dispatch(
+        self, client: Any, job: Job, function: Callable[..., None], kwargs: dict[str, Any], priority: int = 0
+    ) -> None:
         token = f"{function.__name__}-{uuid.uuid4().hex}"  # Dask learns durations by what precedes the dash
         arguments = (function, job.key, str(self.store.root), self.store.limit_bytes, self._topic, token, kwargs)
-        future = client.submit(run_in_worker, *arguments, key=token, pure=False)
+        future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=priority)
         self._running[token] = (job, future)
         future.add_done_callback(partial(self._finished, token, function, kwargs))
 

@@ -90,6 +90,7 @@ class TrainedEncoder(Encoder):
 
 ENCODERS: dict[str, str] = {
     "small-vision": "relcore.sources.small_vision:SmallVision",
+    "swept-vision": "relcore.sources.swept_vision:SweptVision",
     "pretrained-vision": "relcore.sources.vision:PretrainedVision",
     "timm": "relcore.sources.timm_vision:TimmVision",
     "pretrained-text": "relcore.sources.text:PretrainedText",

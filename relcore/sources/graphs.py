@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -79,6 +80,10 @@ class GraphEncoder(TrainedEncoder):
         return f"{_TITLES[self.architecture]} {self.layers} × {self.width}, state {self.random_state}"
 
     def train(self, dataset: Dataset, report: Report) -> Trained:
+        return self.fit(dataset, report)
+
+    def fit(self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None) -> Trained:
+        """`train`, and `watch` is given the space, (n, width), after each epoch."""
         import torch
         from torch.nn.functional import cross_entropy
 
@@ -101,7 +106,10 @@ class GraphEncoder(TrainedEncoder):
                 optimizer.step()
                 network.eval()
                 with torch.inference_mode():
-                    right = network.head(network(graph)).argmax(dim=1) == graph.classes
+                    rows = network(graph)
+                    right = network.head(rows).argmax(dim=1) == graph.classes
+                if watch:
+                    watch(rows.cpu().numpy())
                 losses.append(loss.item())
                 accuracies.append(float(right[validation].float().mean()))
                 if not math.isfinite(losses[-1]):

@@ -1,0 +1,25 @@
+"""Studies: a grid of runs that answers one question of the papers, each run kept in the store as soon as it is done."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from relcore.spaces import need_one_of
+from relcore.studies.study import Study
+
+STUDIES: dict[str, str] = {
+    "similarity-performance": "relcore.studies.similarity_performance:SimilarityPerformance",
+}
+
+
+def study_of(kind: str) -> Study:
+    """The study of this name.
+
+    Raises
+    ------
+    SpaceError
+        There is none.
+    """
+    need_one_of("study", kind, STUDIES)
+    module, _, name = STUDIES[kind].partition(":")
+    return getattr(import_module(module), name)()

@@ -1,0 +1,173 @@
+"""Runs: every run of a study a job of its own, whose result is in the store the moment it is done, and never computed twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from relcore.engine import Engine, Job
+from relcore.progress import Context
+from relcore.store import Entry, Store, digest_of
+from relcore.studies.study import Report, Settings, Study, StudySpec
+
+AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
+_MOST_SHOWN = 40  # letters of a list in the run table
+
+
+def run_key(study: Study, settings: Settings) -> str:
+    """The store's key of a run: what is changed in its settings, or in the study's code, gives another."""
+    return digest_of("study run", study.kind, study.version, dict(settings))
+
+
+def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None:
+    """One run as a job of the Engine, under `run_key`."""
+    if not context.store.has(context.key):  # a worker that dies between result and report is given the same run again
+        _run(study, settings, context.store, context.report)
+
+
+def finished_run(study: Study, settings: Settings, store: Store, report: Report) -> Entry:
+    """A run that another one needs, from the store, else computed now and kept."""
+    key = run_key(study, settings)
+    if not store.has(key):
+        _run(study, settings, store, report)
+    return store.get(key)
+
+
+def _run(study: Study, settings: Settings, store: Store, report: Report) -> None:
+    began = time.perf_counter()
+    found = study.measure(settings, store, report)
+    facts = {"study": study.kind, "version": study.version, "settings": dict(settings), "values": found.values}
+    seconds = round(time.perf_counter() - began, 3)
+    store.put(run_key(study, settings), found.arrays, {**facts, "seconds": seconds, "finished": time.time()})
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a study stands: counts of runs, seconds left as far as they are known, and what went wrong, a line a run."""
+
+    done: int
+    running: int
+    waiting: int
+    failed: tuple[str, ...]
+    total: int
+    seconds_left: float | None = None
+    message: str = ""
+
+    @property
+    def under_way(self) -> bool:
+        return self.running + self.waiting > 0
+
+    @property
+    def complete(self) -> bool:
+        return self.done == self.total
+
+
+class StudyRuns:
+    """The runs of one spec: which are done, which are under way, start, stop, and the table of what they found.
+
+    Whoever makes it again for the same spec sees the same runs: all that lasts is in the store and in the engine.
+    """
+
+    def __init__(self, study: Study, spec: StudySpec) -> None:
+        self.study, self.spec = study, spec
+        self.settings = study.runs(spec.settings)
+
+    def __len__(self) -> int:
+        return len(self.settings)
+
+    @cached_property
+    def keys(self) -> list[str]:
+        return [run_key(self.study, settings) for settings in self.settings]
+
+    def missing(self, store: Store) -> list[dict[str, Any]]:
+        """Settings of the runs that the store does not have."""
+        return [settings for settings, key in zip(self.settings, self.keys, strict=True) if not store.has(key)]
+
+    def seconds(self, store: Store, n_workers: int = 1) -> float:
+        """Roughly how long the missing runs take, so many at a time."""
+        costs = [self.study.seconds(settings) for settings in self.missing(store)]
+        return max(sum(costs) / n_workers, max(costs, default=0.0))
+
+    def start(self, engine: Engine) -> None:
+        """Submit what is missing; also how a stopped or broken study goes on."""
+        for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
+            if not engine.store.has(key):
+                title = f"{self.study.title}: run {number} of {len(self)}"
+                arguments = {"study": self.study, "settings": settings}
+                engine.submit(key, run_job, title=title, priority=AFTER_OTHERS, **arguments)
+
+    def stop(self, engine: Engine) -> None:
+        """Cancel all runs under way: the last first, so that none begins meanwhile. What is done stays."""
+        for job in reversed(self._jobs(engine)):
+            if not job.status().ended:
+                job.cancel()
+
+    def standing(self, engine: Engine) -> Standing:
+        done = sum(map(engine.store.has, self.keys))
+        known = [(job, job.status()) for job in self._jobs(engine)]
+        running = [(job, status) for job, status in known if status.state == "running" and not engine.store.has(job.key)]
+        waiting = [job for job, status in known if status.state == "queued"]
+        failed = [f"{job.title}: {status.error}" for job, status in known if status.state == "failed"]
+        left = self.seconds(engine.store, engine.n_workers) if running or waiting else None
+        told = running[0][1].message if running else ""
+        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, told)
+
+    def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
+        """Wait until nothing is under way any more; `report` is called as ``report(done, total, message)``."""
+        while (standing := self.standing(engine)).under_way:
+            if report:
+                report(standing.done, standing.total, standing.message)
+            time.sleep(pause)
+        if report:
+            report(standing.done, standing.total, "")
+        return standing
+
+    def compute(self, store: Store, report: Report | None = None) -> None:
+        """Do what is missing in this process, one after the other: for scripts and recipes."""
+        for number, settings in enumerate(self.settings):
+            if report:
+                report(number, len(self), "")
+            finished_run(self.study, settings, store, _silent)
+
+    def table(self, store: Store) -> pd.DataFrame:
+        """`run_table` of what is done."""
+        return run_table(self.keys, store)
+
+    def _jobs(self, engine: Engine) -> list[Job]:
+        known = {job.key: job for job in engine.jobs() if job.function is run_job}
+        return [known[key] for key in self.keys if key in known]
+
+
+def run_table(keys: Sequence[str], store: Store) -> pd.DataFrame:
+    """A row a finished run: its settings, what it found, its seconds and its key; lists by their first letters.
+
+    The index is the run's number, from 0.
+    """
+    rows = {number: row for number, key in enumerate(keys) if (row := run_row(key, store))}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def run_row(key: str, store: Store) -> dict[str, Any] | None:
+    """One row of `run_table`; None where the store has no such run."""
+    found = store.summary(key)
+    if found is None:
+        return None
+    facts = found.metadata
+    settings = {name: _shown(value) for name, value in facts["settings"].items()}
+    return {**settings, **facts["values"], "seconds": facts["seconds"], "key": key}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list | tuple | dict):
+        told = ", ".join(map(str, value)) if not isinstance(value, dict) else str(value)
+        return told if len(told) <= _MOST_SHOWN else f"{told[:_MOST_SHOWN]}… ({len(value)})"
+    return value
+
+
+def _silent(done: int, total: int, message: str = "", measured: Any = None) -> None:
+    pass

@@ -1,0 +1,82 @@
+"""Correlations and means with 95 % intervals, each named for how its interval was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.metrics.calibration import Z95
+from relcore.spaces import SpaceError
+
+NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval, NaN where too little was measured for one, and the n that it rests on."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    n: int
+
+    def describe(self) -> str:
+        """``Pearson .932 (.901 to .954)``."""
+        told = f"{self.name} {self.value:.3f}"
+        return told if np.isnan(self.low) else f"{told} ({self.low:.3f} to {self.high:.3f})"
+
+
+def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -> Estimate:
+    """Correlation of paired numbers, −1 … 1; pairs with a NaN are left out.
+
+    The interval is Fisher's: tanh(artanh r ± 1.96 s), with s = 1 / √(n − 3) for Pearson and s = √((1 + r² / 2) / (n − 3)) for
+    Spearman (Bonett and Wright 2000). NaN where n is below 4 or one side is constant.
+
+    Raises
+    ------
+    SpaceError
+        Sides of different length, an unknown kind.
+    """
+    if kind not in NAMES:
+        raise SpaceError(f"correlation: expected one of {', '.join(NAMES)}, got {kind!r}")
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    if x.shape != y.shape or x.ndim != 1:
+        raise SpaceError(f"correlation: expected pairs of numbers, got {x.shape} and {y.shape}")
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[known], y[known]
+    n, none = len(x), float("nan")
+    if n < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return Estimate(NAMES[kind], none, none, none, n)
+    if kind == "spearman":
+        from scipy.stats import rankdata
+
+        x, y = rankdata(x), rankdata(y)
+    r = float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
+    if n < 4:
+        return Estimate(NAMES[kind], r, none, none, n)
+    s = np.sqrt((1 + r * r / 2 if kind == "spearman" else 1) / (n - 3))
+    with np.errstate(divide="ignore"):  # r = ±1 has no width
+        low, high = np.tanh(np.arctanh(r) + np.array([-Z95, Z95]) * s)
+    return Estimate(NAMES[kind], r, float(low), float(high), n)
+
+
+def mean(values: Sequence[float], name: str = "mean", bounded: bool = False) -> Estimate:
+    """Mean with a 95 % interval: Student's, or where the values are `bounded`, such as correlations, of 2,000 resamples.
+
+    NaN are left out, and one value alone has no interval.
+    """
+    values = np.asarray(values, dtype=float)
+    values = values[~np.isnan(values)]
+    n, none = len(values), float("nan")
+    if n < 2:
+        return Estimate(name, float(values[0]) if n else none, none, none, n)
+    if bounded:
+        drawn = np.random.default_rng(0).choice(values, (2000, n)).mean(axis=1)
+        return Estimate(name, float(values.mean()), *np.quantile(drawn, [0.025, 0.975]).tolist(), n)
+    from scipy.stats import t
+
+    middle, reach = float(values.mean()), float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    return Estimate(name, middle, middle - reach, middle + reach, n)

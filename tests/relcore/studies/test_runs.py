@@ -1,0 +1,211 @@
+"""Runs of a study: each kept when it is done, none lost and none repeated, whatever is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from relcore.engine import Engine
+from relcore.spaces import SpaceError
+from relcore.store import Store
+from relcore.studies.runs import StudyRuns, run_key
+from relcore.studies.study import StudySpec
+from tests.relcore.studies.toy_study import Toy, study_with_toy
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    engine = Engine(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def make_runs(tmp_path):
+    def make(**options):
+        study = Toy()
+        return StudyRuns(study, StudySpec.of(study, {"log": [str(tmp_path / "log")], **options}))
+
+    return make
+
+
+@pytest.fixture
+def log(tmp_path):
+    path = tmp_path / "log"
+    return lambda: [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_every_run_is_a_row_with_its_settings_and_what_it_found(engine, make_runs, log):
+    runs = make_runs()
+    assert not len(runs.table(engine.store))
+    runs.start(engine)
+    assert runs.wait(engine).complete
+    table = runs.table(engine.store)
+    assert table.x.tolist() == [0, 1, 2, 3, 4, 5]
+    assert table.y.tolist() == [0, 2, 4, 6, 8, 10]
+    assert table.key.tolist() == runs.keys
+    assert (table.seconds >= 0).all()
+    assert runs.study.findings({}, table).value[0] == pytest.approx(1)
+    runs.start(engine)
+    assert Counter(x for x, _ in log()) == Counter(range(6)), "a second start computes nothing"
+
+
+def test_a_larger_grid_repeats_nothing_of_the_smaller(engine, make_runs, log):
+    for n in (3, 6):
+        runs = make_runs(n_runs=n)
+        runs.start(engine)
+        assert runs.wait(engine).done == n
+    assert Counter(x for x, _ in log()) == Counter(range(6))
+
+
+def test_a_worker_killed_half_way_loses_its_own_run_only(engine, make_runs, log):
+    runs = make_runs(n_runs=8, pause=0.3)
+    runs.start(engine)
+    until(lambda: runs.standing(engine).done >= 3)
+    _, pid = log()[-1]
+    os.kill(pid, signal.SIGKILL)
+    assert runs.wait(engine).complete
+    counts = Counter(x for x, _ in log())
+    assert set(counts) == set(range(8))
+    assert sum(counts.values()) <= 8 + 1, "what the killed worker was at is all that is run again"
+
+
+def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs, log, tmp_path):
+    """Everything dies at once: the program, its scheduler and its workers. Another one goes on."""
+    runs, root = make_runs(n_runs=12, pause=0.3), tmp_path / "store"
+    script = (
+        "import json, sys\n"
+        "from tests.relcore.studies.toy_study import Toy, study_with_toy\n"
+        "from relcore.engine import Engine\nfrom relcore.store import Store\n"
+        "from relcore.studies.runs import StudyRuns\nfrom relcore.studies.study import StudySpec\n"
+        "spec = StudySpec.from_json(json.loads(sys.argv[1]), study_with_toy)\n"
+        "engine = Engine(n_workers=2, store=Store(sys.argv[2]))\n"
+        "runs = StudyRuns(Toy(), spec)\nruns.start(engine)\nruns.wait(engine)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    arguments = [sys.executable, "-c", script, json.dumps(runs.spec.to_json()), str(root)]
+    with subprocess.Popen(arguments, env=environment) as process:
+        store = Store(root)
+        until(lambda: len(runs.table(store)) >= 4)
+        process.kill()
+    until(lambda: not any(_alive(pid) for _, pid in log()), 20)
+    finished = set(runs.table(store).x)
+    assert 4 <= len(finished) < 12
+    begun = log()
+    engine = Engine(n_workers=2, store=store)
+    try:
+        again = StudyRuns(Toy(), StudySpec.from_json(runs.spec.to_json(), study_with_toy))
+        assert again.standing(engine).done == len(finished)
+        again.start(engine)
+        assert again.wait(engine).complete
+    finally:
+        engine.close()
+    repeated = {x for x, _ in log()[len(begun) :]}
+    assert repeated == set(range(12)) - finished
+
+
+def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(engine, make_runs, log):
+    runs = make_runs(n_runs=12, pause=0.15)
+    runs.start(engine)
+    until(lambda: runs.standing(engine).done >= 2)
+    runs.stop(engine)
+    standing = runs.standing(engine)
+    assert not standing.under_way
+    assert 2 <= standing.done < 12
+    begun = len(log())
+    time.sleep(1)
+    assert len(log()) == begun, "nothing began after the stop"
+    finished = set(runs.table(engine.store).x)
+    runs.start(engine)
+    assert runs.wait(engine).complete
+    assert {x for x, _ in log()[begun:]} == set(range(12)) - finished
+
+
+def test_a_run_that_fails_is_named_and_the_others_go_on(engine, make_runs, tmp_path):
+    Path(tmp_path / "log.fail").touch()
+    runs = make_runs(n_runs=3)
+    runs.start(engine)
+    standing = runs.wait(engine)
+    assert (standing.done, standing.complete) == (2, False)
+    assert standing.failed == ("Toy: run 2 of 3: one is not wanted",)
+    Path(tmp_path / "log.fail").unlink()
+    runs.start(engine)
+    assert runs.wait(engine).complete
+
+
+def test_in_place_without_an_engine(make_runs, tmp_path):
+    runs, store, told = make_runs(n_runs=3), Store(tmp_path / "store"), []
+    runs.compute(store, lambda done, total, message: told.append((done, total)))
+    assert runs.table(store).y.tolist() == [0, 2, 4]
+    assert told == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_keys_depend_on_settings_and_on_the_version(make_runs):
+    class Newer(Toy):
+        version = 4
+
+    assert len(set(make_runs().keys)) == 6
+    assert run_key(Toy(), {"x": 1}) != run_key(Newer(), {"x": 1})
+    assert run_key(Toy(), {"x": 1, "y": 2}) == run_key(Toy(), {"y": 2, "x": 1})
+
+
+def test_cost_is_what_is_missing_over_the_workers(make_runs, tmp_path):
+    runs, store = make_runs(n_runs=6, pause=0.3), Store(tmp_path / "store")
+    assert runs.seconds(store, 2) == pytest.approx(3 * 0.31)
+    Toy.runs(runs.study, runs.spec.settings)
+    assert make_runs(n_runs=3, pause=60).seconds(store, 8) == pytest.approx(60.01), "no run is shared between workers"
+
+
+def test_spec_goes_to_json_and_back():
+    spec = StudySpec.of(Toy(), {"n_runs": 12, "kinds": ["a", "b"]})
+    assert StudySpec.from_json(json.loads(json.dumps(spec.to_json())), study_with_toy) == spec
+    assert hash(spec) == hash(StudySpec.of(Toy(), {"n_runs": 12, "kinds": ("a", "b")}))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 2}, r"expected version 3 of 'toy', got 2; .*choose its options anew"),
+        ({"version": None}, "expected version 3 of 'toy', got None"),
+        ({"options": {"n_runs": 5}}, "n_runs: expected one of .*3.*, got 5"),
+        ({"options": {"n_runs": "6"}}, "n_runs: expected one of"),
+        ({"options": {"kinds": []}}, "kinds: expected a list without repeats"),
+        ({"options": {"kinds": ["a", "c"]}}, "kinds: expected some of .*a.*, got .*c"),
+        ({"options": {"log": [1]}}, "log: expected some of strings, got"),
+        ({"options": {"seeds": 3}}, "toy: expected options among .*n_runs.*, got .*seeds"),
+        ({"options": []}, "'options' as an object, got list"),
+        ({"grid": 1}, "expected a JSON object of 'study', 'version' and 'options'"),
+    ],
+)
+def test_a_study_file_that_does_not_fit_says_so(change, message):
+    record = {"study": "toy", "version": 3, "options": {}, **change}
+    with pytest.raises(SpaceError, match=message):
+        StudySpec.from_json(record, study_with_toy)
+
+
+def test_an_unknown_study_says_what_there_is():
+    with pytest.raises(SpaceError, match=r"expected one of .*similarity-performance"):
+        StudySpec.from_json({"study": "nothing", "version": 1})
+
+
+def _alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

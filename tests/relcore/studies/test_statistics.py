@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+import scipy.stats
+
+from relcore.spaces import SpaceError
+from relcore.studies.statistics import correlation, mean
+
+
+@pytest.fixture
+def pairs(rng):
+    x = rng.normal(size=40)
+    return x, 0.7 * x + rng.normal(size=40)
+
+
+def test_pearson_and_its_interval_are_scipys(pairs):
+    found, expected = correlation(*pairs), scipy.stats.pearsonr(*pairs)
+    interval = expected.confidence_interval()
+    assert (found.value, found.low, found.high) == pytest.approx((expected.statistic, interval.low, interval.high))
+    assert found.n == 40
+
+
+def test_spearman_is_scipys_with_an_interval_around_it(pairs):
+    found = correlation(*pairs, "spearman")
+    assert found.value == pytest.approx(scipy.stats.spearmanr(*pairs).statistic)
+    assert found.low < found.value < found.high < 1
+
+
+def test_spearman_interval_holds_the_truth_as_often_as_it_says(rng):
+    draws = rng.multivariate_normal([0, 0], [[1, 0.6], [0.6, 1]], size=(400, 50))
+    truth = 6 / np.pi * np.arcsin(0.3)
+    held = [(found := correlation(*one.T, "spearman")).low <= truth <= found.high for one in draws]
+    assert np.mean(held) == pytest.approx(0.95, abs=0.03)
+
+
+@pytest.mark.parametrize("kind", ["pearson", "spearman"])
+@pytest.mark.parametrize("slope", [2, -3])
+def test_a_line_is_perfectly_correlated(kind, slope):
+    found = correlation(range(9), slope * np.arange(9) + 1, kind)
+    assert (found.value, found.low, found.high) == pytest.approx([np.sign(slope)] * 3)
+
+
+def test_too_little_has_no_interval_and_a_constant_no_correlation():
+    assert np.isnan(correlation([1, 2, 3], [1, 2, 4]).low)
+    assert np.isnan(correlation([1, 1, 1, 1, 1], [1, 2, 3, 4, 5]).value)
+    assert correlation([1, 2, 3, np.nan], [1, 2, 3, 4]).n == 3
+
+
+def test_mean_has_students_interval(pairs):
+    x = pairs[0]
+    low, high = scipy.stats.t.interval(0.95, 39, x.mean(), scipy.stats.sem(x))
+    assert (mean(x).low, mean(x).high) == pytest.approx((low, high))
+    assert mean([*x, np.nan]) == mean(x)
+    assert np.isnan(mean([1.0]).low)
+
+
+def test_mean_of_what_is_bounded_stays_in_bounds():
+    found = mean([0.2, 0.95, 0.97, 0.99, 1.0, 1.0], bounded=True)
+    assert 0.2 < found.low < found.value < found.high <= 1
+
+
+def test_wrong_input_says_so():
+    with pytest.raises(SpaceError, match="pairs of numbers"):
+        correlation([1, 2], [1, 2, 3])
+    with pytest.raises(SpaceError, match="one of pearson, spearman"):
+        correlation([1, 2], [1, 2], "kendall")

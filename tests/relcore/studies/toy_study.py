@@ -1,0 +1,53 @@
+"""A study of nothing much, that leaves a line in a log each time that a run is computed."""
+
+import os
+import time
+
+import numpy as np
+
+from relcore.figures.lines import Line, Lines
+from relcore.spaces import SpaceError
+from relcore.studies.statistics import correlation
+from relcore.studies.study import Option, RunResult, Study, finding, findings_table
+
+
+class Toy(Study):
+    kind = "toy"
+    title = "Toy"
+    question = "Is twice a number on a line?"
+    paper = "none"
+    version = 3
+    options = (
+        Option("n_runs", "Runs", (3, 6, 8, 12), 6),
+        Option("pause", "Pause", (0, 0.15, 0.3, 60), 0),
+        Option("log", "Log", (), (), many=True),
+        Option("kinds", "Kinds", ("a", "b"), ("a",), many=True),
+    )
+
+    def runs(self, options):
+        shared = {"pause": options["pause"], "log": list(options["log"])}
+        return [{"x": x, **shared} for x in range(options["n_runs"])]
+
+    def measure(self, settings, store, report):
+        for log in settings["log"]:
+            with open(log, "a") as file:
+                file.write(f"{settings['x']} {os.getpid()}\n")
+            if os.path.exists(f"{log}.fail") and settings["x"] == 1:
+                raise SpaceError("one is not wanted")
+        deadline, counted = time.process_time() + settings["pause"], 0
+        while time.process_time() < deadline:
+            counted += int(np.linalg.norm(np.ones(50)) > 0)
+        return RunResult({"y": 2 * settings["x"]}, {"curve": np.arange(3)})
+
+    def seconds(self, settings):
+        return 0.01 + settings["pause"]
+
+    def charts(self, options, table):
+        return {"line": Lines((Line("y", table.x, table.y, keys=list(table.key)),), "x", "y")} if len(table) else {}
+
+    def findings(self, options, table):
+        return findings_table([finding("Pearson", correlation(table.x, table.y), "Fisher's z")])
+
+
+def study_with_toy(kind):
+    return Toy()
