@@ -73,11 +73,16 @@ def _layers(result: LayerRescaleResult) -> Matrices:
     note = f"not rescaled {result.own:.3f}, chance {result.chance:.3f}; {result.n_test:,} test items"
     marked = tuple(enumerate(nearest))
     panel = MatrixPanel(
-        result.name, rows, columns, values, note=f"{note}; dotted: nearest to the layer's own mean", marked=marked
+        result.name,
+        rows,
+        columns,
+        values,
+        note=f"{note}; in brackets each layer's own mean length, dotted the α nearest to it",
+        marked=marked,
     )
     worst = ", ".join(f"{layer} {min(line):.2f}" for layer, line in zip(result.layers, result.accuracy, strict=True))
     alt = f"Heat map of accuracy, layer by length, of {result.name}; {note}. The least of each layer: {worst}."
-    return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "layer (own mean length)", "length α of its vectors")
+    return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "layer", "length α of its vectors")
 
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:

@@ -122,7 +122,15 @@ class InputRescaleResult:
             least = mean[near].min() if near.any() else np.nan
             own = float(np.mean(self.own[network]))
             rows.append((NETWORKS[network], own, mean[middle], least, mean.min(), self.chance, self.n_test))
-        columns = ["network", "as it is", "all at the mean length", "least, ×⅛ to ×8", "least of all", "chance", "test rows"]
+        columns = [
+            "network",
+            "as it is",
+            "all at the mean length",
+            "least from 1/8 to 8 times",
+            "least of all",
+            "chance",
+            "test rows",
+        ]
         return pd.DataFrame(rows, columns=columns)
 
     def to_json(self) -> dict[str, Any]:

@@ -131,7 +131,7 @@ def _axes(
     every = thinned(r, r * room.cell_height / 15)
     y = {"range": [r - 0.5, -0.5], "tickvals": list(range(0, r, every)), "ticktext": rows[::every], "tickfont": label}
     y |= {"domain": high, "anchor": f"x{suffix}", "showticklabels": named, "automargin": True}
-    y |= {"title": {**title, "text": plain_text(data.row_title) if named else ""}}
+    y |= {"title": {**title, "standoff": 16, "text": plain_text(data.row_title) if named else ""}}
     figure.update_layout({f"xaxis{suffix}": look | x, f"yaxis{suffix}": look | y})
     return f"x{suffix}", f"y{suffix}"
 
