@@ -209,6 +209,13 @@ _FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
 }
 # Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
 _ELSEWHERE: dict[str, str] = {
+    "stitch-matrix": "relcore.stitch_recipes",
+    "stitch-confusion": "relcore.stitch_recipes",
+    "study": "relcore.study_recipes",
+    "inversion": "relcore.inversion_recipes",
+    "inversion-errors": "relcore.inversion_recipes",
+    "inversion-grid": "relcore.inversion_recipes",
+    "inversion-lengths": "relcore.inversion_recipes",
     "rescale-input": "relcore.rescale_recipes",
     "rescale-layers": "relcore.rescale_recipes",
     "translation-table": "relcore.translation_tables",
