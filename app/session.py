@@ -41,7 +41,7 @@ def edit(step: str, **changes: Any) -> None:
 
 
 def edit_spec(step: str, field: str, **changes: Any) -> None:
-    """Change settings inside `projection`, `view` or `reduction`."""
+    """Change settings inside `projection`, `view`, `reduction` or `inversion`."""
     edit(step, **{field: dataclasses.replace(getattr(workspace(), field), **changes)})
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from relcore import __version__
 from relcore.anchors.selection import STRATEGIES
 from relcore.comparison import ProjectionSpec
+from relcore.inversion_study import InversionSpec
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.recipe import ComparisonRecipe
 from relcore.reduction import NAMES as METHODS
@@ -47,6 +48,7 @@ class Workspace:
     panes: tuple[str, ...] = ("absolute", "relative")
     k: int = 10
     convention: str = "paper"
+    inversion: InversionSpec = InversionSpec()
 
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
@@ -164,6 +166,7 @@ def from_session_file(text: str | bytes) -> tuple[Workspace, dict[SpaceSpec, str
             projection=_spec(ProjectionSpec, body.pop("projection")),
             view=_spec(ViewSpec, body.pop("view")),
             reduction=_spec(ReductionSpec, body.pop("reduction")),
+            inversion=_spec(InversionSpec, body.pop("inversion", {})),  # older files have none
             named_sets=tuple((name, tuple(ids)) for name, ids in body.pop("named_sets").items()),
             **{name: tuple(value) if isinstance(value, list) else value for name, value in body.items()},
         )
@@ -200,6 +203,7 @@ def _query(workspace: Workspace) -> dict[str, str]:
         "k": str(workspace.k),
         "convention": workspace.convention,
         "anchors": workspace.anchors_from.replace(" ", ","),
+        "inverse": ",".join(map(str, dataclasses.astuple(workspace.inversion))),
     }
 
 
@@ -229,7 +233,17 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
         k=_number(query.get("k", ""), MOST_NEIGHBOURS, workspace.k),
         convention=query["convention"] if query.get("convention") in CONVENTIONS else workspace.convention,
         anchors_from=_origin(query.get("anchors", ""), workspace.anchors_from),
+        inversion=_inversion(query.get("inverse", ""), workspace.inversion),
     )
+
+
+def _inversion(text: str, otherwise: InversionSpec) -> InversionSpec:
+    fields = dataclasses.fields(InversionSpec)
+    try:
+        values = [type(field.default)(value) for field, value in zip(fields, text.split(","), strict=True)]
+        return InversionSpec(*values)
+    except ValueError:  # a SpaceError is one
+        return otherwise
 
 
 def _number(text: str, most: int, otherwise: int) -> int:

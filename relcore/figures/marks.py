@@ -26,7 +26,7 @@ class Group:
 
 def groups(scene: Scene, theme: Theme) -> list[Group]:
     """The categories that occur, in their own order; rows of none come first, so that they lie beneath the others."""
-    colors = theme.category_colors(len(scene.category_names))
+    colors = scene.category_colors or theme.category_colors(len(scene.category_names))
     categories = np.asarray(scene.categories)
     none = np.flatnonzero(categories < 0)
     found = [Group(OTHER, theme.neutral, none, named=bool(scene.category_names))] if len(none) else []
@@ -39,7 +39,8 @@ def groups(scene: Scene, theme: Theme) -> list[Group]:
 
 def row_colors(scene: Scene, theme: Theme) -> np.ndarray:
     """The colour of each row, (n,) of str."""
-    colors = np.array([*theme.category_colors(len(scene.category_names)), theme.neutral], dtype=object)
+    named = scene.category_colors or theme.category_colors(len(scene.category_names))
+    colors = np.array([*named, theme.neutral], dtype=object)
     return colors[np.asarray(scene.categories)]
 
 

@@ -31,6 +31,8 @@ class Scene:
         Index into `category_names`, -1 for none (drawn in neutral grey).
     category_names : tuple of str
         The legend.
+    category_colors : tuple of str
+        Hexadecimal, one a category, where these have an order that a ramp can show; by default the palette's.
     anchors : array (k,) of int
         Rows drawn as numbered ringed stars, 1 … k in this order.
     caption : str
@@ -47,6 +49,7 @@ class Scene:
     caption: str = ""
     texts: np.ndarray | None = None
     notes: np.ndarray | None = None
+    category_colors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.panes) <= 4:
@@ -60,6 +63,8 @@ class Scene:
                 raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
         if len(self.categories) != n:
             raise ValueError(f"expected {n} categories, one a row, got {len(self.categories)}")
+        if self.category_colors and len(self.category_colors) != len(self.category_names):
+            raise ValueError(f"expected {len(self.category_names)} colours, one a category, got {len(self.category_colors)}")
         for name, column in (("texts", self.texts), ("notes", self.notes)):
             if column is not None and len(column) != n:
                 raise ValueError(f"{name}: expected {n}, one a row, got {len(column)}")

@@ -8,6 +8,7 @@ import pytest
 from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore import __version__
 from relcore.comparison import ProjectionSpec
+from relcore.inversion_study import InversionSpec
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
@@ -28,6 +29,7 @@ FULL = Workspace(
     panes=("relative", "whitened"),
     k=25,
     convention="mutual",
+    inversion=InversionSpec("within", "ridge", 4, 0.65, 2.5, 3),
 )
 DIGESTS = {spec: f"{number}" * 8 for number, spec in enumerate(FULL.spaces)}
 

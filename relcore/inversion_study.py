@@ -1,0 +1,194 @@
+"""Inversion between the two spaces of a pair: what comes back, row by row, beside what direct maps and chance give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from relcore.anchors.selection import shared_anchors
+from relcore.inversion import METHODS, InverseRelativeProjection, recovered
+from relcore.metrics.calibration import Score
+from relcore.metrics.cka import mean_cosine
+from relcore.similarity import mean_row, unit_rows
+from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, need_one_of
+from relcore.translation import LeastSquares, Procrustes
+
+ROUTES = {"forward": "source → target", "backward": "target → source", "within": "within the source"}
+METHOD_TITLES = {"pruned": "pruned", "ridge": "ridge, ours", "whitened": "whitened, ours"}
+MOST_ROWS = 20_000  # rows that are carried over and drawn; of more a random sample
+MOST_OMEGA = 64
+
+
+@dataclass(frozen=True)
+class InversionSpec:
+    """What is inverted and how: the parameters of `InverseRelativeProjection`, and which way.
+
+    Attributes
+    ----------
+    route : {"forward", "backward", "within"}
+        From the pair's source to its target, back, or from the source through its relative space to itself.
+    """
+
+    route: str = "forward"
+    method: str = "pruned"
+    omega: int = 8
+    delta: float = 0.7
+    ridge: float = 1.0
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        need_one_of("route", self.route, ROUTES)
+        need_one_of("method", self.method, METHODS)
+        for name, low, high in (("omega", 1, MOST_OMEGA), ("random_state", 0, 2**31)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+                raise SpaceError(f"{name}: expected a whole number {low} … {high}, got {value!r}")
+        for name, low, high in (("delta", 0, 1), ("ridge", 1e-6, 1e6)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise SpaceError(f"{name}: expected a number {low:g} … {high:g}, got {value!r}")
+
+    def inverse(self) -> InverseRelativeProjection:
+        """An unfitted inverse."""
+        return InverseRelativeProjection(self.method, self.omega, self.delta, self.ridge, self.random_state)
+
+    @property
+    def title(self) -> str:
+        """How this way is called beside others: ``"inverse, pruned"``."""
+        return f"inverse, {METHOD_TITLES[self.method]}"
+
+    def settings(self) -> str:
+        """What the method depends on: ``"ω = 8, δ = 0.7"`` or ``"λ = 1"``."""
+        return f"ω = {self.omega}, δ = {self.delta:g}" if self.method == "pruned" else f"λ = {self.ridge:g}"
+
+
+def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
+    """The space that rows come from, and the one in which they are to be found again."""
+    need_one_of("route", route, ROUTES)
+    spaces = {"forward": (pair.source, pair.target), "backward": (pair.target, pair.source)}
+    return spaces.get(route, (pair.source, pair.source))
+
+
+def side_names(pair: Match, route: str) -> tuple[str, str]:
+    """Their names, distinct unless they are one space."""
+    source, target = distinct_names((pair.source, pair.target))
+    return {"forward": (source, target), "backward": (target, source)}.get(route, (source, source))
+
+
+@dataclass(frozen=True, eq=False)
+class Inversion:
+    """Rows of one space as they are found again in another.
+
+    Attributes
+    ----------
+    n : int
+        Rows of the pair.
+    rows : array (m,)
+        Those that were carried over, ascending.
+    true, found : arrays (m, d)
+        In the target's absolute space.
+    errors : {way: array (m,)}
+        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps that see both
+        spaces at once.
+    distance : array (m,)
+        ‖found − true‖ over the true row's length from the mean, of the inverse.
+    scores : {way: Score}
+        Mean cosine, with chance: the same after permuting the rows.
+    n_anchors, kept : int, float
+        Anchors given, and those left by a pruning, on average.
+    condition : float
+        Of what was inverted, the mean over the prunings; inf where one has no full rank.
+    rank : int
+        Directions of the target that can be reached.
+    shape : (d_source, d_target)
+        Of the matrix W that does all this.
+    """
+
+    spec: InversionSpec
+    n: int
+    rows: np.ndarray
+    true: np.ndarray
+    found: np.ndarray
+    errors: dict[str, np.ndarray]
+    distance: np.ndarray
+    scores: dict[str, Score]
+    n_anchors: int
+    kept: float
+    condition: float
+    rank: int
+    shape: tuple[int, int]
+
+    def summary(self) -> pd.DataFrame:
+        """One row a way: way, cosine, chance, low, high (its 95 % band), n, anchors."""
+        return pd.DataFrame(
+            [
+                {
+                    "way": way,
+                    "cosine": float(score),
+                    "chance": score.null.mean if score.null else np.nan,
+                    "low": score.null.low if score.null else np.nan,
+                    "high": score.null.high if score.null else np.nan,
+                    "n": score.n,
+                    "anchors": self.n_anchors,
+                }
+                for way, score in self.scores.items()
+            ]
+        )
+
+
+def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_rows: int = MOST_ROWS) -> Inversion:
+    """Carry the pair's rows over through the relative space of these anchors; means are those of all rows of each space.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two anchors, ones that a space lacks, all on one line, or a δ that leaves one.
+    """
+    source, target = sides(pair, spec.route)
+    chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
+    means = mean_row(source.vectors), mean_row(target.vectors)
+    inverse = spec.inverse().fit(source.vectors[chosen], target.vectors[chosen], source_mean=means[0], target_mean=means[1])
+    rows = sampled_rows(len(pair), most_rows)
+    X, true = source.vectors[rows], target.vectors[rows]
+    found = inverse.transform(X)
+    ways = {spec.title: found, **_direct(X, source.vectors[chosen], target.vectors[chosen], within=spec.route == "within")}
+    units = unit_rows(true, means[1])
+    errors, scores = {}, {}
+    for way, carried in ways.items():
+        directions = unit_rows(carried, means[1])
+        errors[way] = 1 - np.einsum("ij,ij->i", directions, units)
+        scores[way] = mean_cosine(directions, units, of_unit_length=True)
+    return Inversion(
+        spec=spec,
+        n=len(pair),
+        rows=rows,
+        true=true,
+        found=found,
+        errors=errors,
+        distance=recovered(found, true, means[1])["error"].to_numpy(),
+        scores=scores,
+        n_anchors=len(chosen),
+        kept=float(np.mean([len(kept) for kept in inverse.kept_])),
+        condition=float(np.mean(inverse.condition_numbers_)),
+        rank=inverse.rank_,
+        shape=inverse.matrix_.shape,
+    )
+
+
+def sampled_rows(n: int, most: int, random_state: int = 0) -> np.ndarray:
+    """All of n rows, or `most` of them at random, ascending."""
+    if n <= most:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
+
+
+def _direct(X: np.ndarray, source: np.ndarray, target: np.ndarray, within: bool) -> dict[str, np.ndarray]:
+    """X by maps fitted on both spaces' anchors at once; within a space only the one that is not the identity by itself."""
+    found = {"least squares": LeastSquares().fit(source, target).transform(X)}
+    if within:
+        return found
+    found = {"Procrustes": Procrustes().fit(source, target).transform(X), **found}
+    return {**found, "absolute copy": X} if source.shape[1] == target.shape[1] else found

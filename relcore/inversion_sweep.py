@@ -1,0 +1,232 @@
+"""δ × ω: what pruned inversion gives for each δ and each ω (Figs. 3 and 6 of the paper), at once or by job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.anchors.selection import shared_anchors
+from relcore.inversion import InverseRelativeProjection, farthest_order, first_anchors, invert
+from relcore.inversion_study import MOST_OMEGA, sampled_rows, sides
+from relcore.progress import Context
+from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
+from relcore.sources.encodings import load_encoding
+from relcore.spaces import LatentSpace, Match, SpaceError, match
+from relcore.stitching.classification import share_rows, split_rows
+from relcore.stitching.heads import Head, fit_head
+from relcore.stitching.spec import StitchSpec
+from relcore.translation import Procrustes
+
+DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
+OMEGAS = (1, 2, 4, 8, 16)
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # rows that are carried over in each cell, and those that the head is trained on
+Report = Callable[[int, int, str], None]  # done, total, message
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What each cell gave, and what it is to be held against.
+
+    Attributes
+    ----------
+    cells : tuple of dict
+        One a cell: delta, omega, cosine (mean over the rows, by the route), within (the same from the target through its own
+        relative space), condition and kept (means over the prunings), accuracy. None where there is none.
+    n, n_rows, n_anchors, dimension : int
+        Rows of the pair, rows carried over, anchors, width of the target.
+    procrustes : float
+        Mean cosine by a rotation fitted on the same anchors; 1 within a space.
+    not_stitched, chance : float or None
+        Accuracy of the target's head on its own test rows, and that of always saying the most frequent class.
+    n_classes, n_train : int
+        0 where the spaces have no labels.
+    why_none : str
+        Why there is no accuracy.
+    """
+
+    cells: tuple[dict[str, float | None], ...]
+    n: int
+    n_rows: int
+    n_anchors: int
+    dimension: int
+    procrustes: float
+    not_stitched: float | None = None
+    chance: float | None = None
+    n_classes: int = 0
+    n_train: int = 0
+    why_none: str = ""
+
+    def table(self) -> pd.DataFrame:
+        """One row a cell; columns as in `cells`, NaN for what there is none of."""
+        return pd.DataFrame(list(self.cells)).astype({"delta": float, "omega": int}).astype(float).astype({"omega": int})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"cells": list(self.cells)}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Sweep:
+        """Back from `to_json`."""
+        return cls(**{**record, "cells": tuple(record["cells"])})
+
+
+def inversion_sweep(
+    pair: Match,
+    anchors: Sequence[str],
+    *,
+    route: str = "forward",
+    deltas: Sequence[float] = DELTAS,
+    omegas: Sequence[int] = OMEGAS,
+    random_state: int = 0,
+    n_rows: int = MOST_ROWS,
+    report: Report | None = None,
+) -> Sweep:
+    """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
+
+    The rows are a random sample; where both spaces have the same labels they are test rows, and a logistic head trained on
+    other rows of the target judges what was carried over.
+
+    Raises
+    ------
+    SpaceError
+        Wrong δ or ω, fewer than two anchors, ones that a space lacks, all on one line.
+    """
+    _check(deltas, omegas)
+    source, target = sides(pair, route)
+    chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
+    judge = _Judge.of(source, target, n_rows, random_state)
+    rows = judge.rows
+    means = mean_row(source.vectors), mean_row(target.vectors)
+    pairs = source.vectors[chosen], target.vectors[chosen]
+    InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])  # refuses bad anchors
+    units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
+    true = unit_rows(target.vectors[rows], means[1])
+    inputs = {"cosine": project_directions(source.vectors[rows], units[0].T, means[0])}
+    if route != "within":
+        inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
+    cells = []
+    total = len(deltas) * len(omegas)
+    for delta, omega, decoder, condition, sizes in _decoders(units[1], deltas, omegas, random_state):
+        cell = {"delta": float(delta), "omega": int(omega), "cosine": None, "within": None, "accuracy": None}
+        cell |= {"condition": condition if np.isfinite(condition) else None, "kept": float(np.mean(sizes))}
+        if min(sizes) > 1:
+            for name, relative in inputs.items():
+                found = relative @ decoder.astype(np.float32)
+                cell[name] = float((np.einsum("ij,ij->i", found, true) * inverse_norms(found)).mean(dtype=np.float64))
+                if name == "cosine":
+                    cell["accuracy"] = judge.accuracy(found + means[1])
+        cells.append(cell)
+        if report:
+            report(len(cells), total, f"δ {delta:g}, ω {omega}")
+    rotation = Procrustes().fit(*pairs).transform(source.vectors[rows])
+    rotated = np.einsum("ij,ij->i", unit_rows(rotation, means[1]), true).mean(dtype=np.float64)
+    return Sweep(
+        tuple(cells),
+        n=len(pair),
+        n_rows=len(rows),
+        n_anchors=len(chosen),
+        dimension=target.dimension,
+        procrustes=1.0 if route == "within" else float(rotated),
+        not_stitched=judge.accuracy(target.vectors[rows]),
+        chance=judge.chance,
+        n_classes=judge.n_classes,
+        n_train=judge.n_train,
+        why_none=judge.why_none,
+    )
+
+
+def _decoders(
+    anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int
+) -> Iterator[tuple[float, int, np.ndarray, float, list[int]]]:
+    """For each δ and ω, ω ascending: ω times the decoder (k, d), the mean condition number, anchors left by each pruning."""
+    similarity = np.abs(anchors @ anchors.T)
+    starts = first_anchors(len(anchors), max(omegas), random_state)
+    orders = [farthest_order(similarity, start, min(deltas)) for start in starts]
+    for delta in deltas:
+        decoder, conditions, sizes = np.zeros(anchors.shape), [], []
+        inverses: dict[tuple[int, ...], tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
+        for done, (order, distances) in enumerate(orders, start=1):
+            kept = tuple(np.sort(order[distances >= delta]).tolist())
+            if kept not in inverses:
+                inverses[kept] = invert(anchors[list(kept)])
+            inverse, condition = inverses[kept]
+            decoder[list(kept)] += inverse
+            conditions.append(condition)
+            sizes.append(len(kept))
+            if done in omegas:
+                yield delta, done, decoder, float(np.mean(conditions)), sizes
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """The rows that are carried over, and the head that says what they are, where there are labels to say."""
+
+    rows: np.ndarray
+    head: Head | None = None
+    targets: np.ndarray | None = None
+    chance: float | None = None
+    n_classes: int = 0
+    n_train: int = 0
+    why_none: str = ""
+
+    @classmethod
+    def of(cls, source: LatentSpace, target: LatentSpace, n_rows: int, random_state: int) -> _Judge:
+        everyone = sampled_rows(len(source), n_rows, random_state)
+        if source.labels is None or target.labels is None:
+            return cls(everyone, why_none="No accuracy: the spaces have no labels.")
+        try:
+            shared = share_rows((source, target))
+            train, test = split_rows(shared, StitchSpec(), random_state)
+        except SpaceError as error:
+            return cls(everyone, why_none=f"No accuracy: {error}.")
+        test = test[sampled_rows(len(test), n_rows, random_state)]
+        train = train[sampled_rows(len(train), MOST_TRAIN, random_state)]
+        classes = np.unique(shared.targets[train])
+        if len(classes) < len(shared.classes):
+            return cls(everyone, why_none=f"No accuracy: not every one of {len(shared.classes)} classes is among the sample.")
+        head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
+        rows = target.rows(shared.ids[test])
+        ascending = np.argsort(rows)
+        targets = shared.targets[test][ascending]
+        usual = np.bincount(shared.targets[train]).argmax()
+        return cls(rows[ascending], head, targets, float((targets == usual).mean()), len(shared.classes), len(train))
+
+    def accuracy(self, found: np.ndarray) -> float | None:
+        if self.head is None:
+            return None
+        return float((self.head.probabilities(found).argmax(axis=1) == self.targets).mean())
+
+
+def estimated_seconds(pair: Match, n_anchors: int, route: str = "forward", deltas: int = len(DELTAS), most: int = 16) -> float:
+    """Roughly how long a sweep with the usual ω takes on two cores, within a factor of three."""
+    source, target = sides(pair, route)
+    k, d, m = n_anchors, target.dimension, min(len(pair), MOST_ROWS)
+    small = min(k, d)
+    inverting = deltas * most * (4 * k * d * small + 60 * small**3) / 8e10
+    ordering = most * k * (2e-5 + 2e-9 * k)
+    carrying = deltas * len(OMEGAS) * 2 * (2 * m * k * d / 4e10 + 8 * m * d / 2e9)
+    both = source.labels is not None and target.labels is not None
+    training = 5e-7 * min(len(pair), MOST_TRAIN) * d if both else 0.0
+    return float(inverting + ordering + carrying + training)
+
+
+def sweep_job(context: Context, *, inputs: Sequence[str], **settings: Any) -> None:
+    """`inversion_sweep` as a job of the Engine; `inputs` are keys of `all_pairs.put_space` or of encodings."""
+    pair = match(*(load_encoding(context.store, key) for key in inputs))
+    put_sweep(context, inversion_sweep(pair, report=context.report, **settings))
+
+
+def put_sweep(context: Context, sweep: Sweep) -> None:
+    """Keep a sweep as the result of a job; `Sweep.from_json(entry.metadata["sweep"])` reads it."""
+    context.put({}, {"sweep": sweep.to_json()})
+
+
+def _check(deltas: Sequence[float], omegas: Sequence[int]) -> None:
+    if not deltas or len(set(deltas)) < len(deltas) or not all(0 <= delta <= 1 for delta in deltas):
+        raise SpaceError(f"deltas: expected distinct distances 0 … 1, got {list(deltas)!r}")
+    whole = all(isinstance(omega, int) and 1 <= omega <= MOST_OMEGA for omega in omegas)
+    if not omegas or not whole or list(omegas) != sorted(set(omegas)):
+        raise SpaceError(f"omegas: expected distinct whole numbers 1 … {MOST_OMEGA}, ascending, got {list(omegas)!r}")
