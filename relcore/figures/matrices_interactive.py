@@ -38,7 +38,7 @@ def matrices_figure(
     for number, panel in enumerate(data.panels):
         line, column = divmod(number, across)
         top = 1 - (line * (body + room.head) + room.head) / total
-        axes = _axes(figure, data, panel, number, room, theme, column, (top - cell * len(panel.rows) / total, top))
+        axes = _axes(figure, data, panel, number, room, theme, column, (max(0.0, top - cell * len(panel.rows) / total), top))
         _draw(figure, data, panel, number, axes, room, cell, theme)
         _title(figure, panel, axes, theme, room.names_above)
     if picked and picked[0] < len(data.panels):
