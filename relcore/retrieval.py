@@ -1,0 +1,199 @@
+"""Which row of one space is the translation of a row of another? Parallel anchors are all that the two have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.metrics.calibration import Null, Score
+from relcore.metrics.neighbours import Neighbours, find_neighbours
+from relcore.similarity import unit_rows
+from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, quote
+from relcore.stitching.methods import METHODS, MethodSettings, Side, carrier, representation
+
+METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}
+_PERMUTATIONS = 50
+
+
+@dataclass(frozen=True)
+class RetrievalSpec:
+    """How pairs are looked for.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Some of `stitching.methods.METHODS`.
+    n_anchors : int
+        Pairs that are known, drawn at random; all others are looked for.
+    k : int
+        Neighbours looked at.
+    settings : MethodSettings
+    random_state : int
+        Draws the anchors and the prunings.
+    """
+
+    methods: tuple[str, ...] = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
+    n_anchors: int = 300
+    k: int = 10
+    settings: MethodSettings = MethodSettings()
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.methods, tuple) or not self.methods or len(set(self.methods)) < len(self.methods):
+            raise SpaceError(f"methods: expected at least one, none twice, got {self.methods!r}")
+        for method in self.methods:
+            need_one_of("methods", method, METHODS)
+        for name, least in (("n_anchors", 2), ("k", 1), ("random_state", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise SpaceError(f"{name}: expected a whole number from {least}, got {value!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"methods": list(self.methods)}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> RetrievalSpec:
+        """Back from `to_json`; unknown or misplaced settings are a SpaceError."""
+        try:
+            settings = MethodSettings(**record.get("settings", {}))
+            return cls(**{**record, "methods": tuple(record.get("methods", cls.methods)), "settings": settings})
+        except (TypeError, AttributeError) as error:
+            raise SpaceError(f"retrieval: a setting is unknown, misplaced or of the wrong type ({error})") from error
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalResult:
+    """What was found.
+
+    Attributes
+    ----------
+    names : (first, second)
+    ids : array (m,)
+        Of the pairs that were looked for, in the first space.
+    scores : method → metric → Score
+        A method that needs equal widths is absent where they differ.
+    found : method → array (m, k)
+        Numbers among the pairs looked for, of the second space's rows nearest to each row of the first, nearest first.
+    """
+
+    spec: RetrievalSpec
+    names: tuple[str, str]
+    ids: np.ndarray
+    scores: dict[str, dict[str, Score]]
+    found: dict[str, np.ndarray]
+
+    def table(self) -> pd.DataFrame:
+        """A row a method and metric: method, metric, score, chance, null_low, null_high, k, pairs, anchors."""
+        rows = [
+            (METHODS[method].title, METRICS[metric], float(score), score.null.mean, score.null.low, score.null.high)
+            for method, by_metric in self.scores.items()
+            for metric, score in by_metric.items()
+        ]
+        table = pd.DataFrame(rows, columns=["method", "metric", "score", "chance", "null_low", "null_high"])
+        return table.assign(k=self.spec.k, pairs=len(self.ids), anchors=self.spec.n_anchors)
+
+    def wide(self) -> pd.DataFrame:
+        """As one prints it: a row a method, a column a metric, chance last."""
+        rows = [
+            {"method": METHODS[method].title, **{METRICS[m]: by_metric[m] for m in METRICS}}
+            for method, by_metric in self.scores.items()
+        ]
+        chance = {METRICS[m]: np.mean([scores[m].null.mean for scores in self.scores.values()]) for m in METRICS}
+        return pd.DataFrame([*rows, {"method": "chance", **chance}])
+
+
+def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, str]] = ()) -> Match:
+    """Two spaces row by row: by equal ids, or by a list of (id in the first, id in the second).
+
+    Rows that are zero in either are left out and counted; an id that has several partners keeps the first.
+
+    Raises
+    ------
+    SpaceError
+        No row left, ids of the list that are in neither space.
+    """
+    if not pairs:
+        return match(first, second)
+    known = [(one, other) for one, other in pairs if one in first.index and other in second.index]
+    taken: tuple[set[str], set[str]] = (set(), set())
+    chosen = []
+    for one, other in known:
+        if one not in taken[0] and other not in taken[1]:
+            taken[0].add(one)
+            taken[1].add(other)
+            chosen.append((one, other))
+    if not chosen:
+        raise SpaceError(
+            f"list of pairs: expected ids of {first.name!r} in the first column and of {second.name!r} in the second, got none "
+            f"of {len(pairs):,}, first {quote(pairs[0])}; swap the columns, or choose the spaces that the list was written for"
+        )
+    one, other = ([pair[side] for pair in chosen] for side in (0, 1))
+    source = first.take(first.rows(one))
+    renamed = LatentSpace(second.vectors[second.rows(other)], one, name=second.name)
+    return match(source, renamed)
+
+
+def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
+    """Look for the partner of every row that is no anchor, among all such rows of the other space, by each method.
+
+    Centring and whitening know all rows of their own space, as its encoder does; which row belongs to which is known of the
+    anchors alone. Rows that were carried over are compared by cosine around the second space's mean; "absolute" as they are.
+    Neighbours and Jaccard as in the "paper" convention of `metrics.neighbours`.
+
+    Raises
+    ------
+    SpaceError
+        Too few pairs for so many anchors and neighbours.
+    """
+    n = len(pair)
+    if n < spec.n_anchors + spec.k + 1:
+        raise SpaceError(
+            f"expected more than n_anchors + k = {spec.n_anchors + spec.k} pairs, so that some are left to look for, got {n}; "
+            "lower the number of anchors, or take a longer list"
+        )
+    order = np.random.default_rng(spec.random_state).permutation(n)
+    anchors, rest = np.sort(order[: spec.n_anchors]), np.sort(order[spec.n_anchors :])
+    sides = [_side(space.vectors, anchors) for space in (pair.source, pair.target)]
+    scores, found = {}, {}
+    for method in spec.methods:
+        rows = _comparable(method, sides, rest, spec)
+        if rows is None:
+            continue
+        neighbours = find_neighbours(*rows, spec.k, device="cpu")
+        scores[method] = _scores(neighbours, spec.random_state)
+        found[method] = neighbours.other
+    return RetrievalResult(spec, (pair.source.name, pair.target.name), pair.ids[rest], scores, found)
+
+
+def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
+    return Side(vectors, vectors[anchors], vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
+
+
+def _comparable(method: str, sides: list[Side], rest: np.ndarray, spec: RetrievalSpec) -> list[np.ndarray] | None:
+    """The rows looked for, of both spaces, in coordinates that they share; None where the method has none."""
+    rows = [side.train[rest] for side in sides]
+    heads = METHODS[method].heads
+    if heads != "absolute":
+        return [representation(heads, side, spec.settings)(X) for side, X in zip(sides, rows, strict=True)]
+    carry = carrier(method, *sides, spec.settings, spec.random_state)
+    if carry is None:
+        return None
+    if method == "absolute":
+        return rows
+    return [unit_rows(carry(rows[0]), sides[1].mean), unit_rows(rows[1], sides[1].mean)]
+
+
+def _scores(neighbours: Neighbours, random_state: int) -> dict[str, Score]:
+    n = neighbours.n
+    first = (neighbours.other[:, 0] == neighbours.queries).mean()
+    # Exact: of a random permutation the number of fixed points has mean 1 and variance 1.
+    null = Null.from_moments(1 / n, 1 / n**2)
+    return {
+        "first": Score(float(first), metric="first", n=n, k=1, null=null),
+        "mrr": neighbours.mrr(_PERMUTATIONS, random_state),
+        "jaccard": neighbours.jaccard(_PERMUTATIONS, random_state),
+    }
