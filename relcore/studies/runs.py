@@ -12,6 +12,7 @@ import pandas as pd
 
 from relcore.engine import Engine, Job
 from relcore.progress import Context
+from relcore.spaces import SpaceError
 from relcore.store import Entry, Store, digest_of
 from relcore.studies.study import Report, Settings, Study, StudySpec
 
@@ -89,9 +90,14 @@ class StudyRuns:
         return [settings for settings, key in zip(self.settings, self.keys, strict=True) if not store.has(key)]
 
     def seconds(self, store: Store, n_workers: int = 1) -> float:
-        """Roughly how long the missing runs take, so many at a time."""
-        costs = [self.study.seconds(settings) for settings in self.missing(store)]
-        return max(sum(costs) / n_workers, max(costs, default=0.0))
+        """Roughly how long the missing runs take, so many at a time, by what those took that are done."""
+        missing = [self.study.seconds(settings) for settings in self.missing(store)]
+        known = [
+            (found.metadata, self.study.seconds(found.metadata["settings"])) for found in map(store.summary, self.keys) if found
+        ]
+        expected = sum(seconds for _, seconds in known)
+        pace = sum(facts["seconds"] for facts, _ in known) / expected if expected else 1.0
+        return pace * max(sum(missing) / n_workers, max(missing, default=0.0))
 
     def start(self, engine: Engine) -> None:
         """Submit what is missing; also how a stopped or broken study goes on."""
@@ -127,12 +133,21 @@ class StudyRuns:
             report(standing.done, standing.total, "")
         return standing
 
-    def compute(self, store: Store, report: Report | None = None) -> None:
-        """Do what is missing in this process, one after the other: for scripts and recipes."""
-        for number, settings in enumerate(self.settings):
-            if report:
-                report(number, len(self), "")
-            finished_run(self.study, settings, store, _silent)
+    def finish(self, engine: Engine, report: Report | None = None) -> pd.DataFrame:
+        """Do what is missing and wait for it; `run_table` of the whole.
+
+        Raises
+        ------
+        SpaceError
+            A run failed or was stopped: the others are kept, and the same call goes on.
+        """
+        if self.missing(engine.store):
+            self.start(engine)
+        standing = self.wait(engine, report=report)
+        if not standing.complete:
+            why = standing.failed[0] if standing.failed else "it was stopped"
+            raise SpaceError(f"{self.study.title}: {standing.done} of {len(self)} runs are done; {why}")
+        return self.table(engine.store)
 
     def table(self, store: Store) -> pd.DataFrame:
         """`run_table` of what is done."""
@@ -167,7 +182,3 @@ def _shown(value: Any) -> Any:
         told = ", ".join(map(str, value)) if not isinstance(value, dict) else str(value)
         return told if len(told) <= _MOST_SHOWN else f"{told[:_MOST_SHOWN]}… ({len(value)})"
     return value
-
-
-def _silent(done: int, total: int, message: str = "", measured: Any = None) -> None:
-    pass

@@ -39,7 +39,7 @@ class SimilarityPerformance(Study):
 
     kind = "similarity-performance"
     title = "Similarity to a reference"
-    question = "Is a network whose relative space resembles a good network's a good network, too?"
+    question = "Do networks that resemble a good one perform well?"
     paper = "Moschella et al. 2023, Figs. 3 and 8"
     options = (
         Option("data", "Networks of", ("digits", "Cora"), "digits", help="Cora needs Planetoid's raw files (RELSCOPE_DATA)."),

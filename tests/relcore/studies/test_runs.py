@@ -148,11 +148,15 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(engine, make_runs, tmp_p
     assert runs.wait(engine).complete
 
 
-def test_in_place_without_an_engine(make_runs, tmp_path):
-    runs, store, told = make_runs(n_runs=3), Store(tmp_path / "store"), []
-    runs.compute(store, lambda done, total, message: told.append((done, total)))
-    assert runs.table(store).y.tolist() == [0, 2, 4]
-    assert told == [(0, 3), (1, 3), (2, 3)]
+def test_finish_does_all_tells_how_far_it_is_and_names_what_fails(engine, make_runs, tmp_path):
+    Path(tmp_path / "log.fail").touch()
+    with pytest.raises(SpaceError, match="Toy: 2 of 3 runs are done; Toy: run 2 of 3: one is not wanted"):
+        make_runs(n_runs=3).finish(engine)
+    Path(tmp_path / "log.fail").unlink()
+    told = []
+    table = make_runs(n_runs=3).finish(engine, lambda done, total, message: told.append((done, total)))
+    assert table.y.tolist() == [0, 2, 4]
+    assert told[-1] == (3, 3)
 
 
 def test_keys_depend_on_settings_and_on_the_version(make_runs):
@@ -164,11 +168,13 @@ def test_keys_depend_on_settings_and_on_the_version(make_runs):
     assert run_key(Toy(), {"x": 1, "y": 2}) == run_key(Toy(), {"y": 2, "x": 1})
 
 
-def test_cost_is_what_is_missing_over_the_workers(make_runs, tmp_path):
+def test_cost_is_what_is_missing_over_the_workers_at_the_pace_of_what_is_done(make_runs, tmp_path):
     runs, store = make_runs(n_runs=6, pause=0.3), Store(tmp_path / "store")
     assert runs.seconds(store, 2) == pytest.approx(3 * 0.31)
-    Toy.runs(runs.study, runs.spec.settings)
     assert make_runs(n_runs=3, pause=60).seconds(store, 8) == pytest.approx(60.01), "no run is shared between workers"
+    for key, settings in zip(runs.keys[:2], runs.settings, strict=False):
+        store.put(key, {}, {"settings": settings, "values": {}, "seconds": 0.62})
+    assert runs.seconds(store, 2) == pytest.approx(2 * 0.62)
 
 
 def test_spec_goes_to_json_and_back():

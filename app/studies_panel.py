@@ -1,0 +1,158 @@
+"""Choose a study and its grid, see what it costs, run, stop and go on: all that lasts is in the store and in the engine."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from app import compute, session
+from app.jobs import engine
+from app.workspace import Workspace
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import SpaceError
+from relcore.studies import STUDIES, study_of
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import Option, Study, StudySpec
+
+_GIVEN = "relscope.given-"
+_KEEP = {"persist_state": "session"}
+
+
+def choose_study() -> Study:
+    """The study that is open; a study file opens its own."""
+    studies = {kind: study_of(kind) for kind in STUDIES}
+    kind = st.radio(
+        "Study",
+        list(studies),
+        format_func=lambda kind: studies[kind].title,
+        captions=[study.paper for study in studies.values()],
+        key="studies.kind",
+        **_KEEP,
+    )
+    return studies[kind]
+
+
+def choose_options(study: Study, workspace: Workspace) -> StudySpec:
+    """One chooser an option; what the session holds (its anchors, its spaces) is taken by a toggle."""
+    chosen = {option.name: _choose(study, option, workspace) for option in study.options}
+    return StudySpec.of(study, chosen)
+
+
+def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
+    look = {"key": f"studies.{study.kind}.{option.name}", "help": option.help or None}
+    if not option.choices:
+        given = _GIVEN + look["key"]  # of a study file, until the toggle is moved
+        on = st.toggle(option.label, on_change=st.session_state.pop, args=(given, None), **look, **_KEEP)
+        return st.session_state.get(given) or (_of_session(option, workspace) if on else ())
+    names = dict(zip(option.choices, option.names or map(str, option.choices), strict=True))
+    look |= {"format_func": names.get}
+    if option.many:
+        return st.pills(
+            option.label, option.choices, selection_mode="multi", default=option.default, required=True, **look, **_KEEP
+        )
+    if len(option.choices) > 5:
+        return st.selectbox(option.label, option.choices, index=option.choices.index(option.default), **look, **_KEEP)
+    return st.segmented_control(option.label, option.choices, default=option.default, required=True, **look, **_KEEP)
+
+
+def _of_session(option: Option, workspace: Workspace) -> tuple[str, ...]:
+    if option.name == "spaces":
+        return tuple(_described(spec) for spec in (workspace.source, workspace.target))
+    if not workspace.anchors:
+        st.caption("No anchors in this session yet: choose some in the sidebar.")
+    return workspace.anchors
+
+
+def _described(spec: SpaceSpec) -> str:
+    """A space with the digest of what it holds, so that a file which changes makes other runs."""
+    return json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
+
+
+def introduce(study: Study) -> None:
+    st.subheader(study.question, anchor=False)
+    st.caption(study.paper)
+
+
+def control(runs: StudyRuns) -> None:
+    """The button with its cost, or the bar with its stop; what failed, by name."""
+    standing = runs.standing(engine())
+    if standing.under_way:
+        _follow(runs)
+        return
+    if standing.failed:
+        more = f" and {len(standing.failed) - 1} more" if len(standing.failed) > 1 else ""
+        st.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
+    missing = len(runs) - standing.done
+    if not missing:
+        st.caption(f"All {len(runs):,} runs are done.")
+        return
+    cost = _duration(runs.seconds(engine().store, engine().n_workers))
+    label = f"Run {missing:,} runs" if not standing.done else f"Go on with {missing:,} of {len(runs):,} runs"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            f"{label} · {cost}",
+            type="primary",
+            icon=":material/play_arrow:",
+            key="studies.start",
+            on_click=session.guarded,
+            args=(runs.start, engine()),
+        )
+        st.caption(f"{engine().n_workers} at a time. Every finished run is kept; you can leave this page, stop, and go on.")
+
+
+@st.fragment(run_every=1.0)
+def _follow(runs: StudyRuns) -> None:
+    standing = runs.standing(engine())
+    if not standing.under_way:
+        st.rerun()
+    left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
+    told = f" · {standing.message}" if standing.message else ""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {standing.total:,} runs{left}{told}")
+        st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(engine(),))
+
+
+def offer_files(spec: StudySpec) -> None:
+    """The choices as a file, and back from one."""
+    with st.popover("Study file", icon=":material/description:", key="studies.file"):
+        text = json.dumps(spec.to_json(), indent=2) + "\n"
+        st.download_button(
+            "Save these choices",
+            text,
+            f"{spec.kind}.json",
+            "application/json",
+            key="studies.save",
+            icon=":material/download:",
+            help="A JSON file; python -m relcore study takes it, too",
+            on_click="ignore",
+        )
+        given = st.file_uploader("Open a study file", type="json", key="studies.upload", max_upload_size=1)
+        if given is not None:
+            st.button(
+                f"Open {given.name}",
+                key="studies.open-file",
+                icon=":material/upload:",
+                on_click=session.guarded,
+                args=(_open_file, given.getvalue()),
+            )
+
+
+def _open_file(content: bytes) -> None:
+    try:
+        record = json.loads(content)
+    except ValueError as error:
+        raise SpaceError(f"study file: expected JSON, got a file that is none ({error})") from error
+    spec = StudySpec.from_json(record)
+    st.session_state["studies.kind"] = spec.kind
+    for option in study_of(spec.kind).options:
+        key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]
+        if option.choices:
+            st.session_state[key] = list(value) if option.many else value
+        else:
+            st.session_state[key], st.session_state[_GIVEN + key] = bool(value), value
+
+
+def _duration(seconds: float) -> str:
+    return f"about {max(seconds, 1):.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"

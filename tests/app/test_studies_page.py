@@ -1,0 +1,109 @@
+"""The Studies page: a grid with its cost, a run, the answer while it comes, and the way back to the other pages."""
+
+import json
+import time
+
+import pytest
+
+from app.jobs import engine
+from relcore.studies import STUDIES, study_of
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec
+
+
+@pytest.fixture
+def page(make_session):
+    engine.clear()
+    yield make_session().open("studies")
+    engine().close()
+    engine.clear()
+
+
+def put_run(runs, number, values):
+    facts = {"study": runs.study.kind, "version": runs.study.version, "settings": runs.settings[number], "values": values}
+    engine().store.put(runs.keys[number], {}, {**facts, "seconds": 1.0})
+
+
+@pytest.fixture
+def finished():
+    """Twelve made-up networks of the digits study, alike as far as they are good."""
+    study = study_of("similarity-performance")
+    runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
+
+    def put(n=12):
+        for number in range(n):
+            share, epochs = number / 12, runs.settings[number]["epochs"]
+            values = {
+                "outcome": "trained",
+                "best epoch": 1,
+                "best validation accuracy": 0.5 + share / 3,
+                "accuracy": 0.4 + share / 2,
+            }
+            for name in ("similarity", "centred similarity"):
+                values |= {name: share, f"{name} by epoch": [share] * epochs}
+                values |= {f"{kind} over epochs, {name}": 0.9 for kind in ("pearson", "spearman")}
+            put_run(runs, number, values | {"accuracy by epoch": [0.5] * epochs})
+        return runs
+
+    return put
+
+
+def test_every_study_opens_with_its_question_and_cost(page):
+    for kind in STUDIES:
+        study = study_of(kind)
+        page.change("radio", "studies.kind", kind)
+        assert [header.value for header in page.subheader] == [study.question]
+        start = next(button for button in page.button if button.key == "studies.start")
+        assert f"Run {len(StudyRuns(study, StudySpec.of(study))):,} runs · about" in start.label
+
+
+def test_a_stored_study_is_drawn_told_and_listed(page, finished):
+    finished()
+    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
+    assert "All 12 runs are done." in page.captions
+    found = next(table.value for table in page.dataframe if "what" in table.value)
+    assert found.value[0] == pytest.approx(1)
+    assert len(page.table("studies.runs")) == 12
+    assert "accuracy by epoch" not in page.table("studies.runs")
+
+
+def test_what_is_missing_is_offered(page, finished):
+    finished(5)
+    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
+    start = next(button for button in page.button if button.key == "studies.start")
+    assert start.label.startswith("Go on with 7 of 12 runs · about")
+
+
+def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
+    runs, submitted = finished(), []
+    monkeypatch.setattr("app.encoding_jobs.submit", lambda *asked: submitted.append(asked))
+    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
+    page.select_rows("studies.runs", 3).click("studies.open")
+    ((dataset, _, name, encoders),) = submitted
+    assert (dataset.source, name) == ("digits", "digits")
+    assert encoders == runs.study.opening(runs.settings[3]).encoders
+
+
+def test_start_runs_and_stop_stops(page):
+    page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
+    page.click("studies.start")
+    deadline = time.monotonic() + 30
+    study = study_of("similarity-performance")
+    runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
+    while not runs.standing(engine()).running:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    page.run().click("studies.stop")
+    assert not runs.standing(engine()).under_way
+    assert next(button for button in page.button if button.key == "studies.start")
+
+
+def test_a_study_file_opens_its_choices_and_a_wrong_one_says_why(page):
+    study = study_of("similarity-performance")
+    record = StudySpec.of(study, {"n_runs": 30, "similarity": "centred"}).to_json()
+    page.upload("studies.upload", "mine.json", json.dumps(record).encode()).click("studies.open-file")
+    assert page.segmented_control(key="studies.similarity-performance.n_runs").value == 30
+    assert page.segmented_control(key="studies.similarity-performance.similarity").value == "centred"
+    for content, told in ((json.dumps(record | {"version": 99}), "expected version 1"), ("no", "expected JSON")):
+        page.upload("studies.upload", "bad.json", content.encode()).click("studies.open-file")
+        assert any(told in error for error in page.errors)
