@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relcore.determinism import one_thread, reproducible
 from relcore.spaces import SpaceError, need_one_of
 
 if TYPE_CHECKING:
@@ -18,21 +21,19 @@ if TYPE_CHECKING:
 REPRESENTATIONS = ("absolute", "relative", "whitened")
 _CHANNELS = (32, 64, 128, 256)
 _SMALLEST = 2  # the side to which convolutions shrink a picture
-_BATCH = 128
 _AT_ONCE = 1024
-_LEARNING_RATE = 2e-3
 _KL_WEIGHT = 1e-3
 
-Report = Callable[[int, int, str], None]  # done, total, message
+Report = Callable[..., None]  # done, total, message and, once an epoch, {"loss": …}
 
 
 @dataclass(frozen=True)
 class AutoencoderSpec:
     """What is trained (Moschella et al. 2023, Table 3; architecture of their code).
 
-    Convolutions 32-64-128-256 of 3 × 3, stride 2, BatchNorm, GELU, as many as it takes to a side of 2, and the same back with a
-    sigmoid. Relative: the flattened features, their cosines to the anchors, LayerNorm, Linear, GELU; no bottleneck. The anchors
-    are encoded again at every pass, without a gradient.
+    Convolutions 32-64-128-256 of 3 × 3, stride 2, BatchNorm, GELU, as many as it takes to a side of 2, transposed back, and
+    a last one with a sigmoid. Relative: the flattened features, their cosines to the anchors, LayerNorm, Linear, GELU; no
+    bottleneck. The anchors are encoded again at every pass, without a gradient.
 
     Attributes
     ----------
@@ -43,7 +44,9 @@ class AutoencoderSpec:
         Of the absolute code, and of a variational one.
     ridge : float
         λ of "whitened".
-    epochs : int
+    epochs, batch_size : int
+    learning_rate : float
+        The highest: it rises over the first fifth of the steps and falls to 0.
     """
 
     representation: str = "absolute"
@@ -51,15 +54,23 @@ class AutoencoderSpec:
     width: int = 500
     ridge: float = 0.3
     epochs: int = 30
+    batch_size: int = 64
+    learning_rate: float = 3e-3
 
     def __post_init__(self) -> None:
         need_one_of("representation", self.representation, REPRESENTATIONS)
-        for name in ("width", "epochs"):
+        for name, least in (("width", 1), ("epochs", 1), ("batch_size", 2)):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
-                raise SpaceError(f"{name}: expected a whole number, 1 or more, got {value!r}")
-        if not self.ridge > 0:
-            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+            if not isinstance(value, int) or value < least:
+                raise SpaceError(f"{name}: expected a whole number, {least} or more, got {value!r}")
+        for name in ("ridge", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise SpaceError(f"{name}: expected a number above 0, got {getattr(self, name)}")
+
+    @property
+    def title(self) -> str:
+        """``"AE, relative"``, ``"VAE, absolute"``."""
+        return f"{'VAE' if self.variational else 'AE'}, {self.representation}"
 
 
 class Autoencoder:
@@ -67,6 +78,11 @@ class Autoencoder:
 
     def __init__(self, spec: AutoencoderSpec, parts: nn.ModuleDict, anchors: torch.Tensor, device: str) -> None:
         self.spec, self.parts, self.anchors, self.device = spec, parts, anchors, device
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Weights and anchors, what `restore_autoencoder` takes."""
+        weights = {name: value.cpu().numpy() for name, value in self.parts.state_dict().items()}
+        return weights | {"anchors": self.anchors.cpu().numpy()}
 
     def encode(self, images: np.ndarray) -> np.ndarray:
         """What the decoder reads, (n, height, width) → (n, width of the code), or (n, k) relative to its own anchors."""
@@ -88,7 +104,7 @@ class Autoencoder:
     def _apply(self, function: Callable[[torch.Tensor], torch.Tensor], rows: np.ndarray) -> np.ndarray:
         import torch
 
-        with torch.inference_mode():
+        with torch.inference_mode(), one_thread():
             parts = torch.from_numpy(rows).to(self.device).split(_AT_ONCE)
             return np.concatenate([function(part).cpu().numpy() for part in parts])
 
@@ -102,39 +118,65 @@ def fit_autoencoder(
 ) -> Autoencoder:
     """Train on grey pictures (n, height, width) of 0 … 1; the anchors are row numbers among them, unused when absolute.
 
-    AdamW, batches of 128, mean squared error, and for a VAE .001 times the divergence to N(0, 1). On a GPU where there is one.
+    AdamW, mean squared error, and for a VAE .001 times the divergence to N(0, 1). On a GPU where there is one, else with one
+    thread: equal to the last bit for equal settings, however many there are. `report` is told the mean loss of each epoch.
 
     Raises
     ------
     SpaceError
-        No pictures, values outside 0 … 1, anchors outside the pictures, fewer than two.
+        One picture or none, values outside 0 … 1, anchors outside the pictures, fewer than two.
     """
     import torch
 
     pixels = _pixels(images)
+    if len(pixels) < 2:
+        raise SpaceError("expected two pictures or more to train on, got one")
     anchor_rows = np.asarray(anchor_rows)
     if spec.representation != "absolute" and (
         len(anchor_rows) < 2 or anchor_rows.min() < 0 or anchor_rows.max() >= len(pixels)
     ):
         raise SpaceError(f"anchors: expected two rows or more of 0 … {len(pixels) - 1}, got {anchor_rows.tolist()[:5]}")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(random_state)
+    with reproducible(random_state):
         parts = _parts(spec, pixels.shape[2:], len(anchor_rows)).to(device)
         rows = torch.from_numpy(pixels).to(device)
         anchors = rows[torch.from_numpy(anchor_rows)] if spec.representation != "absolute" else rows[:0]
-        optimiser = torch.optim.AdamW(parts.parameters(), _LEARNING_RATE)
-        for epoch in range(spec.epochs):
+        n_batches = max(1, len(rows) // spec.batch_size)
+        optimiser = torch.optim.AdamW(parts.parameters(), spec.learning_rate)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, partial(_warmth, n_steps=spec.epochs * n_batches))
+        for epoch in range(1, spec.epochs + 1):
             parts.train()
-            for batch in torch.randperm(len(rows)).split(_BATCH):
-                if len(batch) > 1:  # one row has no spread for BatchNorm
-                    loss = _loss(parts, spec, rows[batch], anchors)
-                    optimiser.zero_grad()
-                    loss.backward()
-                    optimiser.step()
+            total = 0.0
+            # Equal parts rather than whole batches and a rest: batch normalisation cannot take a rest of one.
+            for batch in torch.randperm(len(rows)).tensor_split(n_batches):
+                loss = _loss(parts, spec, rows[batch.to(device)], anchors)
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+                schedule.step()
+                total += loss.item() * len(batch)
             if report:
-                report(epoch + 1, spec.epochs, f"state {random_state}: loss {loss.item():.4f}")
+                loss = total / len(rows)
+                report(epoch, spec.epochs, f"state {random_state}: epoch {epoch} of {spec.epochs}", {"loss": loss})
     return Autoencoder(spec, parts.eval(), anchors, device)
+
+
+def _warmth(step: int, n_steps: int) -> float:
+    """Share of the highest learning rate: up in a straight line over a fifth of the steps, down to 0 as half a cosine."""
+    rising = max(1, n_steps // 5)
+    return min((step + 1) / rising, 0.5 + 0.5 * math.cos(math.pi * max(0, step + 1 - rising) / max(1, n_steps - rising)))
+
+
+def restore_autoencoder(arrays: Mapping[str, np.ndarray], spec: AutoencoderSpec, size: tuple[int, int]) -> Autoencoder:
+    """The model of `Autoencoder.arrays`, for pictures of (height, width)."""
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    anchors = tensors.pop("anchors").to(device)
+    parts = _parts(spec, size, len(anchors))
+    parts.load_state_dict(tensors)
+    return Autoencoder(spec, parts.to(device).eval(), anchors, device)
 
 
 def _pixels(images: np.ndarray) -> np.ndarray:
@@ -167,8 +209,11 @@ def _parts(spec: AutoencoderSpec, size: tuple[int, int], n_anchors: int) -> nn.M
     norm = nn.Identity() if spec.representation == "absolute" else nn.LayerNorm(read)
     parts["read"] = nn.Sequential(norm, nn.Linear(read, flat), nn.GELU())
     draw = [nn.Unflatten(1, (channels[-1], *sizes[-1]))]
-    for before, after, side in zip(channels[:0:-1], (*channels[-2:0:-1], channels[1]), sizes[-2::-1], strict=True):
-        draw += [nn.Upsample(side), nn.Conv2d(before, after, 3, 1, 1), nn.BatchNorm2d(after), nn.GELU()]
+    for before, after, small, large in zip(
+        channels[:0:-1], (*channels[-2:0:-1], channels[1]), sizes[:0:-1], sizes[-2::-1], strict=True
+    ):
+        rest = tuple(to - 2 * side + 1 for side, to in zip(small, large, strict=True))
+        draw += [nn.ConvTranspose2d(before, after, 3, 2, 1, rest), nn.BatchNorm2d(after), nn.GELU()]
     parts["draw"] = nn.Sequential(*draw, nn.Conv2d(channels[1], 1, 3, 1, 1), nn.Sigmoid())
     return nn.ModuleDict(parts)
 

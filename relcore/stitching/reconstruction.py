@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
-from relcore.spaces import LatentSpace, SpaceError
-from relcore.stitching.autoencoders import Autoencoder, AutoencoderSpec, Report, fit_autoencoder
+from relcore.spaces import LatentSpace
+from relcore.stitching.autoencoders import Autoencoder
 
 
 @dataclass(frozen=True)
@@ -21,58 +21,44 @@ class Reconstructions:
     ----------
     random_states : tuple of int
         One a training run.
+    n_train, n_test : int
+        Pictures that were trained on, and others over which the errors are means.
+    floor : float
+        The error of the mean picture (`mean_picture_error`): who looks at the picture at all does better.
     mse : name → array (S, S)
         Mean squared error over the test pictures, × 10³ as in Table 3 of the paper.
     originals, pictures : arrays (m, height, width), name → (S, S, m, height, width)
-        The first test pictures, 0 … 1.
+        Some test pictures, 0 … 1.
     """
 
     random_states: tuple[int, ...]
+    n_train: int
+    n_test: int
+    floor: float
     mse: Mapping[str, np.ndarray]
     originals: np.ndarray
     pictures: Mapping[str, np.ndarray]
 
     def table(self) -> pd.DataFrame:
-        """Mean and deviation of the MSE × 10³ over runs and over pairs of runs: model, own, own_deviation, stitched, …"""
+        """Mean and deviation of the MSE × 10³ over runs and over ordered pairs of runs.
+
+        Columns: model, own, own_deviation, stitched, stitched_deviation, mean_picture, pictures, runs, pairs.
+        """
         rows = []
         for name, errors in self.mse.items():
             own, stitched = np.diag(errors), errors[~np.eye(len(errors), dtype=bool)]
-            rows.append((name, own.mean(), own.std(ddof=1), stitched.mean(), stitched.std(ddof=1)))
-        return pd.DataFrame(rows, columns=["model", "own", "own_deviation", "stitched", "stitched_deviation"])
+            found = own.mean(), own.std(ddof=1), stitched.mean(), stitched.std(ddof=1)
+            rows.append((name, *found, self.floor, self.n_test, len(own), len(stitched)))
+        columns = ["model", "own", "own_deviation", "stitched", "stitched_deviation"]
+        return pd.DataFrame(rows, columns=[*columns, "mean_picture", "pictures", "runs", "pairs"])
 
 
-def balanced_anchors(images: np.ndarray, labels: Sequence[str], n_anchors: int, random_state: int = 0) -> np.ndarray:
-    """Row numbers (k,) of anchors, as many of each class; errors as in `select_anchors`."""
+def balanced_anchors(images: np.ndarray, labels: Sequence[str] | None, n_anchors: int, random_state: int = 0) -> np.ndarray:
+    """Row numbers (k,) of anchors, as many of each class, or any where there are no labels; errors as in `select_anchors`."""
     flat = np.asarray(images, dtype=np.float32).reshape(len(images), -1)
     space = LatentSpace(flat, [str(row) for row in range(len(flat))], name="pictures", labels=labels)
-    return select_anchors(space, n_anchors, "class-balanced", random_state=random_state).astype(np.int64)
-
-
-def stitch_reconstructions(
-    train: np.ndarray,
-    test: np.ndarray,
-    anchor_rows: np.ndarray,
-    specs: Mapping[str, AutoencoderSpec],
-    random_states: Sequence[int] = (0, 1, 2),
-    n_pictures: int = 8,
-    report: Report | None = None,
-) -> Reconstructions:
-    """Train each spec once a random state, then put every encoder before every decoder of the same spec.
-
-    Raises
-    ------
-    SpaceError
-        Fewer than two random states; or as in `fit_autoencoder`.
-    """
-    if len(set(random_states)) < 2:
-        raise SpaceError(f"random_states: expected two different ones or more to stitch, got {tuple(random_states)}")
-    mse, pictures = {}, {}
-    for name, spec in specs.items():
-        models = [fit_autoencoder(train, anchor_rows, spec, state, _named(report, name)) for state in random_states]
-        rebuilt = rebuild(models, test)
-        mse[name] = 1000 * np.mean((rebuilt - test) ** 2, axis=(2, 3, 4), dtype=np.float64)
-        pictures[name] = rebuilt[:, :, :n_pictures].copy()
-    return Reconstructions(tuple(random_states), mse, np.array(test[:n_pictures]), pictures)
+    strategy = "random" if labels is None else "class-balanced"
+    return select_anchors(space, n_anchors, strategy, random_state=random_state).astype(np.int64)
 
 
 def rebuild(models: Sequence[Autoencoder], images: np.ndarray) -> np.ndarray:
@@ -81,14 +67,11 @@ def rebuild(models: Sequence[Autoencoder], images: np.ndarray) -> np.ndarray:
     return np.array([[decoder.decode(code) for decoder in models] for code in codes])
 
 
-def plane_codes(
-    train: np.ndarray, images: np.ndarray, random_states: Sequence[int] = (0, 1), epochs: int = 60, report: Report | None = None
-) -> np.ndarray:
-    """Codes (S, n, 2) of absolute autoencoders with two numbers for a picture: about turns of each other (Fig. 1)."""
-    spec = replace(AutoencoderSpec(), width=2, epochs=epochs)
-    none = np.empty(0, dtype=np.int64)
-    return np.array([fit_autoencoder(train, none, spec, state, report).encode(images) for state in random_states])
+def errors_of(rebuilt: np.ndarray, images: np.ndarray) -> np.ndarray:
+    """Mean squared error × 10³ of each encoder with each decoder, (S, S)."""
+    return 1000 * np.mean((rebuilt - images) ** 2, axis=(2, 3, 4), dtype=np.float64)
 
 
-def _named(report: Report | None, name: str) -> Report | None:
-    return report and (lambda done, total, message: report(done, total, f"{name}, {message}"))
+def mean_picture_error(train: np.ndarray, test: np.ndarray) -> float:
+    """MSE × 10³ of showing the mean of `train` for every picture of `test`: what needs no code at all."""
+    return 1000 * float(np.mean((test - train.mean(axis=0, dtype=np.float64)) ** 2, dtype=np.float64))
