@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.progress import Context
 from relcore.sources.encodings import load_encoding
-from relcore.spaces import LatentSpace, SpaceError, need_one_of
+from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 from relcore.stitching.heads import fit_head
 from relcore.stitching.rescale import ACTIVATIONS, Answer, fit_plain_mlp, rescale_curve
 
@@ -40,6 +40,8 @@ class InputRescaleSpec:
         At most so many rows, drawn at random.
     test_fraction : float
         Of the rows.
+    test_ids : tuple of str
+        Rows to test on instead, such as those that an encoder was not trained on.
     """
 
     networks: tuple[str, ...] = ACTIVATIONS
@@ -48,8 +50,10 @@ class InputRescaleSpec:
     random_states: tuple[int, ...] = (0, 1, 2)
     n_rows: int = 3000
     test_fraction: float = 0.2
+    test_ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        need_strings("test_ids", self.test_ids)
         for name in ("networks", "random_states"):
             values = getattr(self, name)
             if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
@@ -160,12 +164,13 @@ def rescale_input(space: LatentSpace, spec: InputRescaleSpec | None = None, repo
     lengths = space.norms[rows]
     mean_length = float(lengths.mean(dtype=np.float64))
     alphas = spec.alphas(mean_length)
+    held_out = np.isin(space.ids[rows], spec.test_ids)
     steps = [(state, network) for state in spec.random_states for network in spec.networks]
     accuracy, own, chances = {network: [] for network in spec.networks}, {network: [] for network in spec.networks}, []
     for done, (state, network) in enumerate(steps):
         if report:
             report(done, len(steps), f"{NETWORKS[network]}, random state {state}")
-        train, test = _split(len(rows), targets, spec, state)
+        train, test = _split(held_out, targets, spec, state)
         X, answers = space.vectors[rows], targets[test]
         answer = _fit(network, X[train], targets[train], state)
         curve = rescale_curve(answer, X[test], answers, alphas)["accuracy"].tolist()
@@ -215,10 +220,15 @@ def _labelled(space: LatentSpace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, classes, targets
 
 
-def _split(n: int, targets: np.ndarray, spec: InputRescaleSpec, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-    order = np.random.default_rng(random_state).permutation(n)[: spec.n_rows]
-    n_test = max(1, round(spec.test_fraction * len(order)))
-    train, test = order[n_test:], order[:n_test]
+def _split(held_out: np.ndarray, targets: np.ndarray, spec: InputRescaleSpec, random_state: int) -> tuple[np.ndarray, ...]:
+    """Training and test rows, at most `n_rows` together: those held out, or else a share of all."""
+    order = np.random.default_rng(random_state).permutation(len(targets))
+    n_test = max(1, round(spec.test_fraction * min(len(order), spec.n_rows)))
+    if held_out.any():
+        order = np.concatenate([order[held_out[order]], order[~held_out[order]]])
+        n_test = min(int(held_out.sum()), n_test)
+        order = np.concatenate([order[:n_test], order[held_out.sum() :]])
+    test, train = order[:n_test], order[n_test : spec.n_rows]
     if len(np.unique(targets[train])) < 2:
         raise SpaceError(f"expected training rows of two classes or more, got {len(train)} rows; take more rows")
     return np.sort(train), np.sort(test)

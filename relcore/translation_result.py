@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.spaces import SpaceError, need_one_of
+from relcore.spaces import SpaceError, need_one_of, need_strings
 from relcore.stitching.heads import HEADS
 from relcore.stitching.methods import METHODS as ALL_METHODS
 from relcore.stitching.methods import MethodSettings
@@ -38,6 +38,8 @@ class TranslationSpec:
         Of `heads.HEADS`, trained on the target's rows where there are labels.
     test_fraction : float
         Of the rows that are no anchors, those that the head is asked about; it is trained on all others.
+    test_ids : tuple of str
+        Rows to ask about instead, such as those that no encoder was trained on; anchors among them are left out.
     settings : MethodSettings
     random_state : int
         Draws test rows, asked rows, prunings.
@@ -48,10 +50,12 @@ class TranslationSpec:
     n_queries: int | None = 300
     head: str = "logistic"
     test_fraction: float = 0.2
+    test_ids: tuple[str, ...] = ()
     settings: MethodSettings = MethodSettings()
     random_state: int = 0
 
     def __post_init__(self) -> None:
+        need_strings("test_ids", self.test_ids)
         if not isinstance(self.methods, tuple) or not self.methods or len(set(self.methods)) < len(self.methods):
             raise SpaceError(f"methods: expected at least one, none twice, got {self.methods!r}")
         for method in self.methods:

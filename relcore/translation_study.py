@@ -109,9 +109,11 @@ class _Study:
         classes, self.targets = np.unique(labels, return_inverse=True) if labels is not None else ((), np.empty(0))
         if len(classes) < 2:
             return []
-        rng = np.random.default_rng(self.spec.random_state)
-        n_test = max(1, round(self.spec.test_fraction * len(self.rest)))
-        self.test = np.sort(rng.choice(self.rest, n_test, replace=False))
+        self.test = self.rest[np.isin(self.spaces[0].ids[self.rest], self.spec.test_ids)]
+        if not len(self.test):
+            n_test = max(1, round(self.spec.test_fraction * len(self.rest)))
+            rng = np.random.default_rng(self.spec.random_state)
+            self.test = np.sort(rng.choice(self.rest, n_test, replace=False))
         train = np.setdiff1d(np.arange(len(labels)), self.test)
         lacking = np.setdiff1d(self.targets[self.test], self.targets[train])
         if len(lacking):
