@@ -1,0 +1,297 @@
+"""bootstrap_anchors: from a handful of known pairs, or none, to hundreds of parallel anchors, and whether to believe them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from relcore.anchors.csls import Matching, match_csls
+from relcore.anchors.literal import LEARNING_RATE, STEPS, optimise_anchors
+from relcore.anchors.self_learning import Rows, null_objectives, rotation_between, self_learn
+from relcore.anchors.unseeded import FIRST_KEEP, MOST_ROWS, pairs_without_seeds
+from relcore.similarity import mean_row, unit_rows
+from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
+
+METHODS = ("self-learning", "paper")
+ABOVE_NULL = 0.02  # noisy rotations: below it less than a third of the matches is right (our measurement)
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """How far it was after one round.
+
+    Attributes
+    ----------
+    rows : int
+        Source rows that took part.
+    pairs : int
+        Pairs found: mutual nearest neighbours; for the paper's method the anchors.
+    objective : float
+        Mean CSLS of the rows with their partners; for the paper's method the mean squared error.
+    found : float
+        Share of the asked anchors beyond the seeds with their true partner, 0 … 1; NaN where the truth is not known.
+    """
+
+    rows: int
+    pairs: int
+    objective: float
+    found: float
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What it takes to go on after a round; arrays and JSON values only."""
+
+    arrays: Mapping[str, np.ndarray]
+    numbers: Mapping[str, Any]
+    history: tuple[Round, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BootstrapResult:
+    """Parallel anchors, how they were found, and whether they are to be believed.
+
+    Attributes
+    ----------
+    anchors : tuple of (source id, target id)
+        The seeds first.
+    pairs : tuple of (source id, target id)
+        All rows that found each other, seeds and anchors among them: one to one, what pairs the two spaces.
+    objective : float
+        Mean CSLS of all rows under the rotation that the result gives.
+    null : tuple of float
+        What self-learning reaches on structureless copies.
+    success : bool
+    reason : str
+        Why it is a success or not, in one sentence with its numbers.
+    """
+
+    anchors: Pairs
+    n_seeds: int
+    pairs: Pairs
+    history: tuple[Round, ...]
+    objective: float
+    null: tuple[float, ...]
+    success: bool
+    reason: str
+
+
+def bootstrap_anchors(
+    source: LatentSpace,
+    target: LatentSpace,
+    *,
+    seeds: Sequence[tuple[str, str]] = (),
+    n_anchors: int = 300,
+    anchors: Sequence[str] | None = None,
+    method: str = "self-learning",
+    k: int = 10,
+    random_state: int = 0,
+    truth: Mapping[str, str] | None = None,
+    state: State | None = None,
+    after: Callable[[State], None] | None = None,
+    **settings: Any,
+) -> BootstrapResult:
+    """Find the target's partners of source anchors without reading an id but those of the seeds.
+
+    Parameters
+    ----------
+    seeds : pairs of (source id, target id)
+        Known pairs. None: self-learning begins from the similarities within each space (`unseeded`).
+    n_anchors : int
+        How many, seeds included; chosen at random among the rows that found each other.
+    anchors : source ids, optional
+        Ask for the partners of these instead, whether they choose each other or not; the seeds come first all the same.
+    method : "self-learning" or "paper"
+        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `literal`; `settings` go to it: steps,
+        learning_rate, device.
+    k : int
+        Neighbours of the CSLS.
+    truth : source id → target id, optional
+        For `Round.found` only; no choice depends on it.
+    state, after
+        To resume; `after` is called with the state after each round.
+
+    Self-learning takes the 4,000 most frequent rows first, where both spaces have counts, then all.
+
+    Raises
+    ------
+    SpaceError
+        Seeds that contradict each other or are no ids of the spaces or zero vectors, too few of them, more anchors than rows,
+        an unknown method.
+    """
+    need_one_of("method", method, METHODS)
+    task = _Task(source, target, _checked_seeds(seeds, source, target), truth)
+    asked = _asked_rows(task, anchors, n_anchors, method, random_state)
+    run = _self_learning if method == "self-learning" else _paper
+    found, history = run(task, asked, k, random_state, state, after, **settings)
+    final, null = _judge(task, found, k, random_state)
+    n_seeds = len(task.seeds[0])
+    if method == "self-learning":
+        found = _anchor_rows(task, final, asked, n_anchors, random_state)
+    success, reason = _verdict(final.mean, null)
+    return BootstrapResult(
+        task.ids(found), n_seeds, task.ids(_one_to_one(found, final.pairs)), history, final.mean, null, success, reason
+    )
+
+
+class _Task:
+    """Two spaces as row numbers: centred unit rows, the seeds, the truth."""
+
+    def __init__(self, source: LatentSpace, target: LatentSpace, seeds: Rows, truth: Mapping[str, str] | None) -> None:
+        self.source, self.target, self.seeds = source, target, seeds
+        self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
+        self.truth = np.full(len(source), -1)
+        if truth:
+            self.truth = target.index.get_indexer([truth.get(identifier) for identifier in source.ids])
+        self.knows = bool(truth)
+
+    def ids(self, rows: Rows) -> Pairs:
+        return tuple(zip(self.source.ids[rows[0]].tolist(), self.target.ids[rows[1]].tolist(), strict=True))
+
+    def found(self, asked: np.ndarray, partner: np.ndarray) -> float:
+        """Share of the asked rows with their true partner; the seeds do not count."""
+        hidden = ~np.isin(asked, self.seeds[0])
+        return float((self.truth[asked] == partner)[hidden].mean()) if self.knows and hidden.any() else float("nan")
+
+
+def _self_learning(task: _Task, asked: np.ndarray, k: int, random_state: int, state, after) -> tuple[Rows, tuple[Round, ...]]:
+    stages = _stages(task, asked)
+    if state is None:
+        seeds, keep = task.seeds, 1.0
+        if not len(seeds[0]):
+            rows, keep = stages[0], FIRST_KEEP
+            pairs = pairs_without_seeds(task.X[rows[0]], task.Y[rows[1]], k)
+            seeds = rows[0][pairs[0]], rows[1][pairs[1]]
+        state = State({"rotation": rotation_between(task.X[seeds[0]], task.Y[seeds[1]])}, {"stage": 0, "keep": keep}, ())
+    rotation, stage, keep = state.arrays["rotation"], state.numbers["stage"], state.numbers["keep"]
+    history, rounds = state.history, 15 if len(task.seeds[0]) else 60
+    settings = {"k": k, "keep": keep, "random_state": random_state + len(history), "stage": stage, "most_rounds": rounds}
+    for step in self_learn(task.X, task.Y, rotation, task.seeds, stages, **settings):
+        partner = np.full(len(task.source), -2)
+        partner[step.rows[0]] = step.rows[1][step.matching.partner]
+        found = task.found(asked, partner[asked])
+        history = (*history, Round(len(step.rows[0]), len(step.pairs[0]), step.matching.mean, found))
+        if after:
+            after(State({"rotation": step.rotation}, {"stage": step.stage, "keep": step.keep}, history))
+        pairs = step.pairs
+    return pairs, history
+
+
+def _paper(
+    task: _Task, asked: np.ndarray, k: int, random_state: int, state, after, steps: int = STEPS,
+    learning_rate: float = LEARNING_RATE, device: str = "auto",
+) -> tuple[Rows, tuple[Round, ...]]:  # fmt: skip
+    history = state.history if state else ()
+    X, Y = unit_rows(task.source.vectors), unit_rows(task.target.vectors)
+    settings = {"steps": steps, "learning_rate": learning_rate, "random_state": random_state, "device": device}
+    nearest = state.arrays["nearest"] if state else np.r_[task.seeds[1], np.zeros(len(asked) - len(task.seeds[0]), int)]
+    for step in optimise_anchors(X, Y, asked, task.seeds[1], state=state.arrays if state else None, **settings):
+        nearest = step.nearest
+        history = (*history, Round(len(X), len(asked), step.loss, task.found(asked, nearest)))
+        if after:
+            after(State({**step.state, "nearest": nearest}, {}, history))
+    return (asked, nearest), history
+
+
+def _judge(task: _Task, found: Rows, k: int, random_state: int) -> tuple[Matching, tuple[float, ...]]:
+    """All rows matched under the rotation that the pairs give, and what structureless spaces would reach."""
+    rows = [np.concatenate(both) for both in zip(found, task.seeds, strict=True)]
+    rotated = unit_rows(task.X @ rotation_between(task.X[rows[0]], task.Y[rows[1]]))
+    null = null_objectives(task.X, task.Y, max(len(task.seeds[0]), 15), k=k, random_state=random_state)
+    return match_csls(rotated, task.Y, k), null
+
+
+def _verdict(objective: float, null: tuple[float, ...]) -> tuple[bool, str]:
+    told = f"mean CSLS {objective:.3f}, on structureless copies {min(null):.3f} … {max(null):.3f}"
+    if objective > max(null) + ABOVE_NULL:
+        return True, f"The two spaces fit each other: {told}."
+    return False, f"Nothing in common was found: {told}. These anchors are no better than chance."
+
+
+def _stages(task: _Task, asked: np.ndarray) -> list[Rows]:
+    """Rows with a direction; the most frequent first, with the seeds and what is asked for, where counts tell them."""
+    alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (task.X, task.Y))
+    spaces = task.source, task.target
+    if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:
+        return [alive]
+    wanted = np.r_[task.seeds[0], asked][: MOST_ROWS // 4], task.seeds[1][: MOST_ROWS // 4]
+    first = []
+    for space, rows, extra in zip(spaces, alive, wanted, strict=True):
+        frequent = rows[np.argsort(-space.counts[rows], kind="stable")[: MOST_ROWS - len(extra)]]
+        first.append(np.union1d(frequent, extra))
+    return [(first[0], first[1]), alive]
+
+
+def _asked_rows(task: _Task, anchors, n_anchors: int, method: str, random_state: int) -> np.ndarray:
+    seeds = task.seeds[0]
+    if anchors is not None:
+        rows = task.source.rows(anchors)
+        return np.r_[seeds, rows[~np.isin(rows, seeds)]]
+    most = min(len(task.source), len(task.target))
+    if not max(len(seeds), 1) <= n_anchors <= most:
+        raise SpaceError(f"n_anchors: expected {max(len(seeds), 1)} … {most:,}, from the seeds to the rows, got {n_anchors:,}")
+    if method == "self-learning":
+        return seeds  # chosen when it is known which rows find each other
+    rest = np.setdiff1d(np.arange(len(task.source)), seeds)
+    return np.r_[seeds, np.random.default_rng(random_state).choice(rest, n_anchors - len(seeds), replace=False)]
+
+
+def _anchor_rows(task: _Task, final: Matching, asked: np.ndarray, n_anchors: int, random_state: int) -> Rows:
+    seeds = task.seeds
+    if len(asked) > len(seeds[0]):
+        rest = asked[len(seeds[0]) :]
+        return asked, np.r_[seeds[1], final.partner[rest]]
+    mutual, partner = final.pairs
+    free = np.flatnonzero(~np.isin(mutual, seeds[0]) & ~np.isin(partner, seeds[1]))
+    missing = min(n_anchors - len(seeds[0]), len(free))
+    chosen = np.random.default_rng(random_state).choice(free, missing, replace=False)
+    return np.r_[seeds[0], mutual[chosen]], np.r_[seeds[1], partner[chosen]]
+
+
+def _one_to_one(first: Rows, then: Rows) -> Rows:
+    """Both lists of pairs as one; of pairs that share a row only the earliest stays."""
+    pairs = np.stack([np.concatenate(both) for both in zip(first, then, strict=True)])
+    for side in (0, 1):
+        _, places = np.unique(pairs[side], return_index=True)
+        pairs = pairs[:, np.sort(places)]
+    return pairs[0], pairs[1]
+
+
+def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> Rows:
+    seeds = list(dict.fromkeys(tuple(pair) for pair in seeds))
+    if 0 < len(seeds) < 3:
+        raise SpaceError(f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or begin without")
+    rows = []
+    for side, space in enumerate((source, target)):
+        ids = [pair[side] for pair in seeds]
+        twice = [identifier for identifier in dict.fromkeys(ids) if ids.count(identifier) > 1]
+        if twice:
+            partners = [pair[1 - side] for pair in seeds if pair[side] == twice[0]]
+            raise SpaceError(
+                f"seeds: expected one partner an id, got {quote([twice[0]])} with {quote(partners)}; keep one of these pairs"
+            )
+        try:
+            rows.append(space.rows(ids))
+        except SpaceError as error:
+            raise SpaceError(f"seeds: {error}; the first of a pair is an id of the source, the second of the target") from error
+        zero = space.norms[rows[-1]] == 0
+        if zero.any():
+            raise SpaceError(
+                f"seeds: {quote(np.array(ids, dtype=object)[zero][:3])} are zero vectors in {space.name!r}: choose others"
+            )
+    return rows[0].astype(np.int64), rows[1].astype(np.int64)
+
+
+def share_found(result: BootstrapResult, truth: Mapping[str, str]) -> float:
+    """Share of the anchors beyond the seeds that have their true partner, 0 … 1."""
+    found = result.anchors[result.n_seeds :]
+    return float(np.mean([truth.get(one) == other for one, other in found])) if found else float("nan")
+
+
+def without_seeds(result: BootstrapResult) -> BootstrapResult:
+    """The same result with its anchors cut to the seeds: the baseline "Seed" of the paper."""
+    return replace(result, anchors=result.anchors[: result.n_seeds])
