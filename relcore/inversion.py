@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
+from relcore.anchors.pruning import farthest_order, first_anchors
 from relcore.blocks import each_block
 from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
@@ -116,7 +117,25 @@ class InverseRelativeProjection:
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
-        return self._absolute(self._rows(X, len(self.matrix_)), self.matrix_, self.source_mean_)
+        X = self._rows(X, len(self.matrix_))
+        if self.lengths == "mean":
+            return self._lengthened(project_directions(X, self.matrix_, self.source_mean_))
+        # The shift by the target's mean rides along in the product, as one more direction whose part is the row's length.
+        matrix = np.vstack([self.matrix_, self.target_mean_ / np.float32(self.scale_)])
+        out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
+
+        def translate(block: slice) -> None:
+            rows = np.empty((block.stop - block.start, len(matrix)), dtype=np.float32)
+            centred, lengths = rows[:, :-1], rows[:, -1]
+            np.subtract(X[block], self.source_mean_, out=centred)
+            np.sqrt(np.vecdot(centred, centred), out=lengths)
+            found = np.matmul(rows, matrix, out=out[block])
+            still = lengths == 0
+            found *= np.divide(self.scale_, lengths, where=~still, out=np.zeros_like(lengths))[:, None]
+            found[still] = self.target_mean_
+
+        each_block(translate, len(X), sum(matrix.shape))
+        return out
 
     def relative(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) → (n, k) float32."""
@@ -124,23 +143,13 @@ class InverseRelativeProjection:
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
         """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
-        return self._absolute(self._rows(relative, len(self.decoder_)), self.decoder_)
+        return self._lengthened(self._rows(relative, len(self.decoder_)) @ self.decoder_)
 
-    def _absolute(self, X: np.ndarray, matrix: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-        """Rows, as directions from `mean` where one is given, times a matrix, at their length around the target's mean."""
-        out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
-
-        def translate(block: slice) -> None:
-            rows = X[block] if mean is None else np.subtract(X[block], mean)
-            found = np.matmul(rows, matrix, out=out[block])
-            if self.lengths == "mean":
-                found *= np.float32(self.scale_) * inverse_norms(found)[:, None]
-            else:
-                found *= np.float32(self.scale_) * (1 if mean is None else inverse_norms(rows)[:, None])
-            found += self.target_mean_
-
-        each_block(translate, len(X), sum(matrix.shape))
-        return out
+    def _lengthened(self, found: np.ndarray) -> np.ndarray:
+        """Directions at their length around the target's mean, written over `found`."""
+        found *= self.scale_ * inverse_norms(found)[:, None] if self.lengths == "mean" else np.float32(self.scale_)
+        found += self.target_mean_
+        return found
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
         starts = first_anchors(len(anchors), self.omega, self.random_state)
@@ -178,35 +187,6 @@ class InverseRelativeProjection:
             raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
         if not self.ridge > 0:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
-
-
-def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The anchor from which each of ω prunings starts, all different while there are enough; the first few are the same for
-    any larger ω, (ω,)."""
-    rng = np.random.default_rng(random_state)
-    rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
-    return np.concatenate(rounds)[:omega]
-
-
-def farthest_order(similarity: np.ndarray, start: int, delta: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Greedy farthest-point order under 1 − |cos| from the anchor `start`, until the next one is nearer than δ.
-
-    Takes |cosines| (k, k); gives anchors (m,) and the distance (m,) of each to those before it, 1 for the first and never
-    rising. So the pruning at a larger δ is a beginning of this one.
-    """
-    order, distances = [int(start)], [1.0]
-    nearest = similarity[start].copy()
-    nearest[start] = np.inf
-    for _ in range(1, len(similarity)):
-        farthest = int(np.argmin(nearest))
-        distance = max(1 - float(nearest[farthest]), 0.0)
-        if distance < delta:
-            break
-        order.append(farthest)
-        distances.append(distance)
-        np.maximum(nearest, similarity[farthest], out=nearest)
-        nearest[farthest] = np.inf
-    return np.array(order), np.array(distances)
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:

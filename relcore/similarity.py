@@ -32,7 +32,7 @@ def unit_rows(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
 
 def inverse_norms(rows: np.ndarray) -> np.ndarray:
     """1 / length of each row, 0 for a zero row, (n,)."""
-    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    norms = np.sqrt(np.vecdot(rows, rows))
     return np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
 
 

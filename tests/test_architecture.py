@@ -26,7 +26,7 @@ LAYERS = {
     "relcore.similarity": {"relcore.spaces", "relcore.blocks"},
     "relcore.blocks": set(),
     "relcore.projection": BASE,
-    "relcore.inversion": BASE,
+    "relcore.inversion": BASE | {"relcore.anchors"},
     "relcore.translation": BASE,
     "relcore.alignment": BASE,
     "relcore.anchors": BASE | JOBS | {"relcore.translation"},

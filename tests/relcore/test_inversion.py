@@ -5,10 +5,9 @@ import pytest
 from scipy.stats import ortho_group
 from sklearn.linear_model import Ridge
 
+from relcore.anchors.pruning import farthest_order, first_anchors
 from relcore.inversion import (
     InverseRelativeProjection,
-    farthest_order,
-    first_anchors,
     inversion_grid,
     invert,
     recovered,

@@ -1,0 +1,34 @@
+"""Pruning: which of many anchors are far enough from each other to be inverted, as Maiorca et al. 2024 choose them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
+    """The anchor from which each of ω prunings starts, all different while there are enough; the first few are the same for
+    any larger ω, (ω,)."""
+    rng = np.random.default_rng(random_state)
+    rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
+    return np.concatenate(rounds)[:omega]
+
+
+def farthest_order(similarity: np.ndarray, start: int, delta: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Greedy farthest-point order under 1 − |cos| from the anchor `start`, until the next one is nearer than δ.
+
+    Takes |cosines| (k, k); gives anchors (m,) and the distance (m,) of each to those before it, 1 for the first and never
+    rising. So the pruning at a larger δ is a beginning of this one.
+    """
+    order, distances = [int(start)], [1.0]
+    nearest = similarity[start].copy()
+    nearest[start] = np.inf
+    for _ in range(1, len(similarity)):
+        farthest = int(np.argmin(nearest))
+        distance = max(1 - float(nearest[farthest]), 0.0)
+        if distance < delta:
+            break
+        order.append(farthest)
+        distances.append(distance)
+        np.maximum(nearest, similarity[farthest], out=nearest)
+        nearest[farthest] = np.inf
+    return np.array(order), np.array(distances)
