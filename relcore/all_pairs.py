@@ -244,7 +244,7 @@ def estimated_seconds(spaces: Sequence[LatentSpace], metric: str, n_anchors: int
 
 def put_space(store: Store, space: LatentSpace) -> str:
     """Put a space where workers find it: the key that `similarity_job` takes."""
-    key = digest_of("space", space.digest, space.name)
+    key = digest_of("space", 2, space.digest, space.name)  # 2: with its counts
     if not store.has(key):
         put_encoding(store, key, space, {})
     return key

@@ -209,6 +209,8 @@ _FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
 }
 # Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
 _ELSEWHERE: dict[str, str] = {
+    "bootstrap": "relcore.bootstrap_recipes",
+    "bootstrap-scores": "relcore.bootstrap_recipes",
     "stitch-matrix": "relcore.stitch_recipes",
     "stitch-confusion": "relcore.stitch_recipes",
     "study": "relcore.study_recipes",

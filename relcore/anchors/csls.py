@@ -106,7 +106,7 @@ def _products(source: np.ndarray, target: np.ndarray):
 
 
 def _group_maxima(cosines: np.ndarray, k: int) -> np.ndarray:
-    """(b, m) → (b, groups): maxima of far more groups than k, so that the bound is sharp; of single values where they are few."""
+    """(b, m) → (b, groups): maxima of far more groups than k, for a sharp bound; of single values where they are few."""
     size = max(1, min(50, cosines.shape[1] // (4 * k)))
     whole = cosines.shape[1] // size * size
     maxima = cosines[:, :whole].reshape(len(cosines), -1, size).max(axis=2)

@@ -18,16 +18,18 @@ from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.sources.encodings import load_encoding
 from relcore.sources.files import load_space, suffix_of
 from relcore.sources.keyedvectors import word2vec_shape
+from relcore.sources.renamed import load_pairing, rename
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.store import Store
 
-Source = Literal["bundled", "file", "gensim-data", "encoding"]
+Source = Literal["bundled", "file", "gensim-data", "encoding", "renamed"]
 _OPTIONS = {
     "bundled": (),
     "file": ("id_column", "label_column", "invalid", "duplicates"),
     "gensim-data": (),
     "encoding": ("dataset", "encoder", "key", "output"),
+    "renamed": ("base", "key"),
 }
 _MOST_FILES = 500
 _DESCRIPTIONS = {
@@ -42,14 +44,15 @@ class SpaceSpec:
 
     Attributes
     ----------
-    source : "bundled", "file", "gensim-data" or "encoding"
+    source : "bundled", "file", "gensim-data", "encoding" or "renamed"
     name : str
         The name, or the path of a file.
     limit : int, optional
         Only the first rows.
     options : tuple of (key, value)
         All strings. For files further arguments of `load_space`: id_column, label_column, invalid, duplicates. For encodings
-        what made them: dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`.
+        what made them: dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed
+        space the spec of its base as JSON and the key of the pairing in the store; see `renamed_spec`.
     """
 
     source: Source
@@ -68,8 +71,9 @@ class SpaceSpec:
         if unfit := [option for option, value in self.options if option not in known or not isinstance(value, str)]:
             expected = f"some of {quote(known)}, each with a string" if known else "none"
             raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
-        if self.source == "encoding" and {option for option, _ in self.options} != set(known):
-            raise SpaceError(f"options: expected all of {quote(known)} for an encoding, got {quote(dict(self.options))}")
+        whole = {"encoding": "an encoding", "renamed": "a renamed space"}.get(self.source)
+        if whole and {option for option, _ in self.options} != set(known):
+            raise SpaceError(f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}")
 
     def option(self, name: str) -> str:
         """The value of an option, "" where it is not set."""
@@ -126,11 +130,16 @@ def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str,
     return SpaceSpec("encoding", name, options=tuple(options.items()))
 
 
-def _json(text: str) -> Any:
+def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
+    """The spec of a space whose rows bear the ids that the pairing under `key` gives them (`renamed.put_pairing`)."""
+    return SpaceSpec("renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key)))
+
+
+def _json(text: str, expected: str = "encoding: expected a dataset and an encoder") -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SpaceError(f"encoding: expected a dataset and an encoder as JSON, got {text!r:.80}") from error
+        raise SpaceError(f"{expected} as JSON, got {text!r:.80}") from error
 
 
 def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
@@ -138,6 +147,10 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
     environment's)."""
     if spec.source == "encoding":
         return load_encoding(store or Store(), spec.option("key"))
+    if spec.source == "renamed":
+        store = store or Store()
+        base = load(SpaceSpec.from_json(_json(spec.option("base"), "renamed space: expected its base")), store)
+        return rename(base, load_pairing(store, spec.option("key")), spec.name)
     if spec.source == "file":
         return load_space(spec.name, limit=spec.limit, **dict(spec.options))
     known = BUNDLED if spec.source == "bundled" else gensim_data.MODELS

@@ -23,10 +23,12 @@ def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str
 
 
 def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
-    """Keep a space whole: vectors, ids, labels, its name and digest, and what `metadata` tells of its making."""
+    """Keep a space whole: vectors, ids, labels, counts, its name and digest, and what `metadata` tells of its making."""
     arrays = {"vectors": space.vectors, "ids": _bytes(space.ids)}
     if space.labels is not None:
         arrays["labels"] = _bytes(space.labels)
+    if space.counts is not None:
+        arrays["counts"] = space.counts
     store.put(key, arrays, {"name": space.name, "digest": space.digest, **metadata})
 
 
@@ -42,7 +44,8 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     if entry is None:
         raise SpaceError(f"expected the encoding {key[:8]}… in {store.root}, got none (removed to make room); encode it again")
     labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
-    return LatentSpace(entry.arrays["vectors"], _strings(entry.arrays["ids"]), name=entry.metadata["name"], labels=labels)
+    ids, name, counts = _strings(entry.arrays["ids"]), entry.metadata["name"], entry.arrays.get("counts")
+    return LatentSpace(entry.arrays["vectors"], ids, name=name, labels=labels, counts=counts)
 
 
 def _bytes(strings: Sequence[str]) -> np.ndarray:

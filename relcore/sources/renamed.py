@@ -1,0 +1,51 @@
+"""Renamed spaces: rows that bear the ids of their partners in another space, so that two without shared ids can be paired."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from relcore.spaces import LatentSpace, SpaceError
+from relcore.store import Store, digest_of
+
+
+def put_pairing(store: Store, pairs: Sequence[tuple[str, str]]) -> str:
+    """Keep pairs of (new id, id of the space that is renamed) in the store: the key that `load_pairing` takes."""
+    pairs = [tuple(pair) for pair in pairs]
+    key = digest_of("pairing", pairs)
+    if not store.has(key):
+        store.put(key, {"pairs": np.frombuffer(json.dumps(pairs).encode(), dtype=np.uint8)}, {"n_pairs": len(pairs)})
+    return key
+
+
+def load_pairing(store: Store, key: str) -> list[tuple[str, str]]:
+    """The pairs of (new id, id of the space that is renamed).
+
+    Raises
+    ------
+    SpaceError
+        They are not in the store (any more).
+    """
+    entry = store.get(key)
+    if entry is None or "pairs" not in entry.arrays:
+        raise SpaceError(
+            f"expected the pairing {key[:8]}… in {store.root}, got none (removed to make room); bootstrap it again"
+        )
+    return [tuple(pair) for pair in json.loads(entry.arrays["pairs"].tobytes())]
+
+
+def rename(space: LatentSpace, pairs: Sequence[tuple[str, str]], name: str) -> LatentSpace:
+    """The paired rows of the space under their new ids, in the order of the pairs; all else of a row stays its own.
+
+    Raises
+    ------
+    SpaceError
+        No pairs, ids that the space lacks, new ids that are not distinct.
+    """
+    if not pairs:
+        raise SpaceError(f"{name}: expected one pair of ids or more, got none; bootstrap anchors first")
+    kept = space.take(space.rows([old for _, old in pairs]), name)
+    ids = [new for new, _ in pairs]
+    return LatentSpace(kept.vectors, ids, name=name, labels=kept.labels, payload=kept.payload, counts=kept.counts)
