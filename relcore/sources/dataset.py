@@ -36,8 +36,9 @@ class DatasetSpec:
         (folders of images, Wikipedia).
     options : tuple of (key, value)
         Of digits ``("look", "inverted")``: see `digit_looks`; of tables ``("empty", "drop")``: leave rows with empty text out;
-        of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the longest articles, so many sentences each; of
-        Hugging Face ``("config", name)``; of Planetoid ``("folder", path)``.
+        of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the longest articles, so many sentences each, and
+        ``("fewest", 250)``: instead of the longest the first that have at least so many; of Hugging Face ``("config", name)``;
+        of Planetoid ``("folder", path)``.
     """
 
     source: Source

@@ -22,16 +22,26 @@ _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)")  # brackets that held only a templat
 
 
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
-    """Sentences in the order of the articles; with the option `articles` only of those with the most sentences."""
-    settings = spec.settings(articles=None, per_article=None)
+    """Sentences in the order of the articles.
+
+    With the option `articles` only of so many: those with the most sentences, or, with the option `fewest`, the first ones that
+    have at least so many. The longest ones are alike, countries and states most of them; the first ones tell more apart.
+    """
+    settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():
         if value is not None and (not isinstance(value, int) or value < 1):
             raise SpaceError(f"{option}: expected a whole number, at least 1, got {value!r}")
     articles = sentences_by_article(store)
-    longest = sorted(articles, key=lambda title: len(articles[title]), reverse=True)[: settings["articles"]]
+    long_enough = [title for title in articles if len(articles[title]) >= (settings["fewest"] or 1)]
+    if not long_enough:
+        longest = max(map(len, articles.values()))
+        raise SpaceError(f"fewest: expected at most the {longest} sentences of the longest article, got {settings['fewest']}")
+    if settings["fewest"] is None:
+        long_enough.sort(key=lambda title: len(articles[title]), reverse=True)
+    chosen = set(long_enough[: settings["articles"]])
     rows = [
         (f"{title}/{number}", title, sentence)
-        for title in (title for title in articles if title in set(longest))
+        for title in (title for title in articles if title in chosen)
         for number, sentence in enumerate(articles[title][: settings["per_article"]])
     ]
     rows = [rows[row] for row in evenly([title for _, title, _ in rows], spec.limit)]
