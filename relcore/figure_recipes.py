@@ -209,6 +209,9 @@ _FIGURES: dict[str, Callable[[dict[str, Any]], Exportable]] = {
 }
 # Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
 _ELSEWHERE: dict[str, str] = {
+    "reconstruction": "relcore.reconstruction_recipes",
+    "reconstruction-mse": "relcore.reconstruction_recipes",
+    "plane-codes": "relcore.reconstruction_recipes",
     "bootstrap": "relcore.bootstrap_recipes",
     "bootstrap-scores": "relcore.bootstrap_recipes",
     "stitch-matrix": "relcore.stitch_recipes",

@@ -1,0 +1,99 @@
+"""The grid of pictures drawn: Plotly for the screen, Matplotlib for paper, from one layout."""
+
+from __future__ import annotations
+
+import base64
+from io import BytesIO
+
+import plotly.graph_objects as go
+from matplotlib.figure import Figure
+from PIL import Image
+
+from relcore.figures.interactive import plain_text, relscope_template
+from relcore.figures.palette import LIGHT, Theme
+from relcore.figures.paper import blank_figure, settings
+from relcore.figures.picture_grid import Layout, PictureGrid, grid_layout
+from relcore.figures.style import COLUMN, PAPER, Style
+
+_LEFT, _RIGHT = 160, 76  # units on the screen, about pixels
+_ERRORS = "MSE × 10³"
+
+
+def interactive_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
+    """For the screen: blocks beside each other, sharp pixels, the error of each picture on hover."""
+    layout = grid_layout(grid, theme, stacked=False, left=_LEFT, right=_RIGHT)
+    high, wide = layout.mosaic.shape[:2]
+    figure = go.Figure()
+    file = BytesIO()
+    Image.fromarray(layout.mosaic).save(file, format="PNG")
+    source = f"data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}"
+    figure.add_image(source=source, hoverinfo="skip")
+    x, y, texts = zip(*layout.cells, strict=True)
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="markers",
+        marker={"size": 0.8 * layout.cell, "opacity": 0},
+        hovertext=texts,
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+    for where, look in _texts(layout, theme.text, theme.muted):
+        figure.add_annotation(x=where[0], y=where[1], text=plain_text(where[2]), showarrow=False, **look)
+    axis = {"visible": False, "fixedrange": True}
+    figure.update_layout(
+        template=relscope_template(theme),
+        meta={"alt": grid.alt()},
+        height=high + 20,
+        margin={"l": 8, "r": 8, "t": 8, "b": 8},
+        xaxis=axis | {"range": [-layout.left, wide + layout.right], "constrain": "domain", "constraintoward": "left"},
+        yaxis=axis | {"range": [high, 0], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
+        hovermode="closest",
+        dragmode=False,
+    )
+    return figure
+
+
+def _texts(layout: Layout, ink: str, muted: str) -> list[tuple[tuple[float, float, str], dict]]:
+    """Each text with Plotly's settings for it."""
+    start, end = {"xanchor": "left"}, {"xanchor": "right"}
+    titles = [(one, start | {"font": {"size": 15, "color": ink, "weight": 600}}) for one in layout.titles]
+    labels = [(one, end | {"font": {"size": 13, "color": ink if "stitched" in one[2] else muted}}) for one in layout.labels]
+    errors = [(one, start | {"font": {"size": 13, "color": ink}}) for one in layout.errors]
+    heads = [((x, y, _ERRORS), start | {"font": {"size": 11, "color": muted}}) for x, y in _heads(layout)]
+    return titles + labels + errors + heads
+
+
+def _heads(layout: Layout) -> list[tuple[float, float]]:
+    """Where the word above each column of errors stands: at its first one's place, on the line of the block's title."""
+    tops = [min((y, x) for x, y, _ in layout.errors if y > title[1] and x > title[0]) for title in layout.titles]
+    return [(x, title[1]) for (_, x), title in zip(tops, layout.titles, strict=True)]
+
+
+def publication_figure(grid: PictureGrid, style: Style = PAPER) -> Figure:
+    """For the paper: in one column the blocks above each other; pictures as rasters, text as text."""
+    with settings(style):
+        stacked = style.width <= COLUMN or len(grid.families) == 1
+        line = 1.35 * style.font_size / 72  # inches
+        left, right = 7.6 * line, 4.0 * line
+        bare = grid_layout(grid, style.theme, stacked, 0, 0).mosaic.shape
+        n_right = 1 if stacked else len(grid.families)
+        unit = min((style.width - left - n_right * right) / bare[1], 0.013)  # inches; a picture at most half an inch
+        layout = grid_layout(grid, style.theme, stacked, left / unit, int(right / unit), 1.3 * line / unit)
+        high, wide = layout.mosaic.shape[:2]
+        figure = blank_figure(style, high * unit)
+        axes = figure.add_axes((left / style.width, 0, wide * unit / style.width, 1))
+        axes.imshow(layout.mosaic, extent=(0, wide, high, 0), interpolation="nearest", aspect="auto")
+        axes.axis("off")
+        small = {"fontsize": style.font_size - 1, "va": "center"}
+        for number, (x, y, text) in enumerate(layout.titles):
+            letter = f"{'abcd'[number]}  " if style.panel_letters and len(layout.titles) > 1 else ""
+            axes.text(x, y, f"{letter}{text}", fontsize=style.font_size + 0.5, fontweight="bold", va="center")
+        for x, y, text in layout.labels:
+            axes.text(x, y, text, ha="right", **small)
+        for x, y, text in layout.errors:
+            axes.text(x, y, text, **small)
+        for x, y in _heads(layout):
+            axes.text(x, y, _ERRORS, color=style.theme.muted, fontsize=style.font_size - 2, va="center")
+        axes.set(xlim=(0, wide), ylim=(high, 0))
+        return figure
