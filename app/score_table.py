@@ -15,13 +15,16 @@ EXPLANATIONS = {
     "relative": "similarities to the anchors",
     "whitened": "relative, decorrelated by (K + λI)^−½; ours",
     "procrustes": "reference: one space rotated into the other, needs both at once",
+    "ground truth": "relative to all the true anchors",
+    "seeds": "relative to the seeds alone",
+    "found": "relative to the anchors found",
 }
 
 
-def score_table(scores: Mapping[str, Mapping[str, Score]]) -> None:
-    """Representations down, metrics across."""
+def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
+    """Representations, or what `head` says, down; metrics across."""
     metrics = [metric for metric in METRIC_NAMES if any(metric in by_metric for by_metric in scores.values())]
-    head = "".join(f'<th scope="col">{METRIC_NAMES[metric]}</th>' for metric in metrics)
+    columns = "".join(f'<th scope="col">{METRIC_NAMES[metric]}</th>' for metric in metrics)
     body = "".join(
         f'<tr class="{escape(form)}"><th scope="row">{escape(form)}<small>{EXPLANATIONS[form]}</small></th>'
         + "".join(_cell(by_metric.get(metric)) for metric in metrics)
@@ -29,7 +32,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> None:
         for form, by_metric in scores.items()
     )
     st.html(
-        f'<table class="relscope-scores"><thead><tr><th scope="col">Representation</th>{head}</tr></thead>'
+        f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>{columns}</tr></thead>'
         f"<tbody>{body}</tbody></table>"
     )
     st.caption(_circumstances(scores))
