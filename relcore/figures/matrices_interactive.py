@@ -81,7 +81,7 @@ class _Room:
         self.names_above = 26 + (18 if data.column_title else 0)
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
-        self.cell_height = float(np.clip(460 / self.most_rows / (1.6 if len(panels) > 3 else 1), 12, 58))
+        self.cell_height = float(np.clip(400 / self.most_rows / (1.6 if len(panels) > 3 else 1), 12, 58))
         self.width, self.across = width, across
 
     def domain(self, column: int) -> tuple[float, float]:
@@ -189,12 +189,14 @@ def _write(
     if size is None or high < size + 3:
         return
     with_small = high >= size + 18 and max(len(small) for _, small in shown.values()) * 6.2 + 4 <= wide
+    notes = []  # set at once: Plotly checks all that is there with each one that is added
     for (i, j), (first, small) in shown.items():
         ink = text_on(data.color(panel.values[i, j], theme))
         below = f'<br><span style="font-size: 11px">{plain_text(small)}</span>' if small and with_small else ""
         font = {"color": ink, "size": size}
         where = {"x": j, "y": i, "xref": axes[0], "yref": axes[1]}
-        figure.add_annotation(**where, text=plain_text(first) + below, showarrow=False, font=font)
+        notes.append({**where, "text": plain_text(first) + below, "showarrow": False, "font": font})
+    figure.layout.annotations = (*figure.layout.annotations, *notes)
 
 
 def _title(figure: go.Figure, panel: MatrixPanel, axes: tuple[str, str], theme: Theme, names_above: int) -> None:
@@ -226,7 +228,9 @@ def _frame(figure: go.Figure, panel: int, row: int, column: int, theme: Theme) -
     suffix = str(panel + 1) if panel else ""
     refs = {"xref": f"x{suffix}", "yref": f"y{suffix}"}
     corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
-    figure.add_shape(type="rect", **corners, **refs, line={"color": theme.text, "width": 2.5}, fillcolor="rgba(0,0,0,0)")
+    figure.add_shape(
+        type="rect", **corners, **refs, line={"color": theme.category_colors(5)[4], "width": 3}, fillcolor="rgba(0,0,0,0)"
+    )
 
 
 def _cut(name: str) -> str:
