@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +23,27 @@ class OwnMoments:
     @classmethod
     def of(cls, X: np.ndarray) -> OwnMoments:
         """Of a space (n, d), once, where it is compared with several others."""
-        mean, gram, rows = _mean_row(X), np.zeros((X.shape[1], X.shape[1])), np.empty(len(X))
-        buffer = np.empty((min(len(X), ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
-        for block in row_blocks(len(X)):
-            centred = np.subtract(X[block], mean, out=buffer[: block.stop - block.start])
-            gram += centred.T @ centred
-            rows[block] = np.einsum("ij,ij->i", centred, centred)
-        return cls(mean, float(np.vdot(gram, gram)), rows)
+        mean = _mean_row(X)
+        squares, (rows,) = _centred_sums((X,), (mean,), {"xx": (0, 0)})
+        return cls(mean, squares["xx"], rows)
+
+
+def _centred_sums(
+    spaces: Sequence[np.ndarray], means: Sequence[np.ndarray], products: Mapping[str, tuple[int, int]], lengths: bool = True
+) -> tuple[dict[str, float], list[np.ndarray]]:
+    """‖XᵀY‖²_F of the named pairs of centred spaces, and each one's squared row lengths (n,) where they are wanted."""
+    n = len(spaces[0])
+    sums = {name: np.zeros((spaces[left].shape[1], spaces[right].shape[1])) for name, (left, right) in products.items()}
+    rows = [np.empty(n) for _ in spaces]
+    buffers = [np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32) for X in spaces]
+    for block in row_blocks(n):
+        size = block.stop - block.start
+        centred = [np.subtract(X[block], mean, out=out[:size]) for X, mean, out in zip(spaces, means, buffers, strict=True)]
+        for name, (left, right) in products.items():
+            sums[name] += centred[left].T @ centred[right]
+        for side, part in enumerate(centred if lengths else ()):
+            rows[side][block] = np.vecdot(part, part)
+    return {name: float(np.vdot(total, total)) for name, total in sums.items()}, rows
 
 
 def linear_cka(
@@ -73,23 +88,11 @@ class _Moments:
 
     @classmethod
     def of(cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None) -> _Moments:
-        means = (own[0].mean, own[1].mean) if own else (_mean_row(X), _mean_row(Y))
-        widths = X.shape[1], Y.shape[1]
-        products = {"xy": (0, 1)} if own else {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)}
-        sums = {name: np.zeros((widths[left], widths[right])) for name, (left, right) in products.items()}
-        rows = (own[0].rows, own[1].rows) if own else (np.empty(len(X)), np.empty(len(X)))
-        buffers = [np.empty((min(len(X), ROWS_PER_BLOCK), width), dtype=np.float32) for width in widths]
-        for block in row_blocks(len(X)):
-            size = block.stop - block.start
-            centred = [
-                np.subtract(Z[block], mean, out=buffer[:size]) for Z, mean, buffer in zip((X, Y), means, buffers, strict=True)
-            ]
-            for name, (left, right) in products.items():
-                sums[name] += centred[left].T @ centred[right]
-            for side in () if own else (0, 1):
-                rows[side][block] = np.einsum("ij,ij->i", centred[side], centred[side])
-        squares = {name: float(np.vdot(total, total)) for name, total in sums.items()}
-        squares |= {"xx": own[0].square, "yy": own[1].square} if own else {}
+        if own:
+            squares, _ = _centred_sums((X, Y), (own[0].mean, own[1].mean), {"xy": (0, 1)}, lengths=False)
+            return cls(len(X), squares["xy"], own[0].square, own[1].square, own[0].rows, own[1].rows)
+        means = _mean_row(X), _mean_row(Y)
+        squares, rows = _centred_sums((X, Y), means, {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
         return cls(len(X), squares["xy"], squares["xx"], squares["yy"], *rows)
 
     def unbiased(self, name: str) -> float:
