@@ -12,8 +12,8 @@ from relcore.sources.datasets import load_dataset
 from relcore.sources.open_networks import can_open, open_network
 from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import SpaceError
-from relcore.store import Store
 from relcore.stitching.rescale import fit_plain_mlp, rescale_curve
+from relcore.store import Store
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = LayerRescaleSpec(200, 40, 8, 3)

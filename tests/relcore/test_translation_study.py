@@ -1,4 +1,4 @@
-"""The translation study where the answer is known: a rotation comes through whole, noise like chance, and what is wrong is said."""
+"""The translation study where the answer is known: a rotation comes through whole, noise like chance; bad input is told."""
 
 import json
 from dataclasses import asdict
