@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import session, stitch_panel, stitch_setup
+from app import languages_panel, pictures_words_panel, session, stitch_panel, stitch_setup, try_it_panel
 
 setup = stitch_setup.choose(session.workspace())
-(pairs,) = st.tabs(["Every pair"], key="stitch.tab", on_change="rerun")
+names = ["Every pair", "Try it", "Languages", "Pictures and words"]
+pairs, trial, languages, words = st.tabs(names, key="stitch.tab", on_change="rerun")
 with pairs:
     if pairs.open:
         stitch_panel.draw(setup)
+with trial:
+    if trial.open:
+        try_it_panel.draw(setup)
+with languages:
+    if languages.open:
+        languages_panel.draw(session.workspace())
+with words:
+    if words.open:
+        pictures_words_panel.draw(session.workspace())

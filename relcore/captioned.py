@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.progress import Context
 from relcore.sources.dataset import Dataset
+from relcore.sources.encoder import Encoder
+from relcore.sources.lsa import TfidfSvd
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.stitching.heads import fit_head
 from relcore.stitching.zero_shot import zero_shot_similarities
+from relcore.store import Store
 
 TEMPLATES = (
     "a hand-written {}",
@@ -132,6 +136,31 @@ def caption_dataset(classes: Sequence[str], templates: Sequence[str]) -> Dataset
     sentences = captions(classes, templates)
     ids = [f"caption/{number}" for number in range(len(sentences))]
     return Dataset(lambda start, stop: list(sentences[start:stop]), ids, name="captions", kind="texts")
+
+
+def encode_captions(classes: Sequence[str], templates: Sequence[str], encoder: Encoder, store: Store) -> np.ndarray:
+    """Every template of every class through a text encoder of one output, (C × T, d), from the store where they are there.
+
+    Raises
+    ------
+    SpaceError
+        Fewer sentences than a TF-IDF needs; what the encoder lacks.
+    """
+    from relcore.encoding import encode
+
+    n = len(captions(classes, templates))
+    if isinstance(encoder, TfidfSvd) and encoder.n_components >= n:
+        raise SpaceError(
+            f"captions: expected more than {encoder.n_components} sentences for {encoder.title}, got {n}; add some"
+        )
+    (space,) = encode(caption_dataset(classes, templates), encoder, store)
+    return space.vectors
+
+
+def captions_job(context: Context, *, classes: Sequence[str], templates: Sequence[str], encoder: Encoder) -> None:
+    """`encode_captions` as a job of the Engine; the rows are the array "rows"."""
+    context.report(0, 1, f"loading {encoder.title}")
+    context.put({"rows": encode_captions(classes, templates, encoder, context.store)}, {})
 
 
 def classes_of(images: LatentSpace) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relcore import __version__
-from relcore.captioned import CaptionSpec, ZeroShot, caption_dataset, captions, classes_of, zero_shot
+from relcore.captioned import CaptionSpec, ZeroShot, classes_of, encode_captions, zero_shot
 from relcore.figures.export import Exportable
 from relcore.figures.lines import Line, Lines, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
@@ -119,19 +119,6 @@ def draw_zero_shot(
     chart = Lines((line,), "pictures with captions", "accuracy", log_x=True, baselines=baselines, y_range=(0, 1.02), alt=alt)
     recipe = _recipe("zero-shot", (images,), digests) | {"encoder": encoder_to_json(encoder), "captions": spec.to_json()}
     return lines_exportable(chart, recipe, "relscope-zero-shot", result.wide)
-
-
-def encode_captions(classes: Sequence[str], templates: Sequence[str], encoder: Encoder, store: Store) -> np.ndarray:
-    """Every template of every class through a text encoder of one output, (C × T, d), from the store where they are there."""
-    from relcore.encoding import encode  # other figures do without
-
-    n = len(captions(classes, templates))
-    if hasattr(encoder, "n_components") and encoder.n_components >= n:
-        raise SpaceError(
-            f"captions: expected more than {encoder.n_components} sentences for {encoder.title}, got {n}; add some"
-        )
-    (space,) = encode(caption_dataset(classes, templates), encoder, store)
-    return space.vectors
 
 
 def unseen_rows(spec: SpaceSpec, space: LatentSpace) -> np.ndarray | None:

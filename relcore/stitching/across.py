@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from relcore.one_item import encode_items
+from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import METHODS, Side, carrier, representation
@@ -46,6 +51,24 @@ class AcrossResult:
         rows = [(METHODS[name].title, score, self.home[name]) for name, score in self.accuracy.items()]
         table = pd.DataFrame(rows, columns=["method", "stitched", "head at home"])
         return table.assign(**{"own head": self.ceiling, "chance": self.chance, "n": self.n, "anchors": self.n_anchors})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> AcrossResult:
+        return cls(**{**record, "names": tuple(record["names"])})
+
+
+def across_job(context: Context, *, specs: Sequence[SpaceSpec], pairs: Sequence[tuple[str, str]], spec: StitchSpec) -> None:
+    """Encode the pairs of sentences, each column by its space's encoder, and `head_across`, as a job of the Engine."""
+    anchors = []
+    for number, (one, sentences) in enumerate(zip(specs, zip(*pairs, strict=True), strict=True)):
+        context.report(number, 3, f"{len(sentences):,} sentences through the encoder of {one.name}")
+        anchors.append(encode_items(one, sentences, context.store))
+    context.report(2, 3, "heads")
+    spaces = [load(one, context.store) for one in specs]
+    context.put({}, {"across": head_across(*spaces, *anchors, spec).to_json()})
 
 
 def head_across(

@@ -1,0 +1,67 @@
+/* A canvas that is drawn on. The picture goes to Python as a data URI whenever a stroke ends; "" once it is cleared. */
+
+const pads = new WeakMap();
+
+export default function ({ data, parentElement, setStateValue }) {
+  let pad = pads.get(parentElement);
+  if (!pad) pads.set(parentElement, (pad = new Pad(parentElement, data)));
+  pad.send = (picture) => setStateValue("picture", picture);
+}
+
+class Pad {
+  constructor(parent, { label, size }) {
+    this.canvas = document.createElement("canvas");
+    Object.assign(this.canvas, { width: size, height: size, className: "pad", tabIndex: 0 });
+    this.canvas.setAttribute("role", "img");
+    this.canvas.setAttribute("aria-label", label);
+    const clear = document.createElement("button");
+    Object.assign(clear, { type: "button", className: "clear", textContent: "Clear" });
+    clear.addEventListener("click", () => (this.blank(), this.send("")));
+    const root = document.createElement("div");
+    root.className = "root";
+    root.append(this.canvas, clear);
+    parent.append(root);
+    this.context = this.canvas.getContext("2d");
+    this.width = size / 11; // the strokes of the scans are about so thick
+    this.blank();
+    this.last = null;
+    this.canvas.addEventListener("pointerdown", (event) => this.begin(event));
+    this.canvas.addEventListener("pointermove", (event) => this.last && this.line(event));
+    for (const end of ["pointerup", "pointercancel"]) this.canvas.addEventListener(end, () => this.end());
+  }
+
+  blank() {
+    this.context.fillStyle = "#000";
+    this.context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+  }
+
+  place(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const scale = this.canvas.width / box.width;
+    return [(event.clientX - box.left) * scale, (event.clientY - box.top) * scale];
+  }
+
+  begin(event) {
+    if (event.button) return;
+    event.preventDefault();
+    this.canvas.setPointerCapture(event.pointerId);
+    this.last = this.place(event);
+    this.line(event); // a dot is a stroke, too
+  }
+
+  line(event) {
+    const next = this.place(event);
+    Object.assign(this.context, { strokeStyle: "#fff", lineWidth: this.width, lineCap: "round", lineJoin: "round" });
+    this.context.beginPath();
+    this.context.moveTo(...this.last);
+    this.context.lineTo(...next);
+    this.context.stroke();
+    this.last = next;
+  }
+
+  end() {
+    if (!this.last) return;
+    this.last = null;
+    this.send(this.canvas.toDataURL("image/png"));
+  }
+}
