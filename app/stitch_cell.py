@@ -10,7 +10,7 @@ import streamlit as st
 from app import exports, session
 from app.items import with_items
 from app.stitch_compute import StitchSetup, digests_of
-from relcore.stitch_recipes import draw_stitch_confusion, gaps, short
+from relcore.stitch_recipes import draw_stitch_confusion, gaps, short, short_names
 from relcore.stitching.methods import METHODS
 from relcore.stitching.result import StitchResult
 
@@ -53,11 +53,11 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
         return
     st.markdown("#### One pair")
     pick(cell)
-    every, name = list(range(len(result.encoders))), result.encoders.__getitem__
+    every, name = list(range(len(result.encoders))), short_names(result.encoders)[0].__getitem__
     with st.container(horizontal=True, gap="medium"):
         st.selectbox("Way", list(result.spec.methods), format_func=lambda one: METHODS[one].title, key=_METHOD, width=260)
-        st.selectbox("Encoder", every, format_func=name, key=_ENCODER, width=330)
-        st.selectbox("Head of", every, format_func=name, key=_HEAD, width=330)
+        st.selectbox("Encoder", every, format_func=name, key=_ENCODER, width=260)
+        st.selectbox("Head of", every, format_func=name, key=_HEAD, width=260)
     method, encoder, head = cell
     mean = result.matrix(method)[0]
     if np.isnan(mean[encoder, head]):
@@ -73,7 +73,7 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
     st.html(f'<p class="relscope-lead">{_told(result, method, encoder, head)}</p>')
     exports.chart(figure.interactive(exports.theme()), "stitch.confusion")
     exports.export_bar(figure, "stitch-confusion")
-    classes, examples = st.columns([1, 1.25], gap="large")
+    classes, examples = st.columns([1, 1], gap="large")
     with classes:
         _classes(result, method, encoder, head)
     with examples:

@@ -11,7 +11,15 @@ import streamlit as st
 
 from app import exports, stitch_cell
 from app.stitch_compute import StitchSetup, digests_of, stitched
-from relcore.stitch_recipes import SHOWN, draw_stitch_matrix, printed_summary, short, stitch_matrices, summary_table
+from relcore.stitch_recipes import (
+    SHOWN,
+    draw_stitch_matrix,
+    printed_summary,
+    short,
+    short_names,
+    stitch_matrices,
+    summary_table,
+)
 from relcore.stitching.methods import METHODS
 from relcore.stitching.result import METRICS, StitchResult
 
@@ -95,9 +103,11 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
         on_select=lambda: stitch_cell.pick(cell_of(st.session_state[key].selection.points, result)),
         selection_mode="points",
     )
+    _, common = short_names(result.encoders)
+    common = f" All of them: {common}." if common else ""
     none = ", hatched: sizes differ, so there is no answer" if _some_missing(result) else ""
     st.caption(
-        f"Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched{none}. "
+        f"Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched{none}.{common} "
         f"{len(result.runs[0].truth):,} test rows, {_states(result)}. Click a cell to look into it."
     )
 

@@ -17,6 +17,7 @@ from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encoder import TrainedEncoder
 from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import SpaceError
+from relcore.stitch_recipes import short_names
 from relcore.stitching.classification import SharedRows, split_rows
 from relcore.stitching.methods import METHODS, MethodSettings
 from relcore.stitching.spec import StitchSpec
@@ -43,11 +44,8 @@ def choose(workspace: Workspace) -> StitchSetup | None:
         return None
     jobs.follow(encodings, dismiss=encoding_jobs.forget)
     place = digest_of(found)[:8]  # other candidates, other defaults
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
-        specs = _encoders(found, place)
-    with right:
-        methods = _methods()
+    specs = _encoders(found, place)
+    methods = _methods()
     if len(specs) < 2 or not methods:
         st.info("Choose at least two encoders and one way from one to the other.", icon=":material/conversion_path:")
         return None
@@ -99,7 +97,7 @@ def _encoders(found: list[SpaceSpec], place: str) -> tuple[SpaceSpec, ...]:
             "Encoders",
             found,
             default=largest_family(found)[:MOST_ENCODERS],
-            format_func=space_labels(found).get,
+            format_func=dict(zip(found, short_names(list(space_labels(found).values()))[0], strict=True)).get,
             key=f"stitch.encoders-{place}",
             placeholder="Choose two or more",
             help="Labelled spaces of this session. A head is trained on each; every encoder is then read by every head.",
@@ -116,6 +114,7 @@ def _methods() -> tuple[str, ...]:
         default=list(StitchSpec().methods),
         format_func=lambda name: METHODS[name].title,
         key="stitch.methods",
+        wrap=True,
         help="Absolute: rows as they are. Relative: heads read similarities to the anchors. Inverse: back from them into the "
         "other space. Each of these knows one space alone; Procrustes, least squares and affine need both at once.",
         **_KEEP,
@@ -146,7 +145,6 @@ def _rest(
         )
         with st.popover("Settings", icon=":material/tune:"):
             settings = _settings()
-        with st.popover("Order of labels", icon=":material/sort:"):
             order = _order(rows.classes, place)
     anchors = {"anchors": workspace.anchors} if strategy == _SESSION else {"strategy": strategy, "n_anchors": int(number)}
     if strategy == _SESSION and not workspace.anchors:
@@ -187,8 +185,12 @@ def _settings() -> MethodSettings:
 
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     """All labels from low to high, or none."""
-    st.caption("Where labels have an order, such as stars of a review, errors are also counted in steps (MAE).")
-    if not st.toggle("Labels have an order", key=f"stitch.ordered-{place}", **_KEEP):
+    if not st.toggle(
+        "Labels have an order",
+        key=f"stitch.ordered-{place}",
+        help="Such as the stars of a review: errors are then also counted in steps (MAE).",
+        **_KEEP,
+    ):
         return ()
     chosen = st.multiselect(
         "From low to high", classes, default=sorted(classes, key=_natural), key=f"stitch.order-{place}", **_KEEP

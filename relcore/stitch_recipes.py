@@ -81,6 +81,18 @@ def gaps(result: StitchResult, method: str, metric: str = "accuracy") -> np.ndar
     return mean - np.diag(mean) if metric == "mae" else np.diag(mean) - mean
 
 
+def short_names(names: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Names without the words that all of them end in, and these words: of encodings of one dataset mostly its name."""
+    words = [name.split(" ") for name in names]
+    n = 0
+    while n + 1 < min(map(len, words)) and len({tuple(one[-n - 1 :]) for one in words}) == 1:
+        n += 1
+    kept = tuple(" ".join(one[: len(one) - n]).rstrip(" ,·") for one in words)
+    if not n or len(set(kept)) < len(kept):
+        return tuple(names), ""
+    return kept, " ".join(words[0][-n:]).lstrip(" ,·")
+
+
 def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixPanel:
     mean, deviation = result.matrix(method, metric)
     lost, several = gaps(result, method, metric), len(result.runs) > 1
@@ -104,7 +116,8 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
     cells = [tuple(tuple(told(i, j) for j in every) for i in every) for told in (text, hover)]
     diagonal = tuple((i, i) for i in every)
     title, note = METHODS[method].title, _note(result, method, metric, show)
-    return MatrixPanel(title, result.encoders, result.encoders, values, *cells, note, diagonal)
+    names, _ = short_names(result.encoders)
+    return MatrixPanel(title, names, names, values, *cells, note, diagonal)
 
 
 def _note(result: StitchResult, method: str, metric: str, show: str) -> str:
@@ -162,7 +175,8 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
     counts = result.confusion(method, encoder, head)
     support = counts.sum(axis=1, keepdims=True)
     shares = counts / np.maximum(support, 1)
-    own = "its own head" if encoder == head else f"head of {result.encoders[head]}"
+    names, _ = short_names(result.encoders)
+    own = "its own head" if encoder == head else f"head of {names[head]}"
     texts = tuple(tuple(f"{count:,}" if count else "" for count in row) for row in counts.tolist())
     hover = tuple(
         tuple(f"{count:,} of {total:,} answers, {share:.1%}" for count, share in zip(row, line, strict=True))
@@ -172,7 +186,7 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
     note = (
         f"{'not stitched' if encoder == head else 'stitched'}, accuracy {short(mean[encoder, head])}, {counts.sum():,} answers"
     )
-    return MatrixPanel(f"{result.encoders[encoder]} → {own}", result.classes, result.classes, shares, texts, hover, note)
+    return MatrixPanel(f"{names[encoder]} → {own}", result.classes, result.classes, shares, texts, hover, note)
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:

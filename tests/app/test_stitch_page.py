@@ -1,0 +1,231 @@
+"""The Stitch page on small labelled spaces of files: its numbers are the core's, a cell opens, and what is wrong is said."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app import encoding_jobs, stitch_compute, stitch_panel
+from app.stitch_invitation import WIKIPEDIA
+from app.stitch_setup import held_out, largest_family
+from app.workspace import Workspace
+from relcore.engine import Engine
+from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec, encoding_spec, load
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encodings import put_encoding
+from relcore.sources.small_vision import SmallVision, held_out_rows
+from relcore.spaces import LatentSpace
+from relcore.stitch_recipes import short
+from relcore.stitching.classification import share_rows, stitch_matrix
+from relcore.stitching.spec import StitchSpec
+from relcore.store import Store, digest_of
+from tests.app.conftest import Session
+
+CLASSES = ("cat", "dog", "fox")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    """Small as it is, all is stitched in place, however many random states there are."""
+    monkeypatch.setattr(stitch_compute, "AT_ONCE_SECONDS", 60.0)
+
+
+def labelled(path, vectors, labels, prefix="r") -> SpaceSpec:
+    ids = np.array([f"{prefix}{row}" for row in range(len(vectors))])
+    np.savez(path, vectors=vectors.astype(np.float32), ids=ids, labels=np.asarray(labels, dtype=str))
+    return SpaceSpec("file", str(path))
+
+
+@pytest.fixture
+def make_encoders(tmp_path):
+    """``make_encoders(widths) -> specs``: files of 240 rows of three classes, each a turned and noisy version of one space."""
+
+    def make(widths=(8, 8, 12), labels=None, prefix="r", name="encoder"):
+        rng, numbers = np.random.default_rng(0), np.arange(240) % 3
+        points = rng.normal(size=(3, 8))[numbers] * 2 + 0.8 * rng.normal(size=(240, 8))
+        labels = np.array(CLASSES)[numbers] if labels is None else labels
+        turns = [np.linalg.qr(rng.normal(size=(width, width)))[0][:8] for width in widths]
+        rows = [points @ turn + 0.3 * rng.normal(size=(240, turn.shape[1])) for turn in turns]
+        return [labelled(tmp_path / f"{name}{i}.npz", X, labels, prefix) for i, X in enumerate(rows)]
+
+    return make
+
+
+def session_on(specs, **changes) -> Session:
+    return Session(workspace=Workspace(tuple(specs), specs[0], specs[1], **changes)).open("stitch")
+
+
+def figure(session: Session, number: int = 0) -> dict:
+    charts = [element for element in session.main if element.type == "plotly_chart"]
+    return json.loads(charts[number].proto.spec)
+
+
+def table(session: Session, column: str):
+    """The table with this column: those that nothing can be selected in have no key in AppTest."""
+    return next(shown.value for shown in session.at.dataframe if column in shown.value)
+
+
+def notes(session: Session) -> str:
+    return " ".join(note["text"] for note in figure(session)["layout"]["annotations"])
+
+
+def test_without_labelled_spaces_the_page_tells_what_stitching_is_and_offers_two_tasks():
+    session = Session().open("stitch")
+    assert "Nothing is trained again" in session.html
+    labels = [button.label for button in session.button]
+    assert any(label.startswith("Digits: four networks, trained here") for label in labels)
+    assert any(label.startswith("Wikipedia sentences: LSA and MiniLM") for label in labels)
+
+
+def test_a_button_submits_the_encoders_of_its_task(monkeypatch):
+    asked = []
+    monkeypatch.setattr(encoding_jobs, "submit", lambda *call: asked.append(call))
+    Session().open("stitch").click("stitch.make-digits")
+    ((dataset, _, _, encoders),) = asked
+    assert dataset == DatasetSpec("digits")
+    assert [encoder.architecture for encoder in encoders] == ["mlp", "cnn", "residual", "vit"]
+    assert dict(WIKIPEDIA.options) == {"articles": 16, "per_article": 400}
+
+
+def test_every_number_is_the_cores(make_encoders):
+    specs = make_encoders()
+    session = session_on(specs)
+    settings = replace(StitchSpec().settings, delta=0.65)
+    expected = stitch_matrix([load(spec) for spec in specs], StitchSpec(n_anchors=24, settings=settings))
+    mean, _ = expected.matrix("relative")
+    told = notes(session)
+    assert f"stitched {short(expected.summary().stitched[2])} · not stitched" in told
+    assert all(f'"{short(value)}"' in json.dumps(figure(session)["layout"]["annotations"]) for value in mean.ravel())
+    assert f"<b>6</b> stitched pairs, accuracy: absolute <b>{short(expected.summary().stitched[0])}</b>" in session.html
+    assert f"chance <b>{short(expected.chance())}</b>" in session.html
+    assert (
+        "Heads are trained on **192** rows of 3 classes and tested on **48** others, a fifth of each class." in session.captions
+    )
+    summary = table(session, "knows")
+    np.testing.assert_allclose(summary["stitched"], expected.summary().query("metric == 'accuracy'").stitched)
+    assert summary["pairs"].tolist() == ["2 of 6", *["6 of 6"] * 5]
+
+
+def test_what_was_stitched_once_is_read_from_the_store(make_encoders, monkeypatch):
+    specs = make_encoders()
+    before = notes(session_on(specs))
+    monkeypatch.setattr(stitch_compute, "stitch_matrix", None)
+    assert notes(session_on(specs)) == before
+
+
+def test_a_cell_opens_its_confusion_classes_and_changed_answers(make_encoders):
+    specs = make_encoders()
+    session = session_on(specs)
+    session.at.session_state["stitch.cell-method"] = "relative"
+    session.at.session_state["stitch.cell-encoder"] = 0
+    session.at.session_state["stitch.cell-head"] = 2
+    session.run()
+    settings = replace(StitchSpec().settings, delta=0.65)
+    result = stitch_matrix([load(spec) for spec in specs], StitchSpec(n_anchors=24, settings=settings))
+    confusion = result.confusion("relative", 0, 2)
+    shown = figure(session, 1)
+    assert "encoder0 → head of encoder2" in json.dumps(shown, ensure_ascii=False)
+    texts = shown["data"][1]["hovertext"]
+    assert [int(text.split("<br>")[-1].split()[0]) for text in texts] == confusion.ravel().tolist()
+    assert table(session, "recall")["class"].tolist() == list(CLASSES)
+    changed = result.changed("relative", 0, 2)
+    if len(changed):
+        assert table(session, "id")["id"].tolist() == changed["id"].tolist()
+
+
+def test_a_cell_without_an_answer_says_why(make_encoders):
+    session = session_on(make_encoders())
+    session.at.session_state["stitch.cell-method"] = "absolute"
+    session.at.session_state["stitch.cell-encoder"] = 0
+    session.at.session_state["stitch.cell-head"] = 2
+    session.run()
+    assert "gives rows of another size" in session.info[0].value
+
+
+def test_a_click_names_way_encoder_and_head(make_encoders):
+    result = stitch_matrix([load(spec) for spec in make_encoders()], StitchSpec(("relative", "procrustes"), n_anchors=24))
+    assert stitch_panel.cell_of([{"customdata": [1, 2, 0]}], result) == ("procrustes", 2, 0)
+    assert stitch_panel.cell_of([], result) is None
+
+
+def test_gap_order_and_states_change_what_is_shown(make_encoders):
+    session = session_on(make_encoders())
+    session.at.segmented_control(key="stitch.show").set_value("gap")
+    session.run()
+    assert "mean gap" in notes(session)
+    session.at.segmented_control(key="stitch.states").set_value(3)
+    session.run()
+    assert table(session, "knows")["random_states"].tolist() == [3] * 6
+    assert "stitched_deviation" in table(session, "knows")
+
+
+def test_what_takes_long_is_asked_for_first_and_is_a_job(make_encoders, monkeypatch):
+    ran = []
+
+    def run(engine, key, function, *, title, **kwargs):
+        ran.append(title)
+        function(Context(key, engine.store), **kwargs)
+        return engine.job(key)
+
+    monkeypatch.setattr(Engine, "submit", run)
+    monkeypatch.setattr(stitch_compute, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(stitch_compute, "UNASKED_SECONDS", 0.0)
+    session = session_on(make_encoders((8, 9)))
+    assert ran == []
+    assert session.button(key="stitch.start").label.startswith("Stitch 2 pairs · about")
+    session.click("stitch.start")
+    assert ran == ["Stitching every pair"]
+    assert "stitched pairs" in session.html
+
+
+def test_rows_that_no_network_was_trained_on_are_tested_on(tmp_path, monkeypatch):
+    store, specs, rng = Store(), [], np.random.default_rng(0)
+    dataset, labels = DatasetSpec("digits"), np.array(CLASSES)[np.arange(90) % 3]
+    for name in ("mlp", "cnn"):
+        space = LatentSpace(rng.normal(size=(90, 6)).astype(np.float32), [f"d{i}" for i in range(90)], name=name, labels=labels)
+        key = digest_of("test", name)
+        put_encoding(store, key, space, {})
+        specs.append(encoding_spec(dataset, SmallVision(name), "", key, f"{name} · digits"))
+    rows = share_rows([load(spec) for spec in specs])
+    assert held_out(tuple(specs), rows) == tuple(f"d{row}" for row in held_out_rows(90))
+    session = session_on(specs)
+    assert "Heads are trained on **72** rows of 3 classes and tested on the **18** that no encoder was trained on" in (
+        session.captions
+    )
+
+
+def test_encoders_of_two_datasets_do_not_mix_by_default(make_encoders):
+    animals, strangers = make_encoders(), make_encoders((8, 8), prefix="s", name="stranger")
+    others = make_encoders((8, 8), labels=np.array(CLASSES)[np.arange(240) // 80], name="relabelled")
+    assert largest_family([*strangers, *others, *animals]) == animals
+    session = session_on([*strangers, *animals])
+    assert "<b>6</b> stitched pairs" in session.html
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"prefix": "s"}, "expected rows that all encoders share"),
+        ({"labels": np.array(CLASSES)[np.arange(240) // 80]}, "different labels for"),
+    ],
+)
+def test_encoders_that_do_not_fit_say_so(make_encoders, other, message):
+    specs = [make_encoders((8,))[0], make_encoders((8,), name="other", **other)[0]]
+    session = session_on(specs)
+    if "two encoders" in " ".join(info.value for info in session.info):
+        (chooser,) = [one for one in session.at.multiselect if one.key.startswith("stitch.encoders")]
+        chooser.set_value(specs)
+        session.run()
+    assert any(message in error for error in session.errors), session.errors
+
+
+def test_one_label_only_and_anchors_that_are_not_there_say_so(make_encoders):
+    same = make_encoders((8, 8), labels=np.array(["cat"] * 240))
+    assert "expected labels of two classes or more, got 1" in " ".join(session_on(same).errors)
+    session = session_on(make_encoders((8, 8), name="fine"), anchors=("r0", "r1", "nobody"))
+    session.change("selectbox", "stitch.strategy", "this session's")
+    assert "nobody" in " ".join(session.errors)
