@@ -137,14 +137,13 @@ def _circumstances(sweep: Sweep) -> str:
         return "With these anchors every δ leaves a pruning with one anchor. Take more anchors."
     best = table.loc[table["cosine"].idxmax()]
     labelled = (
-        f" Accuracy: a logistic head trained on {sweep.n_train:,} rows of the target, {sweep.n_classes} classes; not stitched "
-        f"{sweep.not_stitched:.3f}, most frequent class {sweep.chance:.3f}."
+        f" Accuracy: a logistic head trained on {sweep.n_train:,} rows of the target, {sweep.n_classes} classes, "
+        f"asked {sweep.n_test:,} others; not stitched {sweep.not_stitched:.3f}, most frequent class {sweep.chance:.3f}."
         if sweep.n_classes
         else f" {sweep.why_none}"
     )
-    tested = " test" if sweep.n_classes else ""
     return (
-        f"{sweep.n_rows:,}{tested} rows of {sweep.n:,}, {sweep.n_anchors:,} anchors, pruned method. Best cosine "
+        f"{sweep.n_rows:,} rows of {sweep.n:,}, {sweep.n_anchors:,} anchors, pruned method. Best cosine "
         f"**{best.cosine:.3f}** at δ {best.delta:g}, ω {best.omega:g}; a rotation fitted on the same anchors (Procrustes) "
         f"{sweep.procrustes:.3f}; chance 0.{labelled} Click a cell to take its δ and ω."
     )

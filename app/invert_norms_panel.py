@@ -23,16 +23,16 @@ def draw(workspace: Workspace) -> None:
             st.warning(f"{labels[spec]} is left out: {error}", icon=":material/warning:")
     if not loaded:
         return
-    told = ", ".join(f"{labels[spec]} **{variation(lengths(space)):.0%}**" for spec, space in loaded.items())
+    told = ", ".join(f"**{100 * variation(lengths(space)):.0f} %** in {labels[spec]}" for spec, space in loaded.items())
     st.markdown(f"Lengths vary by {told}: what inversion cannot know. It gives every row the mean length of the anchors.")
     specs, spaces = list(loaded), list(loaded.values())
     centred, raw = st.columns(2, gap="large")
     with centred:
-        st.subheader("From the mean, over their average", anchor=False)
+        st.markdown("**Length from the mean, over its average**")
         _show(draw_lengths(specs, spaces), "lengths")
         st.caption("As inversion sees them: each space centred, its average length 1.")
     with raw:
-        st.subheader("As they are", anchor=False)
+        st.markdown("**Norm as it is**")
         _show(draw_norms(specs, spaces), "norms")
         st.caption("Norms of the vectors, not centred (Maiorca et al. 2024, Fig. 5).")
     table = pd.DataFrame(
@@ -61,5 +61,7 @@ def draw(workspace: Workspace) -> None:
 
 
 def _show(figure, key: str) -> None:
-    exports.chart(figure.interactive(exports.theme()), f"invert.{key}")
+    drawn = figure.interactive(exports.theme())
+    drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+    exports.chart(drawn, f"invert.{key}")
     exports.export_bar(figure, f"invert-{key}")

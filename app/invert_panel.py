@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,10 @@ from relcore.inversion_recipes import draw_inversion, draw_inversion_errors
 from relcore.inversion_study import Inversion, side_names
 from relcore.spaces import Match, SpaceError
 
+STYLE = Path(__file__).parents[1] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
 _COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
+GRID_TAB = "δ × ω"
 NO_ANCHORS = "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs two or more."
 
 
@@ -46,13 +49,16 @@ def draw(workspace: Workspace) -> None:
         _panes(pair, found, workspace, scene, color_by)
         exports.export_bar(draw_inversion(recipe, found.spec, color_by=color_by, found=found, scene=scene), "invert-panes")
     with side:
+        st.html(STYLE)
         st.html(_numbers(pair, found))
     rows, one = st.columns([2.9, 1], gap="medium")
     with rows:
         _extremes(pair, found, workspace)
         st.subheader("How far off are they?", anchor=False)
         errors = draw_inversion_errors(recipe, found.spec, found=found)
-        exports.chart(errors.interactive(exports.theme()), "invert.errors")
+        drawn = errors.interactive(exports.theme())
+        drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+        exports.chart(drawn, "invert.errors")
         exports.export_bar(errors, "invert-errors")
     with one:
         inspector(pair)
@@ -67,11 +73,17 @@ def _warnings(found: Inversion) -> None:
             icon=":material/warning:",
         )
     elif found.spec.method == "pruned" and 0.8 * width <= found.kept <= 1.3 * width and found.condition > 20:
-        st.info(
+        note, button = st.columns([6, 1], vertical_alignment="center")
+        note.info(
             f"About as many anchors stay ({found.kept:.0f}) as the space has dimensions ({width:,}): there the inverse is at "
-            f"its least steady, condition number {found.condition:,.0f}. A smaller or larger δ does better; see δ × ω.",
+            f"its least steady, condition number {found.condition:,.0f}. Another δ does better.",
             icon=":material/lightbulb:",
         )
+        button.button("See δ × ω", key="invert.see-grid", on_click=_open_grid, icon=":material/grid_on:", width="stretch")
+
+
+def _open_grid() -> None:
+    st.session_state["invert.tab"] = GRID_TAB
 
 
 def _colors(pair: Match) -> list[str]:
@@ -124,24 +136,25 @@ def _numbers(pair: Match, found: Inversion) -> str:
     way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
     sampled = f"{len(found.rows):,} of {found.n:,} rows" if len(found.rows) < found.n else f"{found.n:,} rows"
     lines = []
-    for number, (name, score) in enumerate(found.scores.items()):
-        chance = f"chance {digits(score.null.low)} … {digits(score.null.high)}" if score.null else ""
-        knows = chance if not number else f"{chance} · {'as it is' if name == 'absolute copy' else 'sees both spaces at once'}"
-        lines.append(f"<tr><th>{escape(name)}<small>{knows}</small></th><td><b>{digits(float(score))}</b></td></tr>")
+    for name, score in found.scores.items():
+        own = name == found.spec.title
+        knows = "" if own else "as they are, " if name == "absolute copy" else "sees both spaces, "
+        chance = f"{knows}chance {digits(score.null.low)} … {digits(score.null.high)}" if score.null else knows
+        row = f"<th>{escape(name)}<small>{chance}</small></th><td><b>{digits(float(score))}</b></td>"
+        lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned = found.spec.method == "pruned"
-    kept = f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
-    condition = f"{found.condition:,.1f}" if np.isfinite(found.condition) else "∞"
     facts = {
-        "anchors kept" + (", mean" if pruned else ""): kept,
-        "condition number" + (", mean" if pruned else ""): condition,
-        "directions reached": f"{found.rank:,} of {found.shape[1]:,}",
-        "settings": found.spec.settings(),
+        "Settings": found.spec.settings(),
+        "Anchors kept": f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}",
+        "Condition number": f"{found.condition:,.1f}" if np.isfinite(found.condition) else "∞",
+        "Directions reached": f"{found.rank:,} of {found.shape[1]:,}",
     }
     lines += [f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in facts.items()]
+    averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
     return (
-        f'<p class="relscope-facts">{escape(way)}</p><table class="relscope-scores"><thead><tr><th>Recovered to true</th>'
-        f"<th>mean cosine</th></tr></thead><tbody>{''.join(lines)}</tbody></table>"
-        f'<p class="relscope-facts">{sampled}, from the mean. Chance: rows permuted, 95 % band.</p>'
+        f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {escape(way)}</caption><tbody>'
+        f"{''.join(lines)}</tbody></table>"
+        f'<p class="relscope-facts">{sampled}, seen from the mean. Chance: the rows permuted, 95 % band.{averaged}</p>'
     )
 
 
@@ -151,8 +164,9 @@ def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
     order = np.argsort(-errors, kind="stable")
     for tab, chosen, key in ((worst, order[:LISTED], "worst"), (best, order[::-1][:LISTED], "best")):
         table = pd.DataFrame({"id": pair.ids[found.rows[chosen]]})
-        if pair.source.labels is not None:
-            table["label"] = pair.source.labels[found.rows[chosen]]
+        labels = pair.source.labels[found.rows[chosen]] if pair.source.labels is not None else np.array([])
+        if (labels != "").sum() > len(labels) / 2:
+            table["label"] = labels
         for way, values in found.errors.items():
             if way != "absolute copy":
                 table[way] = values[chosen]

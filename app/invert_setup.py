@@ -21,8 +21,28 @@ def choosers(workspace: Workspace) -> None:
     """Which way, by which method, and its settings."""
     spec = workspace.inversion
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-choosers"):
-        _chooser("Invert", "route", spec.route, ROUTES, "Source and target are chosen in the sidebar.")
-        _chooser("Method", "method", spec.method, {name: title.capitalize() for name, title in METHOD_TITLES.items()}, _HELP)
+        bound(
+            st.selectbox,
+            "Invert",
+            "invert.route",
+            spec.route,
+            lambda route: _change(f"invert {ROUTES[route]}", "route", route),
+            options=list(ROUTES),
+            format_func=ROUTES.get,
+            width=200,
+            help="Source and target are chosen in the sidebar.",
+        )
+        bound(
+            st.segmented_control,
+            "Method",
+            "invert.method",
+            spec.method,
+            lambda method: _change(f"invert by {METHOD_TITLES[method]}", "method", method),
+            options=list(METHOD_TITLES),
+            format_func=lambda name: METHOD_TITLES[name].capitalize(),
+            required=True,
+            help=_HELP,
+        )
         if spec.method == "pruned":
             _number(
                 "Distance δ",
@@ -61,20 +81,6 @@ def choosers(workspace: Workspace) -> None:
             )
 
 
-def _chooser(label: str, field: str, value: str, titles: dict[str, str], explanation: str) -> None:
-    bound(
-        st.segmented_control,
-        label,
-        f"invert.{field}",
-        value,
-        lambda chosen: _change(f"invert: {titles[chosen]}", field, chosen),
-        options=list(titles),
-        format_func=lambda name: titles[name][:1].upper() + titles[name][1:],
-        required=True,
-        help=explanation,
-    )
-
-
 def _number(label: str, field: str, value: float, explanation: str, **limits: Any) -> None:
     bound(
         st.number_input,
@@ -82,7 +88,7 @@ def _number(label: str, field: str, value: float, explanation: str, **limits: An
         f"invert.{field}",
         value,
         lambda given: _change(f"{label} = {given:g}", field, given),
-        width=130,
+        width=135,
         help=explanation,
         **limits,
     )

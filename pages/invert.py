@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import invert_grid_panel, invert_norms_panel, invert_panel, invert_setup, session
+from app import (
+    domains_panel,
+    invert_grid_panel,
+    invert_norms_panel,
+    invert_panel,
+    invert_setup,
+    rescale_panel,
+    session,
+    translate_panel,
+)
 
 workspace = session.workspace()
 invert_setup.choosers(workspace)
-rows, grid, norms = st.tabs(["Rows", "δ × ω", "Norms"], key="invert.tab", on_change="rerun")
+names = ["Rows", invert_panel.GRID_TAB, "Norms", "Rescale", "Translate", "Across datasets"]
+rows, grid, norms, rescale, translate, domains = st.tabs(names, key="invert.tab", on_change="rerun")
 with rows:
     if rows.open:
         invert_panel.draw(workspace)
@@ -18,3 +28,12 @@ with grid:
 with norms:
     if norms.open:
         invert_norms_panel.draw(workspace)
+with rescale:
+    if rescale.open:
+        rescale_panel.draw(workspace)
+with translate:
+    if translate.open:
+        translate_panel.draw(workspace)
+with domains:
+    if domains.open:
+        domains_panel.draw(workspace)

@@ -46,20 +46,19 @@ def inversion_scene(pair: Match, found: Inversion, color_by: str = "error", view
     if color_by == "error":
         categories, names = np.digitize(inverse, EDGES), tuple(f"error {name}" for name in ERROR_NAMES)
     else:
-        drawn = make_view(pair.source, replace(view or ViewSpec(), everything=True, color_by=color_by))
+        view = (
+            ViewSpec((), everything=True, color_by="labels")
+            if color_by == "labels"
+            else replace(view or ViewSpec(), everything=True, color_by="pivots")
+        )
+        drawn = make_view(pair.source, view)
         categories, names = drawn.categories[found.rows], drawn.category_names
     source, target = side_names(pair, found.spec.route)
-    way = (
-        f"through {found.n_anchors:,} anchors back"
-        if source == target
-        else f"from {source} through {found.n_anchors:,} anchors"
-    )
-    panes = (
-        Pane(f"{target}, original", coordinates[0]),
-        Pane(f"{target}, recovered {way}", coordinates[1], f"{found.spec.title}, {found.spec.settings()}"),
-    )
+    origin = f"through {found.n_anchors:,} anchors" if source == target else f"from {source}"
+    panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
     caption = (
-        f"{len(found.rows):,} of the {found.n:,} rows; PCA fitted on the original. Mean cosine of recovered to true rows "
+        f"{len(found.rows):,} of the {found.n:,} rows; both panes by the PCA of the original. Recovered through "
+        f"{found.n_anchors:,} anchors, {found.spec.title}, {found.spec.settings()}: mean cosine to the true rows "
         f"{float(found.scores[found.spec.title]):.3f}. Coloured by {'error, 1 − cosine' if color_by == 'error' else color_by}."
     )
     colors = ERROR_COLORS if color_by == "error" else ()

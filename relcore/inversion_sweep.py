@@ -42,7 +42,7 @@ class Sweep:
         Mean cosine by a rotation fitted on the same anchors; 1 within a space.
     not_stitched, chance : float or None
         Accuracy of the target's head on its own test rows, and that of always saying the most frequent class.
-    n_classes, n_train : int
+    n_classes, n_train, n_test : int
         0 where the spaces have no labels.
     why_none : str
         Why there is no accuracy.
@@ -58,6 +58,7 @@ class Sweep:
     chance: float | None = None
     n_classes: int = 0
     n_train: int = 0
+    n_test: int = 0
     why_none: str = ""
 
     def table(self) -> pd.DataFrame:
@@ -86,8 +87,8 @@ def inversion_sweep(
 ) -> Sweep:
     """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
 
-    The rows are a random sample; where both spaces have the same labels they are test rows, and a logistic head trained on
-    other rows of the target judges what was carried over.
+    The rows are a random sample. Where both spaces have the same labels, a logistic head trained on rows of the target judges
+    test rows that were carried over.
 
     Raises
     ------
@@ -97,8 +98,7 @@ def inversion_sweep(
     _check(deltas, omegas)
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-    judge = _Judge.of(source, target, n_rows, random_state)
-    rows = judge.rows
+    judge, rows = _Judge.of(source, target, n_rows, random_state), sampled_rows(len(pair), n_rows, random_state)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
     InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])  # refuses bad anchors
@@ -107,6 +107,7 @@ def inversion_sweep(
     inputs = {"cosine": project_directions(source.vectors[rows], units[0].T, means[0])}
     if route != "within":
         inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
+    tests = project_directions(source.vectors[judge.rows], units[0].T, means[0])
     cells = []
     total = len(deltas) * len(omegas)
     for delta, omega, decoder, condition, sizes in _decoders(units[1], deltas, omegas, random_state):
@@ -116,8 +117,8 @@ def inversion_sweep(
             for name, relative in inputs.items():
                 found = relative @ decoder.astype(np.float32)
                 cell[name] = float((np.einsum("ij,ij->i", found, true) * inverse_norms(found)).mean(dtype=np.float64))
-                if name == "cosine":
-                    cell["accuracy"] = judge.accuracy(found + means[1])
+            if judge.head is not None:
+                cell["accuracy"] = judge.accuracy(tests @ decoder.astype(np.float32) + means[1])
         cells.append(cell)
         if report:
             report(len(cells), total, f"δ {delta:g}, ω {omega}")
@@ -130,10 +131,11 @@ def inversion_sweep(
         n_anchors=len(chosen),
         dimension=target.dimension,
         procrustes=1.0 if route == "within" else float(rotated),
-        not_stitched=judge.accuracy(target.vectors[rows]),
+        not_stitched=judge.accuracy(target.vectors[judge.rows]),
         chance=judge.chance,
         n_classes=judge.n_classes,
         n_train=judge.n_train,
+        n_test=len(judge.rows),
         why_none=judge.why_none,
     )
 
@@ -162,7 +164,7 @@ def _decoders(
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """The rows that are carried over, and the head that says what they are, where there are labels to say."""
+    """Test rows, and the head that says what they are; none where there are no labels to say."""
 
     rows: np.ndarray
     head: Head | None = None
@@ -174,25 +176,22 @@ class _Judge:
 
     @classmethod
     def of(cls, source: LatentSpace, target: LatentSpace, n_rows: int, random_state: int) -> _Judge:
-        everyone = sampled_rows(len(source), n_rows, random_state)
+        nobody = np.empty(0, dtype=np.int64)
         if source.labels is None or target.labels is None:
-            return cls(everyone, why_none="No accuracy: the spaces have no labels.")
+            return cls(nobody, why_none="No accuracy: the spaces have no labels.")
         try:
             shared = share_rows((source, target))
             train, test = split_rows(shared, StitchSpec(), random_state)
         except SpaceError as error:
-            return cls(everyone, why_none=f"No accuracy: {error}.")
+            return cls(nobody, why_none=f"No accuracy: {error}.")
         test = test[sampled_rows(len(test), n_rows, random_state)]
         train = train[sampled_rows(len(train), MOST_TRAIN, random_state)]
-        classes = np.unique(shared.targets[train])
-        if len(classes) < len(shared.classes):
-            return cls(everyone, why_none=f"No accuracy: not every one of {len(shared.classes)} classes is among the sample.")
+        if len(np.unique(shared.targets[train])) < len(shared.classes):
+            return cls(nobody, why_none=f"No accuracy: the training sample lacks some of the {len(shared.classes)} classes.")
         head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
-        rows = target.rows(shared.ids[test])
-        ascending = np.argsort(rows)
-        targets = shared.targets[test][ascending]
-        usual = np.bincount(shared.targets[train]).argmax()
-        return cls(rows[ascending], head, targets, float((targets == usual).mean()), len(shared.classes), len(train))
+        rows, targets = target.rows(shared.ids[test]), shared.targets[test]
+        chance = float((targets == np.bincount(shared.targets[train]).argmax()).mean())
+        return cls(rows, head, targets, chance, len(shared.classes), len(train))
 
     def accuracy(self, found: np.ndarray) -> float | None:
         if self.head is None:

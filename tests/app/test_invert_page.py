@@ -1,0 +1,206 @@
+"""The Invert page: the core's numbers, choices that can be undone, and what cannot be inverted said with the way out."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from app import invert_grid_panel
+from app.invert_grid_panel import cell_of
+from app.score_table import digits
+from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from relcore.engine import Engine
+from relcore.inversion_recipes import lengths, sweep_matrices, variation
+from relcore.inversion_study import InversionSpec, invert_pair
+from relcore.inversion_sweep import DELTAS, OMEGAS, inversion_sweep
+from relcore.progress import Context
+from relcore.sources.catalog import load
+from relcore.spaces import match
+from tests.app.conftest import Session, save_space
+
+
+@pytest.fixture
+def open_page(make_workspace):
+    """``open_page(tab, **changes) -> Session`` on the Invert page."""
+
+    def make(tab: str = "Rows", **changes) -> Session:
+        session = Session(workspace=make_workspace(120, **changes))
+        session.at.session_state["invert.tab"] = tab
+        return session.open("invert")
+
+    return make
+
+
+def pair_of(session: Session):
+    return match(load(session.workspace.source), load(session.workspace.target))
+
+
+def charts(session: Session) -> list[dict]:
+    return [json.loads(element.proto.spec) for element in session.main if element.type == "plotly_chart"]
+
+
+def mean_cosines(session: Session) -> dict[str, str]:
+    table = next(block for block in session.html.split("<table") if 'relscope-inversion"' in block)
+    rows = [row for row in table.split("</table>")[0].split("<tr") if "<b>" in row]
+    return {row.split("<th>")[1].split("<small>")[0]: row.split("<b>")[1].split("</b>")[0] for row in rows}
+
+
+@pytest.mark.parametrize("spec", [InversionSpec(), InversionSpec("within", "ridge"), InversionSpec("backward", delta=0.3)])
+def test_numbers_are_the_cores(open_page, spec):
+    session = open_page(inversion=spec)
+    found = invert_pair(pair_of(session), session.workspace.anchors, spec)
+    assert mean_cosines(session) == {way: digits(float(score)) for way, score in found.scores.items()}
+    assert f"{found.rank} of 6" in session.html
+    assert "chance" in session.html
+    assert "a matrix W, 6 × 6" in session.captions
+
+
+def test_each_choice_is_a_step_that_undo_takes_back(open_page):
+    session = open_page()
+    session.change("number_input", "invert.delta", 0.3).change("number_input", "invert.omega", 4)
+    session.change("selectbox", "invert.route", "backward")
+    assert session.workspace.inversion == InversionSpec("backward", omega=4, delta=0.3)
+    assert session.history.undo_step == "invert target → source"
+    session.click("history.undo").click("history.undo")
+    assert session.workspace.inversion == InversionSpec(delta=0.3)
+    assert session.number_input(key="invert.omega").value == 8
+
+
+def test_only_the_settings_of_the_method_are_offered(open_page):
+    keys = {one.key for one in open_page(inversion=InversionSpec(method="whitened")).number_input}
+    assert "invert.ridge" in keys
+    assert not {"invert.delta", "invert.omega", "invert.random_state"} & keys
+
+
+def test_worst_and_best_rows_are_in_order_and_select_in_the_panes(open_page):
+    session = open_page()
+    worst, best = (session.table(f"invert.{name}") for name in ("worst", "best"))
+    assert (np.diff(worst["inverse, pruned"]) <= 1e-9).all()
+    assert (np.diff(best["inverse, pruned"]) >= -1e-9).all()
+    found = invert_pair(pair_of(session), session.workspace.anchors, InversionSpec())
+    assert worst["id"].iloc[0] == f"r{np.argmax(found.errors['inverse, pruned'])}"
+    session.select("r5", "r7")
+    assert "2 selected" in session.html
+
+
+def test_errors_of_every_way_are_one_histogram(open_page):
+    (figure,) = charts(open_page())
+    assert {trace["name"] for trace in figure["data"]} == {"inverse, pruned", "Procrustes", "least squares", "absolute copy"}
+
+
+def test_the_grid_is_the_cores_and_marks_the_present_cell(open_page):
+    session = open_page("δ × ω")
+    sweep = inversion_sweep(pair_of(session), session.workspace.anchors)
+    recovered, condition, kept = charts(session)
+    cells = next(trace for trace in recovered["data"] if trace["type"] == "scatter" and trace["mode"] == "markers")
+    told = [re.search(r"<br>cosine (-?[.0-9]+)", text) for text in cells["hovertext"]]
+    found = [float(cell[1]) if cell else np.nan for cell in told]
+    expected = sweep.table().pivot(index="omega", columns="delta", values="cosine").to_numpy()
+    np.testing.assert_allclose(np.reshape(found, expected.shape), expected, atol=6e-4)
+    assert "Heat map of condition numbers" in condition["layout"]["meta"]["alt"]
+    assert "20 given" in kept["layout"]["meta"]["alt"]
+    assert "No accuracy: the spaces have no labels." in session.captions
+    assert "Procrustes" in session.captions
+
+
+def test_a_cell_is_its_delta_and_omega(open_page):
+    session = open_page()
+    sweep = inversion_sweep(pair_of(session), session.workspace.anchors, deltas=DELTAS, omegas=OMEGAS)
+    data = sweep_matrices(sweep, "recovered", ("a", "b"))
+    assert cell_of([{"customdata": [1, 2, 3]}], data) == (DELTAS[3], OMEGAS[2])
+    assert cell_of([], data) is None
+
+
+def test_a_sweep_that_takes_long_is_a_job_that_is_asked_for_first(open_page, monkeypatch):
+    ran = []
+
+    def run(engine, key, function, *, title, **kwargs):
+        ran.append(title)
+        function(Context(key, engine.store), **kwargs)
+        return engine.job(key)
+
+    monkeypatch.setattr(Engine, "submit", run)
+    monkeypatch.setattr(invert_grid_panel, "AT_ONCE_SECONDS", 0.0)
+    session = open_page("δ × ω", inversion=InversionSpec(random_state=77))  # no other test's result is in the engine's store
+    assert ran == []
+    assert not charts(session)
+    session.click("invert.sweep")
+    assert ran == ["Inversion, δ × ω"]
+    assert len(charts(session)) == 3
+
+
+def test_lengths_are_told_with_their_variation(open_page):
+    session = open_page("Norms")
+    told = "\n".join(one.value for one in session.markdown)
+    for spec in session.workspace.spaces:
+        assert f"**{100 * variation(lengths(load(spec))):.0f} %**" in told
+    assert len(charts(session)) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"anchors": ("r0",)}, "anchors: expected two or more"),
+        ({"inversion": InversionSpec(delta=1.0)}, "delta: expected a distance at which two or more anchors stay"),
+        ({"anchors": ("r0", "gone")}, "gone"),
+    ],
+)
+def test_what_cannot_be_inverted_is_said_and_the_page_stays(open_page, changes, message):
+    session = open_page(**changes)
+    assert any(message in error for error in session.errors)
+    session.change("selectbox", "invert.route", "within")
+    assert session.workspace.inversion.route == "within"
+
+
+@pytest.mark.parametrize("tab", ["Rows", "δ × ω"])
+def test_without_anchors_the_page_says_where_they_come_from(open_page, tab):
+    session = open_page(tab, anchors=())
+    assert any(info.value.startswith("No anchors yet") for info in session.info)
+    assert not session.errors
+
+
+def test_few_anchors_warn_of_what_is_lost(open_page):
+    session = open_page(anchors=("r0", "r1", "r2"), inversion=InversionSpec(delta=0.0))
+    assert any("3 of 6 directions can be reached" in warning.value for warning in session.warning)
+
+
+def test_anchors_on_one_line_are_refused(make_workspace, tmp_path):
+    line = save_space(tmp_path / "line.npz", np.outer(np.arange(1, 121), np.ones(6)))
+    workspace = make_workspace(120)
+    session = Session(workspace=make_workspace(spaces=(*workspace.spaces, line), target=line)).open("invert")
+    assert any("on one line" in error for error in session.errors)
+
+
+@pytest.mark.parametrize("tab", ["Rows", "δ × ω", "Norms"])
+def test_spaces_without_shared_rows_leave_the_page_usable(make_workspace, tmp_path, tab):
+    stranger = save_space(tmp_path / "stranger.npz", np.random.default_rng(3).normal(size=(50, 6)), prefix="q")
+    workspace = make_workspace(120)
+    session = Session(workspace=make_workspace(spaces=(*workspace.spaces, stranger), target=stranger))
+    session.at.session_state["invert.tab"] = tab
+    session.open("invert")
+    assert bool(session.errors) == (tab != "Norms")
+    session.change("selectbox", "choose.target", workspace.target)
+    assert not session.errors
+
+
+def test_the_choice_travels_in_the_session_file_and_the_link():
+    workspace = Workspace(inversion=InversionSpec("within", "ridge", 4, 0.65, 2.5, 3))
+    assert from_session_file(to_session_file(workspace, {}))[0] == workspace
+    assert to_query(workspace) == {"inverse": "within,ridge,4,0.65,2.5,3"}
+    assert from_query(to_query(workspace), Workspace()) == workspace
+
+
+def test_a_session_file_from_before_inversion_opens():
+    content = json.loads(to_session_file(Workspace(), {}))
+    del content["session"]["inversion"]
+    assert from_session_file(json.dumps(content))[0] == Workspace()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "within", "up,pruned,8,0.7,1,0", "forward,pruned,0,0.7,1,0", "forward,pruned,8,nan,1,0", "²"]
+)
+def test_a_mangled_link_leaves_inversion_as_it_was(text):
+    assert from_query({"inverse": text}, Workspace()) == Workspace()

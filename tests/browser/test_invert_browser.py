@@ -1,0 +1,58 @@
+"""The Invert page in a real browser: a brush on one pane selects in the other, a click on a cell sets δ and ω."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+MAIN = Path(__file__).parents[2] / "app" / "main.py"
+PANES = ".ls-root"
+
+
+@pytest.fixture(scope="module")
+def url(serve, tmp_path_factory):
+    return serve(MAIN, env={"RELSCOPE_STORE": str(tmp_path_factory.mktemp("store"))})
+
+
+@pytest.fixture
+def invert(page, url):
+    page.set_default_timeout(60_000)
+    page.goto(f"{url}/invert")
+    page.locator("caption", has_text="Recovered to true").wait_for()
+    page.wait_for_selector(f"{PANES}[data-drawn]")
+    return page
+
+
+def test_a_brush_on_the_original_selects_in_the_recovered(invert):
+    copies = "() => [...document.querySelectorAll('.ls-points')].map(canvas => canvas.toDataURL())"
+    before = invert.evaluate(copies)
+    box = invert.locator(".ls-plot").first.bounding_box()
+    for step, (x, y) in enumerate([(0.4, 0.4), (0.6, 0.4), (0.6, 0.6), (0.4, 0.6)]):
+        invert.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=3)
+        if not step:
+            invert.mouse.down()
+    invert.mouse.up()
+    invert.wait_for_function("root => document.querySelector(root).dataset.selected !== '0'", arg=PANES)
+    invert.locator(".relscope-word", has_text="selected").wait_for()
+    selected = int(invert.get_attribute(PANES, "data-selected"))
+    assert 0 < selected < 20_000
+    assert invert.locator(".relscope-word").inner_text() == f"{selected:,} selected"
+    after = invert.evaluate(copies)
+    assert len(after) == 2
+    assert all(old != new for old, new in zip(before, after, strict=True))
+
+
+def test_a_click_on_a_cell_sets_delta_and_omega(invert):
+    invert.get_by_role("tab", name="δ × ω").click()
+    start = invert.get_by_role("button", name="Invert by")
+    cells = invert.locator(".js-plotly-plot").first.locator(".heatmaplayer image").first
+    start.or_(cells).first.wait_for()
+    if start.is_visible():
+        start.click()
+    cells.wait_for()
+    invert.wait_for_timeout(1000)
+    box = cells.bounding_box()
+    invert.mouse.click(box["x"] + 3.5 / 10 * box["width"], box["y"] + 4.5 / 5 * box["height"])  # the fourth δ, the fifth ω
+    invert.wait_for_function("() => document.querySelector('input[aria-label=\"Distance δ\"]').value === '0.50'")
+    assert invert.get_by_role("spinbutton", name="Prunings ω").input_value() == "16"
