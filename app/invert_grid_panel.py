@@ -145,5 +145,5 @@ def _circumstances(sweep: Sweep) -> str:
     return (
         f"{sweep.n_rows:,} rows of {sweep.n:,}, {sweep.n_anchors:,} anchors, pruned method. Best cosine "
         f"**{best.cosine:.3f}** at δ {best.delta:g}, ω {best.omega:g}; a rotation fitted on the same anchors (Procrustes) "
-        f"{sweep.procrustes:.3f}; chance 0.{labelled} Click a cell to take its δ and ω."
+        f"{sweep.procrustes:.3f}; chance {best.chance:.3f}.{labelled} Click a cell to take its δ and ω."
     )

@@ -177,7 +177,12 @@ def _panel(table: pd.DataFrame, column: str, title: str, note: str, digits: int 
 
 
 def _explain(cell: Any) -> str:
-    measured = [("cosine", cell.cosine), ("within the target", cell.within), ("accuracy", cell.accuracy)]
+    measured = [
+        ("cosine", cell.cosine),
+        ("by chance", cell.chance),
+        ("within the target", cell.within),
+        ("accuracy", cell.accuracy),
+    ]
     lines = [f"{name} {value:.3f}" for name, value in measured if not pd.isna(value)]
     if pd.isna(cell.cosine):
         lines.append("a pruning is left with one anchor; lower δ")

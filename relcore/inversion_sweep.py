@@ -13,7 +13,7 @@ from relcore.anchors.selection import shared_anchors
 from relcore.inversion import InverseRelativeProjection, farthest_order, first_anchors, invert
 from relcore.inversion_study import MOST_OMEGA, sampled_rows, sides
 from relcore.progress import Context
-from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
+from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.sources.encodings import load_encoding
 from relcore.spaces import LatentSpace, Match, SpaceError, match
 from relcore.stitching.classification import share_rows, split_rows
@@ -34,8 +34,9 @@ class Sweep:
     Attributes
     ----------
     cells : tuple of dict
-        One a cell: delta, omega, cosine (mean over the rows, by the route), within (the same from the target through its own
-        relative space), condition and kept (means over the prunings), accuracy. None where there is none.
+        One a cell: delta, omega, cosine (mean over the rows, by the route), chance (the same over permuted rows), within (the
+        cosine from the target through its own relative space), condition and kept (means over the prunings), accuracy. None
+        where there is none.
     n, n_rows, n_anchors, dimension : int
         Rows of the pair, rows carried over, anchors, width of the target.
     procrustes : float
@@ -111,12 +112,15 @@ def inversion_sweep(
     cells = []
     total = len(deltas) * len(omegas)
     for delta, omega, decoder, condition, sizes in _decoders(units[1], deltas, omegas, random_state):
-        cell = {"delta": float(delta), "omega": int(omega), "cosine": None, "within": None, "accuracy": None}
+        cell = {"delta": float(delta), "omega": int(omega), "cosine": None, "chance": None}
+        cell |= {"within": None, "accuracy": None}
         cell |= {"condition": condition if np.isfinite(condition) else None, "kept": float(np.mean(sizes))}
         if min(sizes) > 1:
             for name, relative in inputs.items():
-                found = relative @ decoder.astype(np.float32)
-                cell[name] = float((np.einsum("ij,ij->i", found, true) * inverse_norms(found)).mean(dtype=np.float64))
+                found = unit_rows(relative @ decoder.astype(np.float32))
+                cell[name] = float(np.einsum("ij,ij->i", found, true).mean(dtype=np.float64))
+                if name == "cosine":  # over all permutations of the rows the mean is the product of the two means
+                    cell["chance"] = float(mean_row(found) @ mean_row(true))
             if judge.head is not None:
                 cell["accuracy"] = judge.accuracy(tests @ decoder.astype(np.float32) + means[1])
         cells.append(cell)

@@ -153,6 +153,7 @@ def test_the_sweep_is_the_grid(pair, anchors, route):
         np.testing.assert_allclose(
             found[["delta", "omega", "condition", "kept"]], expected[["delta", "omega", "condition", "kept"]]
         )
+    assert found["chance"].abs().max() < 0.15
     assert (sweep.n, sweep.n_rows, sweep.n_anchors, sweep.dimension) == (N, N, K, target.dimension)
 
 
