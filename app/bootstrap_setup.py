@@ -49,16 +49,18 @@ def choose(workspace: Workspace) -> Setup | None:
         starts = [one for one in _SEEDS if n_shared >= FEWEST_SHARED or one in ("typed", "none")]
         starts = [one for one in starts if not (one == "random" and mode == "real")]
         start = _segments("Seeds, the known pairs", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP)
-        method = _segments("Method", list(_METHODS), _METHODS, "bootstrap.method", _METHOD_HELP)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="bootstrap-numbers"):
+        method = _segments("Method", list(_METHODS), _METHODS, "bootstrap.method", _METHOD_HELP)
         rows = _rows(min(len(source), len(target)), source.counts is not None, method)
         most = min(rows or len(source), len(target), MOST_ANCHORS)
-        n_anchors = int(st.number_input("Anchors", 1, most, min(300, most), 10, key=f"bootstrap.anchors-{most}", **_KEEP))
+        n_anchors = int(
+            st.number_input("Anchors", 1, most, min(300, most), 10, key=f"bootstrap.anchors-{most}", width=140, **_KEEP)
+        )
         n_seeds = 0
         if start in ("random", "anchors"):
             most = max(3, n_anchors - 1)
-            n_seeds = int(st.number_input("Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", **_KEEP))
-        random_state = int(st.number_input("Random state", 0, 10_000, 0, key="bootstrap.random-state", **_KEEP))
+            n_seeds = int(st.number_input("Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140, **_KEEP))
+        random_state = int(st.number_input("Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140, **_KEEP))
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
         pairs = tuple((one, one) for one in workspace.anchors[:n_seeds])
@@ -94,18 +96,19 @@ def _segments(label: str, options: list[str], names: dict[str, str], key: str, e
 
 def _rows(n: int, counted: bool, method: str) -> int | None:
     """All, or the most frequent; the published method starts with few, as each of its steps compares all with all."""
-    options = [None, *(rows for rows in _ROWS if rows < n)]
-    usual = max((rows for rows in options[1:] if rows <= 2000), default=None) if method == "paper" else None
+    options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
+    usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
     which = "most frequent" if counted else "first"
-    return st.selectbox(
+    chosen = st.selectbox(
         "Rows",
         options,
         index=options.index(usual),
-        format_func=lambda rows: f"all {n:,}" if rows is None else f"{which} {rows:,}",
+        format_func=lambda rows: f"{which} {rows:,}" if rows else f"all {n:,}",
         key=f"bootstrap.rows-{n}-{method}",
         width=200,
         **_KEEP,
     )
+    return chosen or None
 
 
 def _typed() -> tuple[tuple[str, str], ...] | None:

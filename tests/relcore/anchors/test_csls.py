@@ -1,0 +1,73 @@
+"""CSLS in blocks against the dense formula, and no more memory than a block."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from relcore.anchors import csls
+from relcore.anchors.csls import crowding, match_csls
+from relcore.similarity import unit_rows
+from relcore.spaces import SpaceError
+
+
+def spaces(n, m, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    return unit_rows(rng.normal(size=(n, d))), unit_rows(rng.normal(size=(m, d)))
+
+
+def dense(X, Y, k):
+    cosines = X @ Y.T
+    near_x = np.sort(cosines, axis=1)[:, -k:].mean(axis=1)
+    near_y = np.sort(cosines, axis=0)[-k:].mean(axis=0)
+    return 2 * cosines - near_x[:, None] - near_y
+
+
+@pytest.mark.parametrize(("n", "m", "k"), [(300, 300, 10), (257, 90, 10), (61, 803, 3), (5, 7, 10), (40, 40, 1)])
+def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
+    monkeypatch.setattr(csls, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    X, Y = spaces(n, m)
+    scores = dense(X, Y, min(k, n, m)) if min(k, n, m) == k else None
+    found = match_csls(X, Y, k)
+    if scores is not None:
+        np.testing.assert_array_equal(found.partner, scores.argmax(axis=1))
+        np.testing.assert_allclose(found.similarity, scores.max(axis=1), atol=1e-5)
+        mutual = np.flatnonzero(scores.argmax(axis=0)[scores.argmax(axis=1)] == np.arange(n))
+        np.testing.assert_array_equal(found.mutual, mutual)
+    near_x, near_y = crowding(X, Y, k)
+    np.testing.assert_allclose(near_x, np.sort(X @ Y.T, axis=1)[:, -min(k, m) :].mean(axis=1), atol=1e-6)
+    np.testing.assert_allclose(near_y, np.sort(X @ Y.T, axis=0)[-min(k, n) :].mean(axis=0), atol=1e-6)
+
+
+def test_equal_rows_are_paired_once():
+    X, Y = spaces(50, 50)
+    X[1] = X[0]
+    source, target = match_csls(X, Y).pairs
+    assert len(set(target.tolist())) == len(target)
+    assert len(set(source.tolist())) == len(source)
+
+
+def test_memory_stays_at_a_block(monkeypatch):
+    monkeypatch.setattr(csls, "BLOCK_BYTES", 2**20)
+    X, Y = spaces(6000, 6000)
+    tracemalloc.start()
+    match_csls(X, Y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6000 * 6000 * 4 / 4  # the matrix would take 144 MB
+
+
+def test_dropout_leaves_some_out_and_all_at_one():
+    X, Y = spaces(200, 200)
+    some = match_csls(X, Y, keep=0.1, rng=np.random.default_rng(0))
+    assert some.mean < match_csls(X, Y).mean
+    again = match_csls(X, Y, keep=0.1, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(some.partner, again.partner)
+
+
+def test_what_cannot_be_matched():
+    X, Y = spaces(20, 20)
+    with pytest.raises(SpaceError, match="expected rows of one width, got 12 and 11; rotate"):
+        match_csls(X, Y[:, :11])
+    with pytest.raises(SpaceError, match="k: expected 1 or more"):
+        match_csls(X, Y, 0)
