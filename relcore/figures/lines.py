@@ -80,6 +80,8 @@ class Lines:
         Default: as the data have it.
     alt : str
         For those who cannot see it; default: told from the numbers.
+    x_names : tuple of str
+        What x = 0, 1, 2, … are called, where x is a choice and no number.
     """
 
     lines: tuple[Line, ...]
@@ -92,6 +94,7 @@ class Lines:
     note: str = ""
     y_range: tuple[float, float] | None = None
     alt: str = ""
+    x_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lines", tuple(self.lines))
@@ -130,13 +133,16 @@ class Lines:
             return self.alt
         kind = "Line chart" if self.kind == "lines" else "Scatter plot"
         told = [f"{name}: {value:.3g}" for name, value in (*self.baselines, *self.marks)]
-        told = [_told(line, self.kind) for line in self.lines if len(line)] + told
+        told = [_told(line, self) for line in self.lines if len(line)] + told
         note = f" {self.note}." if self.note else ""
         return f"{kind} of {self.y_title} against {self.x_title}. {'; '.join(told)}.{note}"
 
 
-def _told(line: Line, kind: str) -> str:
-    if kind == "points":
+def _told(line: Line, chart: Lines) -> str:
+    if chart.x_names:
+        ends = zip(line.x, line.y, strict=True)
+        return f"{line.name}: {', '.join(f'{chart.x_names[round(x)]} {y:.3g}' for x, y in ends)}"
+    if chart.kind == "points":
         return f"{line.name}: {len(line)} points, y from {np.nanmin(line.y):.3g} to {np.nanmax(line.y):.3g}"
     order = np.argsort(line.x, kind="stable")
     first, last = order[0], order[-1]

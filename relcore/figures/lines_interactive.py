@@ -45,6 +45,9 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     figure.update_xaxes(title={"text": plain_text(lines.x_title)}, type="log" if lines.log_x else "linear")
     if lines.log_x:
         figure.update_xaxes(dtick="D2", minor={"showgrid": False})
+    if lines.x_names:
+        names = [plain_text(name) for name in lines.x_names]
+        figure.update_xaxes(tickvals=list(range(len(names))), ticktext=names, showgrid=False, zeroline=False)
     figure.update_yaxes(title={"text": plain_text(lines.y_title)}, range=lines.y_range)
     return figure
 

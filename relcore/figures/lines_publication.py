@@ -47,6 +47,9 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(lambda value, position: f"{value:g}")
             axes.xaxis.set_minor_formatter(lambda value, position: "")
+        if lines.x_names:
+            slanted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+            axes.set_xticks(range(len(lines.x_names)), lines.x_names, **(slanted if len(lines.x_names) > 4 else {}))
         if lines.y_range:
             axes.set_ylim(*lines.y_range)
         if lines.note:

@@ -9,6 +9,12 @@ from relcore.studies.study import Study
 
 STUDIES: dict[str, str] = {
     "similarity-performance": "relcore.studies.similarity_performance:SimilarityPerformance",
+    "anchor-count": "relcore.studies.anchor_count:AnchorCount",
+    "anchor-choice": "relcore.studies.anchor_choice:AnchorChoice",
+    "training": "relcore.studies.training:TrainingRelative",
+    "quasi-isometry": "relcore.studies.quasi_isometry:QuasiIsometry",
+    "inversion-sensitivity": "relcore.studies.inversion_sensitivity:InversionSensitivity",
+    "robustness": "relcore.studies.robustness:Robustness",
 }
 
 

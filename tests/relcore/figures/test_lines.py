@@ -45,6 +45,13 @@ def test_alt_tells_ends_of_lines():
     assert "chance: 0.1" in lines_interactive.lines_figure(CHART).layout.meta["alt"]
 
 
+def test_choices_on_the_x_axis_are_named():
+    chart = Lines((Line("a", [0, 1], [0.2, 0.4]),), "anchors", "MRR", kind="points", x_names=("random", "rare"))
+    assert list(lines_interactive.lines_figure(chart).layout.xaxis.ticktext) == ["random", "rare"]
+    assert [text.get_text() for text in lines_publication.lines_figure(chart).axes[0].get_xticklabels()] == ["random", "rare"]
+    assert "a: random 0.2, rare 0.4" in chart.describe()
+
+
 def test_a_gap_breaks_neither_form():
     gap = Lines((Line("a", [1, 2, 3], [0.1, np.nan, 0.3], [0, np.nan, 0.2], [0.2, np.nan, 0.4]),), "x", "y")
     assert lines_interactive.lines_figure(gap).data[0].x.tolist() == [1, 3, 3, 1]

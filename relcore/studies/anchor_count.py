@@ -1,0 +1,78 @@
+"""How many anchors does it take? Accuracy of relative heads, in the same space and stitched, by the number of anchors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from relcore.figures.lines import Lines
+from relcore.stitching.spec import StitchSpec
+from relcore.store import Store
+from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
+from relcore.studies.statistics import mean
+from relcore.studies.stitched import BASELINE, MEASURES, OWN, stitched_values
+from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.summary import STUDENT, average, circumstances, findings_over, lines_over
+
+_COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
+_PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))
+
+
+class AnchorCount(Study):
+    """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; the anchors are random training rows."""
+
+    kind = "anchor-count"
+    title = "Number of anchors"
+    question = "How many anchors does it take?"
+    paper = "Moschella et al. 2023, Fig. 6"
+    options = (
+        DATA,
+        Option(
+            "grid", "Numbers of anchors", ("coarse", "paper"), "coarse", help="Coarse: 2 to 800 in nine steps. Paper: its 80."
+        ),
+        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the anchors and, of sentences, the test rows."),
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        counts = _COARSE if options["grid"] == "coarse" else _PAPER
+        return [
+            {"data": options["data"], "n_anchors": count, "random_state": state}
+            for state in range(options["n_states"])
+            for count in counts
+        ]
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        spaces = labelled_spaces(settings["data"], store, report)
+        report(0, 1, f"{settings['n_anchors']} anchors")
+        spec = StitchSpec(
+            ("absolute", "relative", "whitened"),
+            n_anchors=settings["n_anchors"],
+            random_states=(settings["random_state"],),
+            test_ids=test_ids_of(settings["data"], spaces[0]),
+        )
+        return RunResult(stitched_values(spaces, spec))
+
+    def seconds(self, settings: Settings) -> float:
+        return (3.0 if settings["data"] == "digits" else 6.0) + settings["n_anchors"] / 200
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        if not len(table):
+            return {}
+        baselines = ((BASELINE, average(table, OWN)), ("chance", average(table, "chance")))
+        lines = lines_over(table, "n_anchors", MEASURES)
+        chart = Lines(tuple(lines), "number of anchors", "accuracy", log_x=True, baselines=baselines, note=_note(table))
+        return {"accuracy": chart}
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        if not len(table):
+            return findings_table([])
+        own = finding(BASELINE, mean(table.groupby("random_state")[OWN].mean()), STUDENT)
+        return findings_table([own, *findings_over(table.sort_values("n_anchors"), "n_anchors", MEASURES)])
+
+    def opening(self, settings: Settings) -> Opening:
+        return opening_of(settings["data"])
+
+
+def _note(table: pd.DataFrame) -> str:
+    return circumstances(table, f"{int(table['test rows'].iloc[0]):,} test rows, 4 encoders, 12 pairs")

@@ -1,0 +1,75 @@
+"""How much does inversion depend on δ and ω? Pruned inversion over a grid, within a space and between spaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.anchors.selection import select_anchors
+from relcore.figures.lines import Lines
+from relcore.inversion import inversion_grid
+from relcore.store import Store
+from relcore.studies.material import SPACES, word_pair, word_specs
+from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.summary import circumstances, findings_over, lines_over
+
+OMEGAS = (1, 2, 4, 8, 16)
+_DELTAS = (0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+_ROWS = 4000
+_COLUMNS = {f"cosine, ω = {omega}": f"ω = {omega}" for omega in OMEGAS}
+
+
+class InversionSensitivity(Study):
+    """Figs. 3 and 6: mean cosine of recovered rows to the true ones; with δ the pruning keeps fewer, more different anchors."""
+
+    kind = "inversion-sensitivity"
+    title = "δ and ω of the inverse"
+    question = "How much does inversion depend on δ and ω?"
+    paper = "Maiorca et al. 2024, Figs. 3 and 6"
+    options = (
+        Option("direction", "Recovered", ("between", "within"), "between", names=("in the target", "in the source itself")),
+        Option("n_anchors", "Anchors", (100, 300, 768), 300),
+        Option("n_states", "Random states", (3, 5, 10), 3, help=f"Each draws the anchors and the {_ROWS:,} rows."),
+        SPACES,
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        shared = {name: options[name] for name in ("direction", "n_anchors")} | {"spaces": list(options["spaces"])}
+        return [{"delta": delta, **shared, "random_state": state} for state in range(options["n_states"]) for delta in _DELTAS]
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        pair, state = word_pair(settings["spaces"], store), settings["random_state"]
+        target = pair.target if settings["direction"] == "between" else pair.source
+        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
+        rows = np.sort(np.random.default_rng(state).choice(len(pair), min(_ROWS, len(pair)), replace=False))
+        spaces = (pair.source, target)
+        anchored = [space.vectors[space.rows(anchors)] for space in spaces]
+        found = inversion_grid(*anchored, *(space.vectors[rows] for space in spaces), [settings["delta"]], OMEGAS, state)
+        cosines = {f"cosine, ω = {row.omega}": None if np.isnan(row.cosine) else row.cosine for row in found.itertuples()}
+        last = found.iloc[-1]
+        condition = float(last.condition) if np.isfinite(last.condition) else None
+        return RunResult({**cosines, "anchors kept": float(last.kept), "condition number": condition, "rows": len(rows)})
+
+    def seconds(self, settings: Settings) -> float:
+        return 3.0
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        if not len(table):
+            return {}
+        told = f"{int(table['rows'].iloc[0]):,} rows, {table.n_anchors.iloc[0]} anchors"
+        note = circumstances(table, told)
+        kept = lines_over(table, "delta", {"anchors kept": "anchors kept", "condition number": "condition number"})
+        return {
+            "cosine": Lines(tuple(lines_over(table, "delta", _COLUMNS)), "δ", "mean cosine to the true rows", note=note),
+            "anchors kept": Lines(tuple(kept), "δ", "mean over 16 prunings", note=note),
+        }
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        return findings_table(findings_over(table.sort_values("delta"), "delta", _COLUMNS) if len(table) else [])
+
+    def opening(self, settings: Settings) -> Opening:
+        pair = word_pair(settings["spaces"], Store())
+        anchors = select_anchors(pair.source, settings["n_anchors"], random_state=settings["random_state"])
+        return Opening(spaces=word_specs(settings["spaces"]), anchors=tuple(anchors.tolist()))

@@ -1,0 +1,61 @@
+"""From runs to lines: the mean over random states of what was measured, with its 95 % interval, by what was varied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.figures.lines import Line
+from relcore.studies.statistics import mean
+from relcore.studies.study import finding
+
+STUDENT = "Student's t over random states"
+
+
+def lines_over(table: pd.DataFrame, x: str, measures: Mapping[str, str]) -> list[Line]:
+    """A line for each measured column, under its name, over the numbers of column x; columns nowhere measured are left out."""
+    return [line for column, name in measures.items() if len(line := _line(table, x, column, name))]
+
+
+def points_over(
+    table: pd.DataFrame, by: str, choices: Sequence[Any], measures: Mapping[str, str], width: float = 0.12
+) -> list[Line]:
+    """The same over choices that are no numbers: x is the place among `choices`, the measures side by side."""
+    placed = table.assign(place=[choices.index(value) for value in table[by]])
+    lines = lines_over(placed, "place", measures)
+    shifts = (np.arange(len(lines)) - (len(lines) - 1) / 2) * width
+    return [Line(line.name, line.x + shift, line.y, line.low, line.high) for line, shift in zip(lines, shifts, strict=True)]
+
+
+def _line(table: pd.DataFrame, x: str, column: str, name: str) -> Line:
+    found = {}
+    if column in table:
+        measured = table[[x, column]].astype({column: float}).dropna()
+        found = {float(value): mean(part[column]) for value, part in measured.groupby(x)}
+    low, high = ([getattr(one, end) for one in found.values()] for end in ("low", "high"))
+    return Line(name, list(found), [one.value for one in found.values()], low, high)
+
+
+def findings_over(table: pd.DataFrame, by: str, measures: Mapping[str, str]) -> list[dict[str, Any]]:
+    """A finding for each value of column `by` and each measured column."""
+    rows = []
+    for value, part in table.groupby(by, sort=False):
+        told = f"{value:g}" if isinstance(value, float) else str(value)
+        for column, name in measures.items():
+            if column in part and part[column].notna().any():
+                estimate = mean(part[column].astype(float))
+                rows.append(finding(f"{name}, {by.replace('_', ' ')} {told}", estimate, STUDENT))
+    return rows
+
+
+def circumstances(table: pd.DataFrame, told: str, drawn: str = "bands") -> str:
+    """The note of a chart: what each number rests on, and what its bands (or bars) are."""
+    return f"{told}; {drawn}: 95 % over {table.random_state.nunique()} random states"
+
+
+def average(table: pd.DataFrame, column: str) -> float:
+    """The mean of a column over all runs."""
+    return float(table[column].astype(float).mean())

@@ -1,0 +1,226 @@
+"""The studies themselves, on material whose answer is known: a rotated copy of a space, where every anchor tells the truth."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.store import Store
+from relcore.studies import (
+    STUDIES,
+    anchor_choice,
+    anchor_count,
+    inversion_sensitivity,
+    material,
+    quasi_isometry,
+    robustness,
+    study_of,
+    training,
+)
+from relcore.studies.anchor_choice import chosen_anchors
+from relcore.studies.robustness import harmed
+from relcore.studies.study import StudySpec
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture
+def copies(rng):
+    """Two labelled spaces, the second the first one rotated and scaled; four classes that lie apart."""
+    classes = np.repeat(np.arange(4), 60)
+    vectors = rng.normal(size=(240, 8)) + 3 * np.eye(8)[classes]
+    rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    ids, labels = [f"r{i}" for i in range(240)], [f"c{one}" for one in classes]
+    return [LatentSpace(X, ids, name=name, labels=labels) for name, X in (("a", vectors), ("b", 2 * vectors @ rotation))]
+
+
+@pytest.fixture
+def words(monkeypatch, copies):
+    for module in (anchor_choice, inversion_sensitivity, quasi_isometry, robustness):
+        monkeypatch.setattr(module, "word_pair", lambda spaces, store: match(*copies))
+
+
+@pytest.fixture
+def encoders(monkeypatch, copies):
+    for module in (anchor_choice, anchor_count, training):
+        monkeypatch.setattr(module, "labelled_spaces", lambda data, store, report: copies)
+        monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
+
+
+def table_of(study, settings, store, keep):
+    """The rows of the runs that `keep` takes, as `run_table` has them."""
+    runs = [one for one in study.runs(settings) if keep(one)]
+    rows = [{**one, **study.measure(one, store, lambda *told: None).values, "seconds": 1.0, "key": "0" * 32} for one in runs]
+    return pd.DataFrame(rows)
+
+
+def answers(study, settings, table):
+    """Charts and findings, both drawn from the same numbers."""
+    charts, findings = study.charts(settings, table), study.findings(settings, table)
+    assert charts
+    assert len(findings)
+    assert (findings.dropna().low <= findings.dropna().value + 1e-12).all()
+    return charts, findings
+
+
+def options_of(kind, **options):
+    return StudySpec.of(study_of(kind), options).settings
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_every_study_lists_distinct_runs_and_draws_nothing_of_nothing(kind):
+    study, settings = study_of(kind), options_of(kind)
+    runs = study.runs(settings)
+    assert max(Counter(map(str, runs)).values()) == 1
+    assert all("random_state" in one and study.seconds(one) > 0 for one in runs)
+    assert study.charts(settings, pd.DataFrame()) == {}
+    assert study.findings(settings, pd.DataFrame()).empty
+    assert StudySpec.from_json(StudySpec.of(study).to_json()).settings == settings
+
+
+def test_similarity_study_has_sixty_networks_and_the_papers_grid():
+    study = study_of("similarity-performance")
+    assert len(study.runs(options_of("similarity-performance"))) == 60
+    from relcore.studies.similarity_performance import _grid
+
+    assert len(_grid("Cora")) == 1920, "Table 8"
+
+
+def test_anchor_count_on_a_rotated_copy_stitches_as_well_as_it_stays(encoders, store):
+    study, settings = study_of("anchor-count"), options_of("anchor-count", n_states=3)
+    table = table_of(study, settings, store, lambda one: one["n_anchors"] in (2, 10, 50) and one["random_state"] < 2)
+    for form in ("relative", "whitened"):
+        np.testing.assert_allclose(table[f"{form}, stitched"], table[f"{form}, same space"])
+    enough = table[table.n_anchors == 50]
+    assert (enough["relative, stitched"] > 0.95).all()
+    assert (enough["absolute, stitched"] < 0.9).all()
+    charts, _ = answers(study, settings, table)
+    assert list(charts["accuracy"].lines[0].x) == [2, 10, 50]
+    assert dict(charts["accuracy"].baselines)["chance"] == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("data", ["digits", "words"])
+def test_anchor_choice_on_a_rotated_copy_is_perfect_whichever(data, words, encoders, store):
+    study, settings = (
+        study_of("anchor-choice"),
+        options_of("anchor-choice", data=data, n_anchors=30, anchors=["r1", "r99", "r200"]),
+    )
+    table = table_of(study, settings, store, lambda one: one["random_state"] == 0)
+    if data == "words":
+        assert set(table.choice) == {
+            "random",
+            "farthest-point",
+            "k-means",
+            "most-frequent",
+            "rare",
+            "one-class",
+            "far",
+            "picked",
+        }
+        assert table.mrr.tolist() == pytest.approx([1] * len(table))
+        assert table.cosine.tolist() == pytest.approx([1] * len(table), abs=1e-5)
+    else:
+        np.testing.assert_allclose(table["relative, stitched"], table["relative, same space"])
+    charts, _ = answers(study, settings, table)
+    assert "one class only" in next(iter(charts.values())).x_names
+
+
+def test_chosen_anchors_are_what_they_are_called(make_space, rng):
+    vectors = rng.normal(size=(200, 5))
+    vectors[150:] *= 10
+    labels, counts = ["x"] * 100 + ["y"] * 100, np.arange(200, 0, -1)
+    space = make_space(vectors, labels=labels, counts=counts)
+    rows = {choice: space.rows(chosen_anchors(space, 15, choice)) for choice in ("rare", "one-class", "far")}
+    assert rows["rare"].min() >= 180
+    assert len(set(space.labels[rows["one-class"]])) == 1
+    assert rows["far"].min() >= 150
+    unlabelled = make_space(vectors[:50])
+    directions = unlabelled.vectors - unlabelled.vectors.mean(axis=0)
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    near = unlabelled.rows(chosen_anchors(unlabelled, 10, "one-class"))
+    assert (directions[near] @ directions[near[0]]).min() > np.median(directions @ directions[near[0]])
+    with pytest.raises(SpaceError, match="expected at most 50"):
+        chosen_anchors(unlabelled, 51, "far")
+    with pytest.raises(SpaceError, match="expected one of random"):
+        chosen_anchors(unlabelled, 5, "nearest")
+
+
+def test_training_gives_the_same_head_on_a_rotated_copy(encoders, store):
+    study, settings = study_of("training"), options_of("training", n_anchors=100, n_states=3)
+    table = table_of(study, settings, store, lambda one: one["random_state"] == 0 and one["features"] != "whitened")
+    relative = table[table.features == "relative"].iloc[0]
+    assert relative["F1 of a"] == pytest.approx(relative["F1 of b"], abs=1e-6)
+    assert relative.accuracy > 0.9
+    answers(study, settings, table)
+
+
+def test_quasi_isometry_of_a_rotated_copy_is_a_distance_of_zero(words, store):
+    study, settings = study_of("quasi-isometry"), options_of("quasi-isometry", n_anchors=100, n_states=3)
+    table = table_of(study, settings, store, lambda one: one["random_state"] == 0).set_index("form")
+    assert table.distance["relative"] == pytest.approx(0, abs=1e-5)
+    assert table.distance["t = 1.5"] == pytest.approx(0, abs=1e-4)
+    assert table.distance["absolute"] > 0.5
+    answers(study, settings, table.reset_index())
+
+
+def test_inversion_of_a_rotated_copy_is_exact_with_all_anchors(words, store):
+    study = study_of("inversion-sensitivity")
+    for direction in ("between", "within"):
+        settings = options_of("inversion-sensitivity", direction=direction, n_anchors=100)
+        table = table_of(study, settings, store, lambda one: one["random_state"] == 0 and one["delta"] in (0, 0.5, 0.9))
+        assert table.iloc[0]["cosine, ω = 1"] == pytest.approx(1, abs=1e-4)
+        assert table["anchors kept"].is_monotonic_decreasing
+        answers(study, settings, table)
+
+
+@pytest.mark.parametrize("harm", ["noise", "missing", "wrong"])
+def test_robustness_of_a_rotated_copy_begins_perfect_and_falls_but_for_fewer_anchors(harm, words, store):
+    study, settings = study_of("robustness"), options_of("robustness", harm=harm, n_anchors=100)
+    table = table_of(study, settings, store, lambda one: one["random_state"] == 0)
+    assert table["relative mrr"].iloc[0] == pytest.approx(1)
+    last = table["relative mrr"].iloc[-1]
+    assert last == pytest.approx(1) if harm == "missing" else last < 0.9, "fewer anchors tell less, and nothing wrong"
+    answers(study, settings, table)
+
+
+def test_harm_does_what_it_says_and_nothing_at_zero(rng):
+    target, rows = rng.normal(size=(500, 20)).astype(np.float32), [np.arange(40), np.arange(100, 140)]
+    for harm in ("noise", "missing", "wrong"):
+        same, pairs = harmed(target, rows, harm, 0.0, rng)
+        assert np.array_equal(same, target)
+        assert all(np.array_equal(a, b) for a, b in zip(pairs, rows, strict=True))
+    noisy, _ = harmed(target, rows, "noise", 0.5, rng)
+    lengths = np.linalg.norm(target, axis=1).mean(), np.linalg.norm(noisy - target, axis=1).mean()
+    assert lengths[1] / lengths[0] == pytest.approx(0.5, rel=0.05)
+    _, fewer = harmed(target, rows, "missing", 0.75, rng)
+    assert len(fewer[0]) == 10
+    assert np.array_equal(fewer[0] + 100, fewer[1])
+    _, wrong = harmed(target, rows, "wrong", 0.5, rng)
+    assert np.count_nonzero(wrong[1] != rows[1]) == 20
+    assert sorted(wrong[1]) == sorted(rows[1])
+    assert len(harmed(target, rows, "missing", 1.0, rng)[1][0]) == 1
+
+
+def test_spaces_of_a_session_travel_as_json(tmp_path, copies, store):
+    import json
+
+    specs = []
+    for space in copies:
+        np.savez(tmp_path / f"{space.name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
+        specs.append(SpaceSpec("file", str(tmp_path / f"{space.name}.npz")))
+    texts = [json.dumps(spec.to_json()) for spec in specs]
+    assert material.word_specs(texts) == tuple(specs)
+    assert len(material.word_pair(texts, store)) == 240
+    changed = json.dumps({**specs[1].to_json(), "digest": "0" * 32})
+    with pytest.raises(SpaceError, match="changed since"):
+        material.word_pair([texts[0], changed], store)
+    with pytest.raises(SpaceError, match="expected two, a source and a target, got 1"):
+        material.word_specs(texts[:1])
+    with pytest.raises(SpaceError, match="two spaces as JSON"):
+        material.word_specs(["nothing", "here"])
