@@ -58,7 +58,7 @@ class PlaneTurn:
 
     def describe(self) -> str:
         """``"turned by 41°, scaled by 1.20"``, ``"mirrored at an axis of 60°, scaled by .90"``."""
-        how = f"mirrored at an axis of {self.degrees:.0f}°" if self.mirrored else f"turned by {self.degrees:.0f}°"
+        how = f"mirrored at an axis of {self.degrees:.0f}°" if self.mirrored else f"turned by {self.degrees:z.0f}°"
         return f"{how}, scaled by {self.scale:.2f}"
 
     def _turned(self, time: float) -> np.ndarray:

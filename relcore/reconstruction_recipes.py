@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from relcore.spaces import SpaceError, quote
 from relcore.stitching.reconstruction import Reconstructions
 from relcore.store import Entry, Store
 
-# Moschella et al. 2023, Table 3, column MNIST: five random states, 500 anchors, all 60,000 training pictures.
+# Moschella et al. 2023, Table 3, column MNIST: five random states, 500 anchors.
 PUBLISHED_MNIST = pd.DataFrame(
     [
         ("AE, absolute", "0.66 ± 0.02", "97.79 ± 2.48"),
@@ -170,8 +169,3 @@ def _errors(settings: dict[str, Any]) -> Exportable:
 
 
 FIGURES = {"reconstruction": _grid, "reconstruction-mse": _errors, "plane-codes": _planes}
-
-
-def plane_spec(spec: ReconstructionSpec, epochs: int) -> ReconstructionSpec:
-    """The model of two numbers on the same pictures from the same random states."""
-    return replace(spec, model=replace(spec.model, representation="absolute", variational=False, width=2, epochs=epochs))

@@ -114,7 +114,7 @@ class Layout:
 
 
 def grid_layout(grid: PictureGrid, theme: Theme, stacked: bool, left: float, right: float, above: float = _TITLE) -> Layout:
-    """Blocks beside each other, or stacked; units `left` for labels, `right` for errors, `above` for the title of each block."""
+    """Blocks beside each other, or stacked; units `left` for labels, `right` for errors, `above` for each title."""
     height, width = grid.originals.shape[1:]
     factor = max(1, round(_CELL / max(height, width)))
     high, wide = height * factor, width * factor
