@@ -61,12 +61,16 @@ def draw(workspace: Workspace) -> None:
 
 def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], str] | None:
     mnist = mnist_spec()
-    looks = {look: f"{look}: {explanation}" for look, explanation in LOOKS.items()}
-    looks |= {MNIST: f"{MNIST}: other digits by other people"} if mnist else {}
+    looks = LOOKS | ({MNIST: "other digits by other people"} if mnist else {})
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         chosen = st.multiselect(
-            "Looks", list(looks), default=["plain", "inverted", "thick"], format_func=looks.get, key="domains.looks", **_KEEP
+            "Looks",
+            list(looks),
+            default=["plain", "inverted", "thick"],
+            key="domains.looks",
+            help=" ".join(f"**{look}**: {explanation}." for look, explanation in looks.items()),
+            **_KEEP,
         )
     with right:
         names = st.pills(
@@ -111,8 +115,9 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], st
         seconds=sum(encoding_costs.seconds(encoder, data) or 5.0 for encoder in domains.encoders for data in datas),
     )
     if entry is None:
+        named = ", ".join(f"“{data.name}”" for data in datas)
         st.caption(
-            f"{len(datas)} domains of 1,797 digits: {', '.join(data.name for data in datas)}. Every network is trained on its "
+            f"{len(datas)} domains of 1,797 pictures each: {named}. Every network is trained on its "
             "own domain alone, from weights of its own; networks that the store has already cost nothing."
         )
         return None

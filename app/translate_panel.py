@@ -35,31 +35,28 @@ def draw(workspace: Workspace) -> None:
         st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
         return
     readable = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
-    left, right = st.columns([1, 1], gap="medium")
-    with left:
-        usual = [spec for spec in readable if _has(spec, workspace.anchors)][:MOST_SPACES]
-        specs = st.multiselect(
-            "Spaces",
-            readable,
-            default=usual,
-            format_func=space_labels(readable).get,
-            key=f"translate.spaces-{study_runs.place_of(readable, workspace.anchors)}",
-            placeholder="Choose two or more",
-            help="Languages, encoders or layers over the same ids. Those that have all anchors are chosen first.",
-            **_KEEP,
-        )
-    with right:
-        methods = st.pills(
-            "Ways",
-            list(METHODS),
-            selection_mode="multi",
-            default=list(TranslationSpec().methods),
-            format_func=METHODS.get,
-            key="translate.methods",
-            help="Absolute: copied as they are. The inverse ways know each space alone; the others need both at once. δ, ω and "
-            "λ are those above.",
-            **_KEEP,
-        )
+    usual = [spec for spec in readable if _has(spec, workspace.anchors)][:MOST_SPACES]
+    specs = st.multiselect(
+        "Spaces",
+        readable,
+        default=usual,
+        format_func=space_labels(readable).get,
+        key=f"translate.spaces-{study_runs.place_of(readable, workspace.anchors)}",
+        placeholder="Choose two or more",
+        help="Languages, encoders or layers over the same ids. Those that have all anchors are chosen first.",
+        **_KEEP,
+    )
+    methods = st.pills(
+        "Ways",
+        list(METHODS),
+        selection_mode="multi",
+        default=list(TranslationSpec().methods),
+        format_func=METHODS.get,
+        key="translate.methods",
+        help="Absolute: copied as they are. The inverse ways know each space alone; the others need both at once. δ, ω and λ "
+        "are those above.",
+        **_KEEP,
+    )
     if len(specs) < 2 or not methods:
         st.info("Choose at least two spaces and one way from one to the other.", icon=":material/translate:")
         return
@@ -103,9 +100,9 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
     exports.chart(figure.interactive(exports.theme()), f"translate.map-{metric}")
     exports.export_bar(figure, "translate")
     st.caption(told(result, spaces, metric))
-    st.subheader("In the mean over the pairs", anchor=False)
+    st.markdown("#### In the mean over the pairs")
     st.dataframe(result.summary().round(3), hide_index=True, key="translate.summary")
-    st.subheader("Every pair", anchor=False)
+    st.markdown("#### Every pair")
     st.dataframe(_wide(result, metric), hide_index=True, key="translate.pairs")
 
 

@@ -12,7 +12,7 @@ __all__ = ["at_once"]
 def test_domains_networks_and_cost_are_told_first(tmp_path):
     session = open_tab(labelled_spaces(tmp_path), "Across datasets")
     assert session.button(key="cross-domain.start").label.startswith("Train 12 networks, ask 144 pairs · about")
-    assert "3 domains of 1,797 digits: digits, digits, inverted, digits, thick" in session.captions
+    assert "3 domains of 1,797 pictures each: “digits”, “digits, inverted”, “digits, thick”" in session.captions
     session.change("multiselect", "domains.looks", ["plain"]).change("button_group", "domains.networks", ["mlp"])
     assert [info.value for info in session.info if info.value.startswith("Choose at least two looks or networks")]
 
