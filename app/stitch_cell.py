@@ -54,10 +54,13 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
     st.markdown("#### One pair")
     pick(cell)
     every, name = list(range(len(result.encoders))), short_names(result.encoders)[0].__getitem__
+    keep = {"persist_state": "session"}
     with st.container(horizontal=True, gap="medium"):
-        st.selectbox("Way", list(result.spec.methods), format_func=lambda one: METHODS[one].title, key=_METHOD, width=260)
-        st.selectbox("Encoder", every, format_func=name, key=_ENCODER, width=260)
-        st.selectbox("Head of", every, format_func=name, key=_HEAD, width=260)
+        st.selectbox(
+            "Way", list(result.spec.methods), format_func=lambda one: METHODS[one].title, key=_METHOD, width=260, **keep
+        )
+        st.selectbox("Encoder", every, format_func=name, key=_ENCODER, width=260, **keep)
+        st.selectbox("Head of", every, format_func=name, key=_HEAD, width=260, **keep)
     method, encoder, head = cell
     mean = result.matrix(method)[0]
     if np.isnan(mean[encoder, head]):

@@ -23,7 +23,7 @@ from relcore.stitch_recipes import (
 from relcore.stitching.methods import METHODS
 from relcore.stitching.result import METRICS, StitchResult
 
-_SHOWN_LABELS = {"score": "Score", "gap": "Gap to not stitched"}
+_SHOWN_LABELS = {"score": "Score", "gap": "Gap"}
 
 
 def draw(setup: StitchSetup | None) -> None:
@@ -34,8 +34,10 @@ def draw(setup: StitchSetup | None) -> None:
     result = stitched(setup)
     if result is None:
         return
-    metric, show = _choosers(result)
-    st.html(f'<p class="relscope-lead">{lead(result, metric)}</p>')
+    sentence, choosers = st.columns([1.45, 1], gap="medium")
+    with choosers:
+        metric, show = _choosers(result)
+    sentence.html(f'<p class="relscope-lead">{lead(result, metric)}</p>')
     cell = stitch_cell.chosen(result)
     _heat_maps(result, metric, show, cell)
     figure = draw_stitch_matrix(setup.specs, setup.spec, metric=metric, show=show, digests=digests_of(setup), result=result)
@@ -45,18 +47,16 @@ def draw(setup: StitchSetup | None) -> None:
 
 
 def _choosers(result: StitchResult) -> tuple[str, str]:
-    keep = {"persist_state": "session", "required": True}
-    names = {"accuracy": "Accuracy", "f1": "Weighted F1", "mae": "MAE"}
+    keep = {"persist_state": "session", "required": True, "label_visibility": "collapsed"}
+    names = {"accuracy": "Accuracy", "f1": "F1", "mae": "MAE"}
     ordered = len(result.metrics) > 2
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+    with st.container(horizontal=True, gap="small", horizontal_alignment="right"):
         metric = st.segmented_control(
             "Measure",
             list(result.metrics),
             default="accuracy",
             format_func=names.get,
             key=f"stitch.metric-{ordered}",
-            help="Weighted F1: the mean of the classes' F1, each with the weight of its rows. MAE, for labels with an order: "
-            "mean distance of answer and truth in steps.",
             **keep,
         )
         show = st.segmented_control(
@@ -65,7 +65,6 @@ def _choosers(result: StitchResult) -> tuple[str, str]:
             default="score",
             format_func=_SHOWN_LABELS.get,
             key="stitch.show",
-            help="Gap: what is lost against the same head on its own encoder.",
             **keep,
         )
     return metric, show
@@ -76,7 +75,7 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     table = summary_table(result, metric)
     most = int(table.pairs.max())
     able = table[table.pairs > 0]
-    told = ", ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
+    told = " · ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
     if not most:
         return "None of these encoders can be stitched in these ways: absolute rows of different sizes fit no other head."
     owns = sorted({short(own) for own in table.own})
@@ -105,9 +104,10 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     )
     _, common = short_names(result.encoders)
     common = f" All of them: {common}." if common else ""
+    lost = " Gap: what is lost against the same head on its own encoder." if show == "gap" else ""
     none = ", hatched: sizes differ, so there is no answer" if _some_missing(result) else ""
     st.caption(
-        f"Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched{none}.{common} "
+        f"Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched{none}.{lost}{common} "
         f"{len(result.runs[0].truth):,} test rows, {_states(result)}. Click a cell to look into it."
     )
 

@@ -37,13 +37,13 @@ def estimated_seconds(shared: SharedRows, spec: StitchSpec) -> float:
         ]
         total += sum(_head_seconds(n, width, n_classes, spec.head) for width in widths)
     carried = sum(METHODS[method].heads == "absolute" for method in spec.methods)
-    total += carried * len(shared.spaces) ** 2 * (0.01 + n_anchors * max(space.dimension for space in shared.spaces) * 3e-7)
+    total += carried * len(shared.spaces) ** 2 * (0.002 + n_anchors * max(space.dimension for space in shared.spaces) * 2e-7)
     return total * len(spec.random_states)
 
 
 def _head_seconds(n: float, width: int, n_classes: int, head: str) -> float:
     if head == "logistic":
-        return 0.02 + n * width * n_classes * _LOGISTIC
+        return 0.01 + n * width * n_classes * _LOGISTIC
     return 0.2 + _EPOCHS * n * (_BATCH / 128 + _NETWORK * (width + _WIDTH + n_classes) * _WIDTH)
 
 
