@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import languages_panel, pictures_words_panel, session, stitch_panel, stitch_setup, try_it_panel
+from app import languages_panel, pictures_words_panel, reconstruction_panel, session, stitch_panel, stitch_setup, try_it_panel
 
 setup = stitch_setup.choose(session.workspace())
-names = ["Every pair", "Try it", "Languages", "Pictures and words"]
-pairs, trial, languages, words = st.tabs(names, key="stitch.tab", on_change="rerun")
+names = ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]
+pairs, trial, languages, words, reconstruction = st.tabs(names, key="stitch.tab", on_change="rerun")
 with pairs:
     if pairs.open:
         stitch_panel.draw(setup)
@@ -21,3 +21,6 @@ with languages:
 with words:
     if words.open:
         pictures_words_panel.draw(session.workspace())
+with reconstruction:
+    if reconstruction.open:
+        reconstruction_panel.draw(st.session_state.get("spaces.folder"))
