@@ -1,125 +1,126 @@
-"""python -m relcore: draw a figure again from its recipe, and see what can be loaded, without a screen."""
+"""python -m relcore: what the app does, without a screen; each command is a module of `relcore.commands`."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 
 from relcore import __version__
-from relcore.spaces import SpaceError, quote
+
+COMMANDS = {
+    "available": "list the spaces that can be loaded here and now, and those that need the network",
+    "encode": "turn pictures, texts or a graph into spaces",
+    "project": "describe the rows of a space by their similarities to anchors",
+    "compare": "score how alike two spaces are, absolute and relative to anchors, beside chance",
+    "stitch": "read every encoder with every other one's head",
+    "invert": "carry a space into another through their anchors, and tell what comes back",
+    "bootstrap": "find the anchors that two spaces share, from a few known pairs or none",
+    "study": "run a study of the papers, or go on with it; without a name, list them",
+    "figure": "draw a figure again from its recipe",
+}
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if all went well, 2 with one line on stderr where the user can mend it."""
-    options = _parser().parse_args(arguments)
+    """Run one command; 0 if all went well, 2 with one line on stderr where the user can mend it, 130 after Ctrl-C."""
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    options = _parser(arguments).parse_args(arguments)
     try:
-        options.run(options)
-    except SpaceError as error:
-        return _fail(str(error))
+        with _own_store(options.store), _plain_warnings():
+            options.run(options)
+    except KeyboardInterrupt:
+        return _fail("stopped; what is done is kept, and the same command goes on from there", INTERRUPTED)
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    except _mendable() as error:
+        return _fail(str(error))
     return 0
 
 
-def _fail(message: str) -> int:
+def _mendable() -> tuple[type[Exception], ...]:
+    """What a user can mend; looked up only when something went wrong, by which time it is imported."""
+    from relcore.engine import EngineError
+    from relcore.spaces import SpaceError
+    from relcore.store import StoreError
+
+    return SpaceError, StoreError, EngineError
+
+
+def _fail(message: str, code: int = 2) -> int:
     print(f"relcore: {' '.join(message.split())}", file=sys.stderr)
-    return 2
+    return code
 
 
-def draw_figure(options: argparse.Namespace) -> None:
-    """Read the recipe, compute, write one file, and say which."""
-    from relcore.figure_recipes import exportable
-    from relcore.figures.export import KINDS, read_recipe
-    from relcore.figures.palette import DARK, LIGHT
-    from relcore.figures.style import Style
-
-    kind = options.output.suffix.lstrip(".").lower() if options.output else "pdf"
-    if kind not in KINDS:
-        raise SpaceError(f"{options.output}: expected a name that ends in one of {quote(KINDS)}, got {kind or 'no suffix'!r}")
-    style = Style(options.width, options.dpi, options.panel_letters, options.font_size, theme=DARK if options.dark else LIGHT)
-    figure = exportable(read_recipe(options.recipe))
-    output = options.output or Path(figure.filename(kind))
-    if output.resolve() == options.recipe.resolve():
-        raise SpaceError(f"{output}: expected a file other than the recipe's own, got the same; name another with -o")
-    output.write_bytes(figure.bytes(kind, style))
-    print(output)
+@contextmanager
+def _own_store(folder: str | None) -> Iterator[None]:
+    """The environment names the store: so whatever opens one, in whichever process, opens the same."""
+    before = os.environ.get("RELSCOPE_STORE")
+    if folder:
+        os.environ["RELSCOPE_STORE"] = os.path.abspath(os.path.expanduser(folder))
+    try:
+        yield
+    finally:
+        if folder:
+            os.environ.pop("RELSCOPE_STORE")
+            if before is not None:
+                os.environ["RELSCOPE_STORE"] = before
 
 
-def list_available(options: argparse.Namespace) -> None:
-    """Two lists, one line a space: what loads here and now, and what has to be downloaded first."""
-    from relcore.sources.catalog import available
-
-    if options.data and not options.data.is_dir():
-        raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
-    entries = available(options.data)
-    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
-        rows = [
-            (
-                entry.name,
-                "" if entry.n is None else f"{entry.n:,}",
-                "" if entry.dimension is None else f"{entry.dimension} d",
-                f"{entry.size_bytes / 1e6:,.1f} MB",
-                entry.description,
-            )
-            for entry in entries
-            if entry.where == where
-        ]
-        if rows:
-            print(f"{title}:")
-            name, n, dimension, size, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
-            for row in rows:
-                print(f"  {row[0]:<{name}}  {row[1]:>{n}}  {row[2]:>{dimension}}  {row[3]:>{size}}  {row[4]}")
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """A warning is a line for the reader, without the place in the code that it comes from."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: _fail(str(message))
+        yield
 
 
-def _parser() -> argparse.ArgumentParser:
+class _Help(argparse.HelpFormatter):
+    """Room for the names of options; the example at the end stays as it is typed."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=min(100, shutil.get_terminal_size().columns))
+
+    def _format_action(self, action: argparse.Action) -> str:
+        """The commands as a list, without a heading for what they all are."""
+        if isinstance(action, argparse._SubParsersAction):
+            return "".join(map(self._format_action, action._get_subactions()))
+        return super()._format_action(action)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example:"):
+            return "\n".join(indent + line for line in text.splitlines())
+        return super()._fill_text(text, width, indent)
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """All commands by name and purpose; the one that is called with its arguments."""
     parser = argparse.ArgumentParser(
-        prog="python -m relcore", description="Relscope without a screen: the figures of the app, from their recipes."
+        prog="python -m relcore",
+        description="Relscope without a screen: the same spaces, settings and numbers as in the app.",
+        epilog="Each command explains itself: python -m relcore compare --help",
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"relscope {__version__}")
-    commands = parser.add_subparsers(metavar="command", required=True)
-    _add_figure(commands)
-    about = "list the spaces that can be loaded here and now, and those that need the network"
-    listing = commands.add_parser("available", help=about, description=f"{about.capitalize()}. Nothing is downloaded.")
-    listing.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="also list the files of vectors in this folder (default: $RELSCOPE_DATA)"
-    )
-    listing.set_defaults(run=list_available)
+    commands = parser.add_subparsers(metavar="command", required=True, title="commands")
+    for name, about in COMMANDS.items():
+        sentence = f"{about[0].upper()}{about[1:]}."
+        command = commands.add_parser(name, help=about, description=sentence, formatter_class=_Help)
+        if arguments[:1] == [name]:
+            module = import_module(f"relcore.commands.{name}")
+            module.add_arguments(command)
+            command.set_defaults(run=module.run)
+            _add_common(command)
     return parser
 
 
-def _add_figure(commands: argparse._SubParsersAction) -> None:
-    figure = commands.add_parser(
-        "figure",
-        help="draw a figure again from its recipe",
-        description="Draw a figure again from its recipe: load the spaces, compute everything, write one file. The numbers are "
-        "those of the app; spaces that have changed since are refused.",
+def _add_common(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--store", metavar="FOLDER", help="where encodings and results are kept (default: $RELSCOPE_STORE, or the user's cache)"
     )
-    figure.add_argument(
-        "recipe", type=Path, help="a .json recipe, or any pdf, png, svg or html that Relscope exported: they carry their recipe"
-    )
-    figure.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="what to write; its suffix says what: .pdf, .svg, .png (for print), .html (interactive), .csv (the plotted "
-        "numbers), .json (the recipe, all settings filled in). Without it, a PDF with the figure's name, here",
-    )
-    figure.add_argument(
-        "--width",
-        type=float,
-        default=6.75,
-        metavar="INCHES",
-        help="3.25 for one column, 6.75 for the page; 2 to 12; default %(default)s",
-    )
-    figure.add_argument(
-        "--dpi", type=int, default=300, help="of png, and of rastered points in pdf and svg; 72 to 1200; default %(default)s"
-    )
-    figure.add_argument("--font-size", type=float, default=8, metavar="POINTS", help="4 to 24; default %(default)s")
-    figure.add_argument("--dark", action="store_true", help="on a dark page")
-    figure.add_argument(
-        "--no-panel-letters", dest="panel_letters", action="store_false", help="leave out the a, b, c, d before the titles"
-    )
-    figure.set_defaults(run=draw_figure)
+    command.add_argument("--quiet", action="store_true", help="no progress on the terminal")

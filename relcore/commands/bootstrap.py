@@ -1,0 +1,184 @@
+"""bootstrap: what the Bootstrap page finds, and the pairs as a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.bootstrapping import BootstrapSpec, Outcome
+    from relcore.spaces import LatentSpace
+
+FEWEST_SHARED = 20  # with fewer there is nothing to hide
+PAPER_ROWS = 2000  # each step of the published method compares all with all
+HEAD = ("source", "target", "found")
+_RESULTS = 1  # the same as the app's, so that both find each other's results
+_MOST_LISTED = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.naming import add_pair
+    from relcore.commands.output import add_format, add_recipe
+    from relcore.commands.running import add_scheduler
+
+    parser.description += (
+        " Where the two share ids, the pairing is hidden, found again, and held against the truth; --real is for two that "
+        "share none."
+    )
+    add_pair(parser)
+    parser.add_argument(
+        "--seeds",
+        default="15",
+        metavar="N|FILE|none",
+        help="known pairs: so many at random, or a file of pairs, one a line, separated by a tab or “=”; default %(default)s",
+    )
+    parser.add_argument("--anchors", type=int, default=300, metavar="N", help="how many, seeds among them; default %(default)s")
+    parser.add_argument("--method", default="self-learning", help="self-learning, or paper; default %(default)s")
+    parser.add_argument(
+        "--rows", type=int, metavar="N", help=f"the most frequent, or first, of each; default all, of “paper” {PAPER_ROWS}"
+    )
+    parser.add_argument("--real", action="store_true", help="take no id for the truth but those of the seeds")
+    parser.add_argument(
+        "-k", type=int, default=10, metavar="N", help="neighbours of CSLS and of the scores; default %(default)s"
+    )
+    parser.add_argument("--steps", type=int, metavar="N", help="of “paper”; default the paper's")
+    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws seeds and anchors; default %(default)s")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the pairs found, as .tsv: source, target, and how it was found"
+    )
+    add_recipe(parser)
+    add_scheduler(parser)
+    add_format(parser)
+    parser.epilog = "example:\n  python -m relcore bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
+
+
+def run(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from relcore.bootstrap_recipes import draw_rounds, draw_scores
+    from relcore.commands.naming import space_spec
+    from relcore.commands.output import show, write_recipe
+    from relcore.recipe import load_again
+    from relcore.spaces import SpaceError
+
+    if options.output and options.output.suffix.lower() != ".tsv":
+        raise SpaceError(f"{options.output}: expected a name that ends in .tsv, got {options.output.suffix or 'no suffix'!r}")
+    specs = [space_spec(one) for one in (options.source, options.target)]
+    spaces = [load_again(one) for one in specs]
+    spec = spec_of(options, *spaces)
+    outcome = outcome_of(options, spaces, spec)
+    pairs = pd.DataFrame(found_pairs(outcome), columns=list(HEAD))
+    if options.output:
+        pairs.to_csv(options.output, sep="\t", index=False, lineterminator="\n")
+    if options.recipe:
+        draw = draw_scores if outcome.scores else draw_rounds
+        write_recipe(options, draw(*specs, spec, outcome, tuple(space.digest for space in spaces)))
+    result = outcome.result
+    facts = {"success": result.success, "reason": result.reason, "share": outcome.share, "anchors": len(result.anchors)}
+    scores = {form: {name: score.to_json() for name, score in found.items()} for form, found in outcome.scores.items()}
+    lines = lines_of(outcome, spec) + ([str(options.output)] if options.output else [])
+    show(options, pairs, lines, **facts, pairs=len(result.pairs), wrong=outcome.wrong(), scores=scores)
+
+
+def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
+    """The options as the page would take them."""
+    from relcore.anchors.literal import STEPS
+    from relcore.bootstrapping import BootstrapSpec
+    from relcore.spaces import SpaceError
+
+    n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
+    hide = n_shared >= FEWEST_SHARED and not options.real
+    n_seeds, pairs = 0, ()
+    if options.seeds.isdecimal():
+        n_seeds = int(options.seeds)
+    elif options.seeds != "none":
+        pairs = read_pairs(Path(options.seeds).expanduser())
+    if n_seeds and not hide:
+        why = "--real" if options.real else f"spaces that share {n_shared} ids"
+        raise SpaceError(f"--seeds: expected a file of pairs, or none, with {why}, got {n_seeds} at random")
+    rows = options.rows
+    if rows is None and options.method == "paper":
+        rows = PAPER_ROWS if min(len(source), len(target)) > PAPER_ROWS else None
+    if options.method == "paper" and not (n_seeds or pairs):
+        raise SpaceError("--seeds: expected some with the published method, got none; give 15, or choose self-learning")
+    steps = options.steps or STEPS
+    return BootstrapSpec(options.method, options.anchors, n_seeds, pairs, rows, hide, options.k, options.random_state, steps)
+
+
+def read_pairs(path: Path) -> tuple[tuple[str, str], ...]:
+    """Pairs of ids from a text file, one a line, separated by a tab or else by “=”; of what this command wrote the seeds and
+    anchors.
+
+    Raises
+    ------
+    SpaceError
+        No such file, a line that does not have two sides, no pair at all.
+    """
+    from relcore.spaces import SpaceError
+
+    if not path.is_file():
+        raise SpaceError(f"--seeds: expected a number, a file of pairs or none, got {str(path)!r}, where there is no file")
+    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    own = bool(lines) and tuple(lines[0].split("\t")) == HEAD
+    pairs = []
+    for number, line in enumerate(lines[own:], start=1 + own):
+        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
+        if not line.strip() or (own and cells[2:] == ["pair"]):
+            continue
+        if len(cells) < 2 or not cells[0] or not cells[1]:
+            raise SpaceError(f"{path.name}, line {number}: expected two ids and a tab or “=” between them, got {line!r:.60}")
+        pairs.append((cells[0], cells[1]))
+    if not pairs:
+        raise SpaceError(f"{path.name}: expected one pair or more, got none")
+    return tuple(pairs)
+
+
+def outcome_of(options: argparse.Namespace, spaces: list[LatentSpace], spec: BootstrapSpec) -> Outcome:
+    """From the store, or by a job, which goes on where it was stopped."""
+    from relcore.all_pairs import put_space
+    from relcore.bootstrapping import bootstrap_job, read_outcome
+    from relcore.commands.running import engine, follow
+    from relcore.store import Store, digest_of
+
+    store = Store()
+    key = digest_of("bootstrap", _RESULTS, tuple(space.digest for space in spaces), spec)
+    if not store.has(key):
+        inputs = tuple(put_space(store, space) for space in spaces)
+        with engine(options, n_jobs=1) as made:
+            follow([made.submit(key, bootstrap_job, title="Bootstrap", inputs=inputs, spec=spec)], options)
+    return read_outcome(store.get(key).metadata, store)
+
+
+def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Seeds, anchors, and the other rows that found each other."""
+    result = outcome.result
+    anchors = set(result.anchors)
+    named = [(*pair, "seed" if number < result.n_seeds else "anchor") for number, pair in enumerate(result.anchors)]
+    return named + [(*pair, "pair") for pair in result.pairs if pair not in anchors]
+
+
+def lines_of(outcome: Outcome, spec: BootstrapSpec) -> list[str | list[list[str]]]:
+    """The head of the page, its table, and the wrong ones."""
+    from relcore.comparison import METRIC_NAMES
+    from relcore.stitch_recipes import short
+
+    result = outcome.result
+    n_hidden = len(result.anchors) - result.n_seeds
+    found = f"{len(result.anchors):,} anchors, {len(result.pairs):,} rows found each other."
+    if outcome.known and n_hidden:
+        found = f"{outcome.share:.1%} of the {n_hidden:,} hidden anchors found."
+    lines: list[str | list[list[str]]] = [("" if result.success else "No success. ") + found, result.reason]
+    if outcome.scores:
+        rows = [["relative to", "metric", "score", "95 % of chance"]]
+        for form, by_metric in outcome.scores.items():
+            for metric, score in by_metric.items():
+                rows.append([form, METRIC_NAMES[metric], short(score), f"{short(score.null.low)} … {short(score.null.high)}"])
+        one = next(iter(outcome.scores.values()))["jaccard"]
+        asked = f"n = {one.n:,}" + (f", {one.n_queries:,} of them asked" if one.interval else "")
+        lines += ["", rows, "", f"{asked}; k = {one.k}; chance: rows of one space permuted"]
+    wrong = outcome.wrong()
+    if wrong:
+        more = f" and {len(wrong) - _MOST_LISTED:,} more" if len(wrong) > _MOST_LISTED else ""
+        lines.append(f"Wrong: {', '.join(f'{one} = {other}' for one, other in wrong[:_MOST_LISTED])}{more}")
+    return lines

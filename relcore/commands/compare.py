@@ -1,0 +1,92 @@
+"""compare: the table of the Compare page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from relcore.metrics.calibration import Score
+
+LIVE_QUERIES = 300  # rows asked where not all are: those of the page before “Ask every row”
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.naming import add_anchors, add_pair, add_projection
+    from relcore.commands.output import add_format, add_recipe
+
+    parser.description += " The numbers are those of the Compare page: Jaccard, mean reciprocal rank, mean cosine, linear CKA."
+    add_pair(parser)
+    add_anchors(parser, "the source, among the rows that both have", least="; 0: absolute only")
+    add_projection(parser)
+    parser.add_argument("-k", type=int, default=10, metavar="N", help="neighbours looked at; default %(default)s")
+    parser.add_argument(
+        "--convention",
+        default="paper",
+        help="paper: both neighbourhoods among the target's rows; mutual: each space its own; default %(default)s",
+    )
+    parser.add_argument(
+        "--exact", action="store_true", help=f"ask every row for its neighbours, not {LIVE_QUERIES} of them at random"
+    )
+    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
+    add_recipe(parser)
+    add_format(parser)
+    parser.epilog = "example:\n  python -m relcore compare word2vec-novels fasttext-novels --anchors 300 --exact"
+
+
+def run(options: argparse.Namespace) -> None:
+    from relcore.commands.naming import anchors_of, comparison_recipe, pair_of, projection_of
+    from relcore.commands.output import show, write_recipe
+    from relcore.commands.running import bar
+    from relcore.comparison import REPRESENTATIONS, represent, score_pair, score_table
+    from relcore.figure_recipes import draw_scores
+    from relcore.metrics.neighbours import CONVENTIONS
+    from relcore.spaces import SpaceError, distinct_names, need_one_of
+
+    projection = projection_of(options)
+    need_one_of("--convention", options.convention, CONVENTIONS)
+    if options.k < 1:
+        raise SpaceError(f"-k: expected 1 neighbour or more, got {options.k}")
+    specs, pair = pair_of(options)
+    anchors = anchors_of(options, pair.source)
+    if options.recipe and not anchors:
+        raise SpaceError("--recipe: expected anchors, which every recipe of scores has, got 0; ask for some, or leave it out")
+    settings = {"k": options.k, "convention": options.convention, "n_queries": None if options.exact else LIVE_QUERIES}
+    forms, scores = REPRESENTATIONS if anchors else ("absolute",), {}
+    with bar(options) as line:
+        for number, form in enumerate(forms):
+            line.show(number, len(forms), form)
+            scores[form] = score_pair(*represent(pair, form, anchors, projection), **settings)
+    if options.recipe:
+        write_recipe(options, draw_scores(comparison_recipe(specs, pair, anchors, projection), **settings, scores=scores))
+    table, names = score_table(scores), distinct_names((pair.source, pair.target))
+    head = f"{names[0]} and {names[1]}, {len(anchors):,} anchors"
+    facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}
+    show(options, table, [head, "", printed(table), "", circumstances(scores)], **facts)
+
+
+def printed(table: pd.DataFrame) -> list[list[str]]:
+    """Digits as the page shows them: score, half the sampling interval, chance and its 95 % band."""
+    from relcore.stitch_recipes import short
+
+    rows = [["representation", "metric", "score", "±", "chance", "95 % of chance"]]
+    for row in table.itertuples():
+        reach = "" if row.low != row.low else short((row.high - row.low) / 2)  # NaN where every row was asked
+        none = row.chance != row.chance
+        band = "" if none else f"{short(row.null_low)} … {short(row.null_high)}"
+        rows.append([row.form, row.metric.split(",")[0], short(row.score), reach, "" if none else short(row.chance), band])
+    return rows
+
+
+def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    """The n, the k and what chance is."""
+    every = [score for by_metric in scores.values() for score in by_metric.values()]
+    lists = next((score for score in every if score.k), None)
+    told = [f"n = {every[0].n:,} rows"]
+    if lists is not None:  # a score of 0 counts, too
+        sampled = f", {lists.n_queries:,} of them asked (± is the 95 % sampling interval)" if lists.interval else ""
+        told.append(f"Jaccard and MRR: k = {lists.k}, {lists.convention} convention{sampled}")
+    return "; ".join([*told, "chance: rows of one space permuted"])

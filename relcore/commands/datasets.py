@@ -1,0 +1,74 @@
+"""Datasets as they are named on the command line."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.sources.dataset import DatasetSpec
+
+DATASET_HELP = (
+    "digits, wikipedia, wikipedia:16 (sentences of so many articles), parallel:en (everyday sentences, of a language), a "
+    "table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face name (owner/name), any name of the "
+    "app's list, or a .json file with a dataset's spec"
+)
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+_PER_ARTICLE = 400
+
+
+def add_dataset(parser: argparse.ArgumentParser) -> None:
+    """DATASET and what of it."""
+    parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
+    parser.add_argument("--limit", type=int, metavar="N", help="at most so many items: the first, or as many of each class")
+    parser.add_argument("--split", default="", help="train, test, …; where there are several")
+    parser.add_argument(
+        "--config", default="", metavar="NAME", help="the configuration of a Hugging Face dataset that has several"
+    )
+    parser.add_argument("--column", default="", metavar="NAME", help="the column of a table to encode; else found by itself")
+    parser.add_argument("--label-column", default="", metavar="NAME", help="the column of its labels; else found by itself")
+
+
+def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
+    """The spec of a dataset by what a user calls it.
+
+    Raises
+    ------
+    SpaceError
+        Nothing of this name, with what it may have been.
+    """
+    spec = _named(options.dataset, options.config)
+    given = {"split": options.split, "column": options.column, "label_column": options.label_column, "limit": options.limit}
+    return replace(spec, **{name: value for name, value in given.items() if value not in ("", None)})
+
+
+def _named(text: str, config: str) -> DatasetSpec:
+    from relcore.commands.naming import did_you_mean, read_json
+    from relcore.sources.dataset import DatasetSpec
+    from relcore.sources.datasets import available_datasets
+    from relcore.sources.hub_datasets import downloaded
+    from relcore.spaces import SpaceError
+
+    listed = {entry.name: entry.spec for entry in available_datasets()}
+    head, _, tail = text.partition(":")
+    path = Path(text).expanduser()
+    if text in listed and not path.exists():
+        return listed[text]
+    if head == "wikipedia" and tail.isdecimal():
+        return DatasetSpec("wikipedia", options=(("articles", int(tail)), ("per_article", _PER_ARTICLE)))
+    if head == "parallel":
+        return DatasetSpec("parallel", tail)
+    if path.suffix.lower() == ".json":
+        return DatasetSpec.from_json(read_json(path, "a dataset's spec"))
+    options = (("config", config),) if config else ()
+    if path.is_file():
+        return DatasetSpec("file", str(path))
+    if path.is_dir():
+        saved = (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
+        return DatasetSpec("huggingface" if saved else "folder", str(path), options=options if saved else ())
+    if _HUB_NAME.fullmatch(text) or downloaded(text):
+        return DatasetSpec("huggingface", text, options=options)
+    raise SpaceError(f"{text!r}: expected {DATASET_HELP}; got none of these{did_you_mean(text, listed)}")

@@ -1,0 +1,111 @@
+"""encode: what the tab Encode does: a dataset through encoders into the store, and into files."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.sources.dataset import Dataset, DatasetSpec
+    from relcore.sources.encoder import Encoder
+    from relcore.store import Store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.datasets import add_dataset
+    from relcore.commands.encoders import add_encoders
+    from relcore.commands.output import add_format, add_recipe
+    from relcore.commands.running import add_scheduler
+
+    parser.description += " They are kept in the store, under a key that the other commands and the app take for a space."
+    add_dataset(parser)
+    add_encoders(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="also write the space as .npz, .safetensors or .parquet; of several, file-1.npz, file-2.npz, …",
+    )
+    add_recipe(parser)
+    add_scheduler(parser)
+    add_format(parser)
+    parser.epilog = (
+        "example:\n"
+        "  python -m relcore encode digits --encoder mlp,cnn -o digits.npz\n"
+        "  python -m relcore encode wikipedia:16 --encoder minilm --layers 2,4,6"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from relcore.commands.datasets import dataset_spec
+    from relcore.commands.encoders import encoders_of
+    from relcore.commands.output import need_space_file, show, write_space
+    from relcore.sources.catalog import load
+    from relcore.sources.datasets import load_dataset
+    from relcore.store import Store
+
+    need_space_file(options.output)
+    store, spec = Store(), dataset_spec(options)
+    dataset = load_dataset(spec, store)
+    encoders = encoders_of(options, dataset)
+    specs = encoded(options, store, spec, dataset, encoders)
+    rows = []
+    for number, one in enumerate(specs, start=1):
+        space = load(one, store)
+        row = {"key": one.option("key"), "name": space.name, "n": len(space), "d": space.dimension}
+        if options.output:
+            path = options.output if len(specs) == 1 else options.output.with_stem(f"{options.output.stem}-{number}")
+            write_space(space, path)
+            row["file"] = str(path)
+        rows.append(row)
+    if options.recipe:
+        _write_training(options, specs)
+    table = pd.DataFrame(rows)
+    cells = [[f"{value:,}" if isinstance(value, int) else value for value in row.values()] for row in rows]
+    show(options, table, [[list(table.columns), *cells]], dataset=spec.to_json())
+
+
+def encoded(
+    options: argparse.Namespace, store: Store, spec: DatasetSpec, dataset: Dataset, encoders: list[Encoder]
+) -> list[SpaceSpec]:
+    """The spec of each output of each encoder, all of them in the store."""
+    from relcore.commands.running import engine, follow
+    from relcore.encoding import encode_job, encoding_job_key, stored_encodings
+    from relcore.sources.catalog import encoding_spec
+
+    missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
+    if missing:
+        with engine(options, len(missing)) as made:
+            jobs = [
+                made.submit(
+                    encoding_job_key(dataset.digest, encoder),
+                    encode_job,
+                    title=f"{encoder.title} · {dataset.name}",
+                    dataset=spec,
+                    encoder=encoder,
+                )
+                for encoder in missing
+            ]
+            follow(jobs, options)
+    specs = []
+    for encoder in encoders:
+        for output, key in (stored_encodings(store, dataset.digest, encoder) or {}).items():
+            specs.append(encoding_spec(spec, encoder, output, key, store.summary(key).metadata["name"]))
+    return specs
+
+
+def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None:
+    from relcore.commands.output import write_recipe
+    from relcore.figure_recipes import draw_training, training_of
+    from relcore.spaces import SpaceError
+
+    curves = {one: training_of(one) for one in specs}
+    trained = [one for one, curve in curves.items() if curve]
+    if not trained:
+        raise SpaceError("--recipe: expected an encoder that learns by epochs, whose curve it draws, got none; leave it out")
+    write_recipe(options, draw_training(trained, {one.name: curves[one] for one in trained}))

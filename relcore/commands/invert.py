@@ -1,0 +1,111 @@
+"""invert: the numbers of the Invert page, and the recovered rows as a space."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.inversion_study import Inversion
+    from relcore.spaces import Match
+
+ROUTES = ("forward", "backward", "within")
+METHODS = ("pruned", "ridge", "whitened")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.naming import add_anchors, add_pair
+    from relcore.commands.output import add_format, add_recipe
+
+    parser.description += " The numbers are those of the Invert page: mean cosine of recovered and true rows, by each way."
+    add_pair(parser)
+    parser.add_argument(
+        "--route",
+        default="forward",
+        help="forward: source to target; backward: target to source; within: the source to itself; default %(default)s",
+    )
+    parser.add_argument("--method", default="pruned", help=f"{', '.join(METHODS)}; default %(default)s")
+    parser.add_argument(
+        "--delta",
+        type=float,
+        default=0.7,
+        metavar="δ",
+        help="pruned: anchors nearer than this, by 1 - |cos|, are left out; 0 … 1; default %(default)s",
+    )
+    parser.add_argument(
+        "--omega", type=int, default=8, metavar="ω", help="pruned: so many prunings are averaged; 1 … 64; default %(default)s"
+    )
+    parser.add_argument(
+        "--ridge", type=float, default=1.0, metavar="λ", help="ridge and whitened: above 0; default %(default)s"
+    )
+    add_anchors(parser, "the source, among the rows that both have")
+    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
+    parser.add_argument(
+        "--pruning-state", type=int, default=0, metavar="N", help="draws the first anchor of each pruning; default %(default)s"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the recovered rows, as .npz, .safetensors or .parquet"
+    )
+    add_recipe(parser)
+    add_format(parser)
+    parser.epilog = (
+        "example:\n  python -m relcore invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    from relcore.commands.naming import anchors_of, comparison_recipe, pair_of
+    from relcore.commands.output import need_space_file, show, write_recipe, write_space
+    from relcore.inversion_recipes import draw_inversion_errors
+    from relcore.inversion_study import InversionSpec, invert_pair, side_names
+
+    settings = (options.route, options.method, options.omega, options.delta, options.ridge, options.pruning_state)
+    spec = InversionSpec(*settings)
+    need_space_file(options.output)
+    specs, pair = pair_of(options)
+    anchors = anchors_of(options, pair.source)
+    found = invert_pair(pair, anchors, spec)
+    if options.output:
+        write_space(recovered_space(pair, found), options.output)
+    if options.recipe:
+        write_recipe(options, draw_inversion_errors(comparison_recipe(specs, pair, anchors), spec, found=found))
+    source, target = side_names(pair, spec.route)
+    way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
+    facts = {"source": source, "target": target, "rank": found.rank, "condition": found.condition, "kept": found.kept}
+    lines = [f"Recovered to true, mean cosine: {way}", "", ways(found), "", *told(found)]
+    show(options, found.summary(), lines + ([str(options.output)] if options.output else []), **facts)
+
+
+def ways(found: Inversion) -> list[list[str]]:
+    """Mean cosine by each way, and the band of chance."""
+    from relcore.stitch_recipes import short
+
+    rows = [["way", "cosine", "95 % of chance"]]
+    for way, score in found.scores.items():
+        band = f"{short(score.null.low)} … {short(score.null.high)}" if score.null else ""
+        rows.append([way, short(float(score)), band])
+    return rows
+
+
+def told(found: Inversion) -> list[str]:
+    """What the inverse is made of, as the page's head says it."""
+    pruned = found.spec.method == "pruned"
+    kept = f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
+    sampled = f"{len(found.rows):,} of {found.n:,} rows" if len(found.rows) < found.n else f"{found.n:,} rows"
+    condition = f"{found.condition:,.1f}" if found.condition < float("inf") else "∞"
+    return [
+        f"{found.spec.settings()}; anchors kept {kept}; condition number {condition}; "
+        f"directions reached {found.rank:,} of {found.shape[1]:,}",
+        f"{sampled}, seen from the mean; chance: the rows permuted",
+    ]
+
+
+def recovered_space(pair: Match, found: Inversion):
+    """The rows that were carried over, as a space in the coordinates of the target."""
+    from relcore.inversion_study import side_names
+    from relcore.spaces import LatentSpace
+
+    labels = None if pair.source.labels is None else pair.source.labels[found.rows]
+    name = f"{side_names(pair, found.spec.route)[0]}, recovered"
+    return LatentSpace(found.found, pair.ids[found.rows], name=name, labels=labels)

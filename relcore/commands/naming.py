@@ -1,0 +1,207 @@
+"""Spaces as they are named on the command line, and the anchors between them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relcore.recipe import ComparisonRecipe
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.spaces import LatentSpace, Match
+    from relcore.store import Store, Summary
+
+SPACE_HELP = (
+    "a bundled name, a file of vectors, a name of gensim-data, an encoding by its name or key in the store (its first 8 digits "
+    "do), or a .json file with a space's spec"
+)
+USUAL_ANCHORS = 300
+STRATEGIES = ("random", "farthest-point", "k-means", "most-frequent", "class-balanced")
+SIMILARITIES = ("cosine", "angular", "euclidean", "l1", "quantised")
+_KEY = re.compile(r"[0-9a-f]{8,128}")
+
+
+def add_pair(parser: argparse.ArgumentParser) -> None:
+    """SOURCE and TARGET."""
+    parser.add_argument("source", metavar="SOURCE", help=SPACE_HELP)
+    parser.add_argument("target", metavar="TARGET", help="the same; rows are paired by their ids")
+
+
+def add_anchors(parser: argparse.ArgumentParser, space: str, default: str = str(USUAL_ANCHORS), least: str = "") -> None:
+    """--anchors and how they are chosen; `space` is where."""
+    parser.add_argument(
+        "--anchors",
+        metavar="N|FILE|IDS",
+        help=f"how many are chosen in {space}, or a file of ids, one a line, or ids between commas{least}; default {default}",
+    )
+    parser.add_argument(
+        "--strategy", default="random", help=f"how they are chosen: {', '.join(STRATEGIES)}; default %(default)s"
+    )
+
+
+def add_projection(parser: argparse.ArgumentParser) -> None:
+    """The settings of a `ProjectionSpec`."""
+    parser.add_argument(
+        "--similarity", default="cosine", help=f"of a row to an anchor: {', '.join(SIMILARITIES)}; default %(default)s"
+    )
+    parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
+    parser.add_argument(
+        "--ridge",
+        type=float,
+        default=0.3,
+        metavar="λ",
+        help="of whitening, above 0; 1 weighs as one anchor; default %(default)s",
+    )
+    parser.add_argument(
+        "--threshold", type=float, default=1.5, help="distance at which “quantised” cuts its clusters; default %(default)s"
+    )
+
+
+def projection_of(options: argparse.Namespace):
+    """The `ProjectionSpec` of these options."""
+    from relcore.comparison import ProjectionSpec
+
+    return ProjectionSpec(options.similarity, options.center, options.ridge, options.threshold)
+
+
+def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
+    """The spec of a space by what a user calls it.
+
+    Raises
+    ------
+    SpaceError
+        Nothing of this name, with what it may have been; several encodings of one name; a .json that is no space.
+    """
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.sources.files import suffix_of
+    from relcore.sources.gensim_data import MODELS
+    from relcore.sources.words import BUNDLED
+    from relcore.spaces import SpaceError, quote
+    from relcore.store import Store
+
+    if text in BUNDLED:
+        return SpaceSpec("bundled", text)
+    if text in MODELS:
+        return SpaceSpec("gensim-data", text)
+    path = Path(text).expanduser()
+    if path.suffix.lower() == ".json":
+        return SpaceSpec.from_json(read_json(path, "a space's spec"))
+    if path.is_file() or suffix_of(path):
+        return SpaceSpec("file", str(path))
+    store = store or Store()
+    stored = [one for one in store.summaries() if "encoder" in one.metadata]
+    by_key = [one for one in stored if one.key.startswith(text)] if _KEY.fullmatch(text) else []
+    found = by_key or [one for one in stored if one.metadata.get("name") == text]
+    if len(found) == 1:
+        return _encoding(found[0])
+    if found:
+        raise SpaceError(
+            f"{text!r}: expected one encoding, got {len(found)} of this name: {quote(one.key for one in found)}; give a key"
+        )
+    near = did_you_mean(text, [*BUNDLED, *MODELS, *(one.metadata["name"] for one in stored), *_files_beside(path)])
+    raise SpaceError(f"{text!r}: expected {SPACE_HELP}, got none of these{near}")
+
+
+def _encoding(summary: Summary) -> SpaceSpec:
+    from relcore.sources.catalog import encoding_spec
+    from relcore.sources.dataset import DatasetSpec
+    from relcore.sources.encoder import encoder_from_json
+    from relcore.spaces import SpaceError
+
+    facts = summary.metadata
+    if "dataset_spec" not in facts:
+        raise SpaceError(
+            f"{facts['name']!r}: expected an encoding of a dataset that Relscope can read again, got a script's own"
+        )
+    dataset, encoder = DatasetSpec.from_json(facts["dataset_spec"]), encoder_from_json(facts["encoder"])
+    return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
+
+
+def _files_beside(path: Path) -> list[str]:
+    folder = path.parent
+    return [str(folder / one.name) for one in folder.iterdir() if one.is_file()] if folder.is_dir() else []
+
+
+def did_you_mean(text: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'a' or 'b'?"``, or "" where nothing is near."""
+    near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+
+
+def read_json(path: Path, what: str) -> dict[str, Any]:
+    """The object in a .json file.
+
+    Raises
+    ------
+    SpaceError
+        No such file, no JSON, no object.
+    """
+    from relcore.spaces import SpaceError
+
+    if not path.is_file():
+        raise SpaceError(f"{path}: expected {what} as a .json file, got no such file")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise SpaceError(f"{path}: expected {what} as JSON, got what is none ({error})") from error
+    if not isinstance(found, dict):
+        raise SpaceError(f"{path}: expected {what} as a JSON object, got {type(found).__name__}")
+    return found
+
+
+def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], Match]:
+    """SOURCE and TARGET, and their rows paired by id."""
+    from relcore.recipe import load_again
+    from relcore.spaces import match
+
+    specs = space_spec(options.source), space_spec(options.target)
+    return specs, match(*(load_again(spec) for spec in specs))
+
+
+def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
+    """The anchors that --anchors asks for: so many by strategy in this space, at most 300 where nothing is said, or by id."""
+    from relcore.anchors.selection import select_anchors
+
+    wanted = min(USUAL_ANCHORS, len(space)) if options.anchors is None else number_or_ids(options.anchors)
+    if not isinstance(wanted, int):
+        return wanted
+    return tuple(select_anchors(space, wanted, options.strategy, random_state=options.random_state)) if wanted else ()
+
+
+def number_or_ids(text: str) -> int | tuple[str, ...]:
+    """``"300"`` as a number; the ids in a file, one a line, or between commas, each once."""
+    from relcore.spaces import SpaceError
+
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    path = Path(text).expanduser()
+    if path.is_file():
+        ids = path.read_text(encoding="utf-8-sig").splitlines()
+    elif path.suffix.lower() in (".txt", ".csv"):
+        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got the file {text!r}, which is not there")
+    else:
+        ids = text.split(",")
+    found = tuple(dict.fromkeys(one.strip() for one in ids if one.strip()))
+    if not found:
+        raise SpaceError(f"--anchors: expected at least one id, got none in {text!r}")
+    return found
+
+
+def comparison_recipe(
+    specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...], projection=None
+) -> ComparisonRecipe:
+    """What a figure of this pair needs to be drawn again."""
+    from relcore.comparison import ProjectionSpec
+    from relcore.recipe import ComparisonRecipe
+    from relcore.reduction import ReductionSpec
+    from relcore.views import ViewSpec
+
+    view, digests = ViewSpec((), everything=True), (pair.source.digest, pair.target.digest)
+    looks = {"view": view, "reduction": ReductionSpec(fit="first")}
+    named = {"source_digest": digests[0], "target_digest": digests[1]}
+    return ComparisonRecipe(*specs, anchors, projection or ProjectionSpec(), **looks, **named)

@@ -1,0 +1,51 @@
+"""project: a space relative to anchors, as a file of vectors that is a space again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.naming import SPACE_HELP, add_anchors, add_projection
+
+    parser.description += (
+        " What is written is a space again, one column an anchor, ids and labels kept. For two spaces to be comparable give "
+        "both the same anchors by id: --save-anchors with the first, --anchors FILE with the second."
+    )
+    parser.add_argument("space", metavar="SPACE", help=SPACE_HELP)
+    add_anchors(parser, "this space")
+    add_projection(parser)
+    parser.add_argument("--whiten", action="store_true", help="decorrelate the similarities by (K + λI)^(-1/2); cosine only")
+    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
+    parser.add_argument("--save-anchors", type=Path, metavar="FILE", help="also write the anchors' ids, one a line")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", required=True, help="a .npz, .safetensors or .parquet to write"
+    )
+    parser.epilog = (
+        "example:\n"
+        "  python -m relcore project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
+        "  python -m relcore project fasttext-novels --anchors anchors.txt -o second.npz"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    from relcore.anchors.selection import shared_anchors
+    from relcore.commands.naming import anchors_of, projection_of, space_spec
+    from relcore.commands.output import need_space_file, write_space
+    from relcore.recipe import load_again
+    from relcore.spaces import LatentSpace, SpaceError
+
+    need_space_file(options.output)
+    if options.whiten and options.similarity != "cosine":
+        raise SpaceError(f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; leave one of them out")
+    spec = projection_of(options)
+    space = load_again(space_spec(options.space))
+    anchors = shared_anchors(anchors_of(options, space), space)
+    relative = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors)).transform(space.vectors)
+    name = f"{space.name}, relative"
+    write_space(LatentSpace(relative, space.ids, name=name, labels=space.labels, counts=space.counts), options.output)
+    if options.save_anchors:
+        options.save_anchors.write_text("\n".join(anchors) + "\n", encoding="utf-8")
+    how = "whitened cosine" if options.whiten else options.similarity
+    print(f"{options.output}: {len(relative):,} rows × {len(anchors):,} anchors, {how}{', centred' if options.center else ''}")

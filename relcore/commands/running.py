@@ -1,0 +1,113 @@
+"""Long work: jobs on an engine, a line on the terminal that follows them, and Ctrl-C that stops them."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.engine import Engine, Job
+
+_WIDTH = 20
+_CLEAR = "\r\x1b[2K"
+
+
+def add_scheduler(parser: argparse.ArgumentParser) -> None:
+    """--scheduler."""
+    parser.add_argument(
+        "--scheduler",
+        metavar="tcp://HOST:PORT",
+        help="run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, else here)",
+    )
+
+
+class Bar:
+    """One line on stderr, drawn over and over; nothing where stderr is no terminal, or --quiet is given."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._shown = not options.quiet and sys.stderr.isatty()
+
+    def show(self, done: float, total: float, text: str = "", *_) -> None:
+        """How much is done, and of what."""
+        if not self._shown:
+            return
+        share = min(1.0, done / total) if total else 0.0
+        filled = round(_WIDTH * share)
+        line = f"[{'=' * filled}{' ' * (_WIDTH - filled)}] {share:4.0%}  {text}"
+        sys.stderr.write(_CLEAR + line[: shutil.get_terminal_size().columns - 1])
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+
+
+@contextmanager
+def bar(options: argparse.Namespace) -> Iterator[Bar]:
+    """A bar that is gone afterwards."""
+    line = Bar(options)
+    try:
+        yield line
+    finally:
+        line.clear()
+
+
+@contextmanager
+def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Engine]:
+    """An engine on the cluster of --scheduler, else with processes of this machine, not more than there are jobs."""
+    from relcore.engine import Engine
+
+    made = Engine(options.scheduler)
+    made.n_workers = min(made.n_workers, n_jobs or made.n_workers)
+    # A Ctrl-C in a terminal reaches all its processes. What starts now inherits that it is blocked: we stop them in order.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with bar(options) as line:
+            line.show(0, 1, "starting")
+            made.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def follow(jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1) -> None:
+    """Wait for jobs, with a bar; Ctrl-C stops them.
+
+    Raises
+    ------
+    EngineError
+        One failed.
+    """
+    with bar(options) as line:
+        try:
+            while not all(job.status().ended for job in jobs):
+                line.show(*_standing(jobs))
+                time.sleep(pause)
+        except KeyboardInterrupt:
+            for job in jobs:
+                job.cancel()
+            raise
+    for job in jobs:
+        job.result()
+
+
+def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
+    """Done, total, and what goes on: the message and the time left of the first that runs."""
+    known = [(job, job.status()) for job in jobs]
+    done = sum(1.0 if status.ended else status.done / status.total if status.total else 0.0 for _, status in known)
+    running = next(((job, status) for job, status in known if status.state == "running"), known[0])
+    job, status = running
+    left = f" · about {status.seconds_left:.0f} s left" if status.seconds_left is not None else ""
+    ended = sum(status.ended for _, status in known)
+    number = f"{ended + 1} of {len(jobs)} · " if len(jobs) > 1 and ended < len(jobs) else ""
+    return done, len(jobs), f"{number}{status.message or job.title}{left}"

@@ -1,0 +1,202 @@
+"""stitch: the table and the matrices of the Stitch page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.spaces import LatentSpace
+    from relcore.stitching.classification import SharedRows
+    from relcore.stitching.result import StitchResult
+    from relcore.stitching.spec import StitchSpec
+
+METHODS = (
+    "absolute", "relative", "whitened", "product", "average", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes",
+    "least-squares", "affine",
+)  # fmt: skip
+USUAL = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
+METRICS = ("accuracy", "f1", "mae")
+AT_ONCE_SECONDS = 2.0  # starting processes takes longer
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.naming import SPACE_HELP, add_anchors
+    from relcore.commands.output import add_format, add_recipe
+    from relcore.commands.running import add_scheduler
+
+    parser.description += " The numbers are those of the Stitch page. Rows where networks were trained are not tested on."
+    parser.add_argument("spaces", metavar="SPACE", nargs="+", help=f"two or more with labels, each {SPACE_HELP}")
+    parser.add_argument(
+        "--methods", default=",".join(USUAL), help=f"between commas, of {', '.join(METHODS)}; default %(default)s"
+    )
+    parser.add_argument("--head", default="logistic", help="logistic, mlp or paper; default %(default)s")
+    add_anchors(parser, "the training rows of the first space", "twice the widest space, at most half of the training rows")
+    parser.add_argument(
+        "--states", type=int, default=1, metavar="N", help="how often all is drawn anew: 0 … N - 1; default %(default)s"
+    )
+    parser.add_argument(
+        "--test-fraction",
+        type=float,
+        metavar="SHARE",
+        help="of each class; default: the rows held out by the networks among the encoders, else 0.2",
+    )
+    parser.add_argument(
+        "--order", metavar="LABELS", help="labels from low to high, between commas: errors are counted in steps"
+    )
+    parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
+    parser.add_argument("--ridge", type=float, default=0.3, metavar="λ", help="of whitening; default %(default)s")
+    parser.add_argument("--delta", type=float, default=0.65, metavar="δ", help="of the pruned inverse; default %(default)s")
+    parser.add_argument("--omega", type=int, default=8, metavar="ω", help="of the pruned inverse; default %(default)s")
+    parser.add_argument(
+        "--inverse-ridge", type=float, default=1.0, metavar="λ", help="of the ridge inverse; default %(default)s"
+    )
+    parser.add_argument(
+        "--spec", type=Path, metavar="FILE", help="all settings from a .json file (StitchSpec.to_json) instead of the options"
+    )
+    parser.add_argument("--metric", default="accuracy", help=f"{', '.join(METRICS)}; default %(default)s")
+    add_recipe(parser)
+    add_scheduler(parser)
+    add_format(parser)
+    parser.epilog = (
+        "example:\n  python -m relcore stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    from relcore.commands.naming import space_spec
+    from relcore.commands.output import show, write_recipe
+    from relcore.recipe import load_again
+    from relcore.spaces import need_one_of
+    from relcore.stitch_recipes import cell_table, draw_stitch_matrix, summary_table
+    from relcore.stitching.classification import share_rows
+
+    specs = [space_spec(one) for one in options.spaces]
+    spaces = [load_again(one) for one in specs]
+    shared = share_rows(spaces, tuple(options.order.split(",")) if options.order else ())
+    spec = spec_of(options, specs, spaces, shared)
+    need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
+    result = stitched(options, specs, spaces, spec, shared)
+    if options.recipe:
+        digests = [space.digest for space in spaces]
+        drawn = draw_stitch_matrix(specs, spec, metric=options.metric, digests=digests, result=result)
+        write_recipe(options, drawn)
+    summary = summary_table(result, options.metric).to_dict("records")
+    show(options, cell_table(result), lines_of(result, options.metric), encoders=result.encoders, summary=summary)
+
+
+def spec_of(
+    options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
+) -> StitchSpec:
+    """The options as the page would take them: rows that networks held out are the test rows, anchors by the widest space."""
+    from relcore.commands.naming import number_or_ids, read_json
+    from relcore.spaces import SpaceError
+    from relcore.stitching.methods import MethodSettings
+    from relcore.stitching.spec import StitchSpec
+
+    if options.spec:
+        return StitchSpec.from_json(read_json(options.spec, "the settings of a stitching"))
+    if options.states < 1:
+        raise SpaceError(f"--states: expected 1 or more, got {options.states}")
+    test_ids = () if options.test_fraction else held_out(specs, spaces, shared)
+    wanted = [one.strip() for one in options.methods.split(",") if one.strip()]
+    methods = tuple(one for one in METHODS if one in wanted) + tuple(one for one in wanted if one not in METHODS)
+    settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
+    spec = StitchSpec(
+        methods,
+        options.head,
+        tuple(range(options.states)),
+        strategy=options.strategy,
+        test_fraction=options.test_fraction or 0.2,
+        test_ids=test_ids,
+        order=tuple(options.order.split(",")) if options.order else (),
+        settings=settings,
+    )
+    n_train = len(shared.targets) - len(test_ids) if test_ids else int((1 - spec.test_fraction) * len(shared.targets))
+    usual = min(2 * max(space.dimension for space in spaces), n_train // 2)
+    anchors = usual if options.anchors is None else number_or_ids(options.anchors)
+    return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
+
+
+def held_out(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows) -> tuple[str, ...]:
+    """Rows that none of the small networks among the encoders was trained on; () where there is no such network."""
+    from relcore.sources.small_vision import SmallVision, held_out_rows
+
+    apart = [
+        set(space.ids[held_out_rows(len(space))])
+        for spec, space in zip(specs, spaces, strict=True)
+        if isinstance(spec.encoder, SmallVision)
+    ]
+    common = set.intersection(*apart) if apart else set()
+    return tuple(identifier for identifier in shared.ids if identifier in common)
+
+
+def stitched(
+    options: argparse.Namespace,
+    specs: Sequence[SpaceSpec],
+    spaces: Sequence[LatentSpace],
+    spec: StitchSpec,
+    shared: SharedRows,
+) -> StitchResult:
+    """From the store, at once where it is quick, else by a job."""
+    from relcore.all_pairs import put_space
+    from relcore.commands.running import engine, follow
+    from relcore.progress import Context
+    from relcore.stitching.classification import stitch_matrix
+    from relcore.stitching_job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
+    from relcore.store import Store
+
+    store, key = Store(), stitching_key(spaces, spec)
+    if (kept := store.get(key)) is not None:
+        return stitching_of(kept)
+    if estimated_seconds(shared, spec) < AT_ONCE_SECONDS and not options.scheduler:
+        result = stitch_matrix(spaces, spec)
+        put_stitching(Context(key, store), result)
+        return result
+    inputs = []
+    for one, space in zip(specs, spaces, strict=True):
+        stored = one.option("key") if one.source == "encoding" else ""
+        inputs.append(stored if stored and store.has(stored) else put_space(store, space))
+    with engine(options, n_jobs=1) as made:
+        job = made.submit(key, stitching_job, title="Stitching every pair", inputs=inputs, spec=spec)
+        follow([job], options)
+        return stitching_of(job.result())
+
+
+def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
+    """The summary, and a matrix a method: rows encoders, columns the encoders that the heads were trained on."""
+    from relcore.stitch_recipes import printed_summary, short_names
+    from relcore.stitching.methods import METHODS as KNOWN
+
+    summary = printed_summary(result)
+    names, common = short_names(result.encoders)
+    lines = [[list(summary.columns), *summary.astype(str).to_numpy().tolist()]]
+    for method in result.spec.methods:
+        cells = [[name, *row] for name, row in zip(names, cells_of(result, method, metric), strict=True)]
+        lines += ["", f"{KNOWN[method].title}, {metric}", [["encoder \\ head", *names], *cells]]
+    n_states = len(result.runs)
+    states = (
+        f"mean ± deviation over {n_states} random states" if n_states > 1 else f"random state {result.runs[0].random_state}"
+    )
+    anchors = len(result.spec.anchors) or result.spec.n_anchors
+    told = f"{len(result.runs[0].truth):,} test rows; {anchors:,} anchors; {states}; the diagonal is not stitched"
+    return [*lines, "", told + (f"; all of them: {common}" if common else "")]
+
+
+def cells_of(result: StitchResult, method: str, metric: str) -> list[list[str]]:
+    """The matrix as the page's heat map writes it; – where there is no answer."""
+    from relcore.stitch_recipes import short
+
+    mean, deviation = result.matrix(method, metric)
+    several = len(result.runs) > 1
+    return [
+        [
+            "–" if value != value else short(value) + (f" ± {short(spread)}" if several else "")
+            for value, spread in zip(row, spreads, strict=True)
+        ]
+        for row, spreads in zip(mean, deviation, strict=True)
+    ]

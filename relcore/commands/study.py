@@ -1,0 +1,163 @@
+"""study: a grid of runs, each kept as soon as it is done; the same command goes on where it was stopped."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from relcore.studies.study import Option, Study, StudySpec
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.output import add_format, add_recipe
+    from relcore.commands.running import add_scheduler
+
+    parser.add_argument("name", metavar="NAME", nargs="?", help="which study; without it, all are listed with their options")
+    parser.add_argument(
+        "--grid",
+        action="append",
+        default=[],
+        metavar="OPTION=VALUE",
+        help="choose an option of the study, several values between commas; may be given again; default: the study's own",
+    )
+    parser.add_argument(
+        "--spec", type=Path, metavar="FILE", help="the study and its options from a .json file (StudySpec.to_json)"
+    )
+    parser.add_argument("--table", action="store_true", help="only the runs that are done, without starting any")
+    parser.add_argument("--chart", default="", metavar="NAME", help="which chart --recipe is of; default the study's first")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the run table, a row a run, as .csv")
+    add_recipe(parser)
+    add_scheduler(parser)
+    add_format(parser)
+    parser.epilog = "example:\n  python -m relcore study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
+
+
+def run(options: argparse.Namespace) -> None:
+    from relcore.commands.output import show, write_recipe
+    from relcore.spaces import SpaceError
+    from relcore.studies import study_of
+    from relcore.studies.runs import StudyRuns
+    from relcore.study_recipes import draw_study
+
+    if options.output and options.output.suffix.lower() != ".csv":
+        raise SpaceError(f"{options.output}: expected a name that ends in .csv, got {options.output.suffix or 'no suffix'!r}")
+    spec = spec_of(options)
+    if spec is None:
+        return list_studies(options)
+    study = study_of(spec.kind)
+    runs = StudyRuns(study, spec)
+    table = finished(options, runs)
+    if options.output:
+        table.to_csv(options.output, index_label="run", lineterminator="\n")
+    if options.recipe:
+        write_recipe(options, draw_study(spec, options.chart, table))
+    found = study.findings(spec.settings, table)
+    done = f"{study.title}: {len(table):,} of {len(runs):,} runs are done."
+    lines = [done, "", findings_lines(found)] + (["", str(options.output)] if options.output else [])
+    show(options, table, lines, study=spec.to_json(), findings=found.to_dict("records"))
+    return None
+
+
+def spec_of(options: argparse.Namespace) -> StudySpec | None:
+    """The study that is asked for; None where none is.
+
+    Raises
+    ------
+    SpaceError
+        An unknown study or option, no such choice, a name and a file that say different studies.
+    """
+    from relcore.commands.naming import did_you_mean, read_json
+    from relcore.spaces import SpaceError
+    from relcore.studies import STUDIES, study_of
+    from relcore.studies.study import StudySpec
+
+    if options.spec:
+        spec = StudySpec.from_json(read_json(options.spec, "a study"))
+        if options.name not in (None, spec.kind):
+            raise SpaceError(f"{options.spec}: expected the study {options.name!r}, got {spec.kind!r}; leave the name out")
+        study = study_of(spec.kind)
+        return StudySpec.of(study, spec.settings | chosen(study, options.grid))
+    if options.name is None:
+        return None
+    if options.name not in STUDIES:
+        near = did_you_mean(options.name, STUDIES)
+        raise SpaceError(f"study: expected one of {', '.join(STUDIES)}, got {options.name!r}{near}")
+    study = study_of(options.name)
+    return StudySpec.of(study, chosen(study, options.grid))
+
+
+def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
+    """What --grid says, as values of the study's options."""
+    from relcore.spaces import SpaceError, quote
+
+    known = {option.name: option for option in study.options}
+    found = {}
+    for one in grid:
+        name, sign, text = one.partition("=")
+        if not sign or name not in known:
+            expected = f"OPTION=VALUE with an option of {study.kind}, {quote(known)}"
+            raise SpaceError(f"--grid: expected {expected}, got {one!r}")
+        found[name] = _value(known[name], text)
+    return found
+
+
+def _value(option: Option, text: str) -> Any:
+    """A choice by how it is written; what is none stays text, and the option says what it expects."""
+    by_text = {str(choice): choice for choice in option.choices}
+    if option.many:
+        return tuple(by_text.get(part.strip(), part.strip()) for part in text.split(",") if part.strip())
+    return by_text.get(text, text)
+
+
+def finished(options: argparse.Namespace, runs) -> pd.DataFrame:
+    """The table of all runs, what is missing done now; or, by --table, of those that are done."""
+    from relcore.commands.running import bar, engine
+    from relcore.store import Store
+
+    store = Store()
+    missing = runs.missing(store)
+    if options.table or not missing:
+        return runs.table(store)
+    with engine(options, len(missing)) as made, bar(options) as line:
+        try:
+            return runs.finish(made, report=lambda done, total, text: line.show(done, total, f"{done:,} of {total:,} · {text}"))
+        except KeyboardInterrupt:
+            runs.stop(made)
+            raise
+
+
+def list_studies(options: argparse.Namespace) -> None:
+    """Every study with its question, its paper and its options."""
+    import pandas as pd
+
+    from relcore.commands.output import show
+    from relcore.studies import STUDIES, study_of
+
+    studies = [study_of(kind) for kind in STUDIES]
+    table = pd.DataFrame([{"study": s.kind, "question": s.question, "paper": s.paper} for s in studies])
+    lines: list[Any] = []
+    for study in studies:
+        lines += [f"{study.kind}: {study.question}", f"  {study.paper}"]
+        for option in study.options:
+            choices = ", ".join(map(str, option.choices)) or "ids"
+            usual = ", ".join(map(str, option.default)) if option.many else option.default
+            lines.append(f"  --grid {option.name}=…  {choices}{' (several)' if option.many else ''}; default {usual or 'none'}")
+        lines.append("")
+    show(options, table, lines[:-1])
+
+
+def findings_lines(found: pd.DataFrame) -> list[list[str]] | str:
+    """The findings as the page lists them: value, 95 % interval, n."""
+    from relcore.stitch_recipes import short
+
+    if not len(found):
+        return "Nothing can be said yet."
+    rows = [["finding", "value", "95 %", "n"]]
+    for row in found.itertuples():
+        interval = "" if row.low != row.low else f"{short(row.low)} … {short(row.high)}"
+        rows.append([row.what, short(row.value) if row.value == row.value else "–", interval, f"{row.n:,}"])
+    return rows

@@ -1,0 +1,87 @@
+"""Two small labelled spaces as files, a store of one's own, and one engine for all: to start processes takes seconds."""
+
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.commands import running
+from relcore.engine import Engine
+from relcore.store import Store
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch, tmp_path):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return Store(tmp_path / "store")
+
+
+@pytest.fixture(scope="session")
+def shared_engine(tmp_path_factory):
+    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("commands") / "store"))
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def one_engine(monkeypatch, shared_engine):
+    """Commands take the shared engine, with the store of the test, and leave it running."""
+
+    class Lent:
+        def __init__(self, address=None):
+            assert address is None
+            shared_engine.store, self.n_workers = Store(), 1
+
+        def __getattr__(self, name):
+            return getattr(shared_engine, name)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("relcore.engine.Engine", Lent)
+    assert running.engine
+    return shared_engine
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Three classes in 12 dimensions, and the same rows rotated, noisy, in another order; one row of each only there."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 3, 151)
+    vectors = rng.normal(size=(151, 12)) + 3 * rng.normal(size=(3, 12))[labels]
+    rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
+    ids = np.array([f"w{row}" for row in range(151)])
+    names = np.array(["red", "green", "blue"])[labels]
+    np.savez(tmp_path / "first.npz", vectors=vectors, ids=ids, labels=names)
+    order, other = rng.permutation(151), np.array([*ids[:-1], "x"])
+    noisy = vectors @ rotation + 0.1 * rng.normal(size=vectors.shape)
+    np.savez(tmp_path / "second.npz", vectors=noisy[order], ids=other[order], labels=names[order])
+    return "first.npz", "second.npz"
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command that goes well: what it prints."""
+
+    def run(*arguments):
+        code = main([str(one) for one in arguments])
+        out, err = capsys.readouterr()
+        assert (code, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def refuse(capsys):
+    """Run a command that is wrong: its one line on stderr."""
+
+    def refuse(*arguments):
+        assert main([str(one) for one in arguments]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith("relcore: ")
+        return err
+
+    return refuse

@@ -1,0 +1,63 @@
+"""available, and what the command line does for every command: version, store, warnings, errors."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from relcore import __version__
+from relcore.cli import INTERRUPTED, main
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_available_tells_what_is_here_from_what_needs_the_network(files, tmp_path, capsys):
+    assert main(["available", "--data", str(tmp_path)]) == 0
+    here, network = capsys.readouterr().out.split("Needs the network:\n")
+    assert here.startswith("On this machine:\n")
+    assert {"word2vec-novels", "fasttext-novels", "first.npz", "second.npz"} <= set(here.split())
+    assert "glove-wiki-gigaword-50" in network.split()
+
+
+def test_a_folder_that_is_not_there_is_one_line(refuse):
+    assert "--data: expected a folder, got 'gone'" in refuse("available", "--data", "gone")
+
+
+def test_version_as_a_module():
+    ran = subprocess.run([sys.executable, "-m", "relcore", "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ran.stdout == f"relscope {__version__}\n"
+
+
+def test_the_store_is_the_one_that_is_named_while_the_command_runs(monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr("relcore.commands.available.run", lambda options: seen.append(os.environ["RELSCOPE_STORE"]))
+    before = os.environ["RELSCOPE_STORE"]
+    assert main(["available", "--store", "elsewhere"]) == 0
+    assert seen == [str(tmp_path / "elsewhere")]
+    assert os.environ["RELSCOPE_STORE"] == before
+
+
+@pytest.mark.parametrize("said", ["warning", "interrupt"])
+def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, said):
+    def run(options):
+        if said == "interrupt":
+            raise KeyboardInterrupt
+        warnings.warn("3 rows were left out", stacklevel=1)
+
+    monkeypatch.setattr("relcore.commands.available.run", run)
+    assert main(["available"]) == (INTERRUPTED if said == "interrupt" else 0)
+    told = (
+        "stopped; what is done is kept, and the same command goes on from there"
+        if said == "interrupt"
+        else "3 rows were left out"
+    )
+    assert capsys.readouterr().err == f"relcore: {told}\n"
+
+
+def test_a_fault_of_ours_is_not_passed_off_as_the_users(monkeypatch):
+    monkeypatch.setattr("relcore.commands.available.run", lambda options: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        main(["available"])

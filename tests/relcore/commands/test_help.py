@@ -1,0 +1,84 @@
+"""Help is there at once: no command imports anything but Python to explain itself, and what it lists is what there is."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relcore.anchors.selection import STRATEGIES
+from relcore.cli import COMMANDS, main
+from relcore.commands import encoders, invert, naming, stitch
+from relcore.inversion import METHODS as INVERSIONS
+from relcore.inversion_study import ROUTES
+from relcore.similarity import SIMILARITIES
+from relcore.stitching.methods import METHODS
+from relcore.stitching.result import METRICS
+from relcore.stitching.spec import StitchSpec
+
+ROOT = Path(__file__).parents[3]
+HEAVY = (
+    "numpy",
+    "pandas",
+    "torch",
+    "sklearn",
+    "scipy",
+    "dask",
+    "distributed",
+    "streamlit",
+    "plotly",
+    "matplotlib",
+    "safetensors",
+)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_help_reads_well_and_loads_nothing_heavy(arguments):
+    script = f"""
+import json, sys
+from relcore.cli import main
+try:
+    main({arguments})
+except SystemExit as end:
+    print(json.dumps([end.code, [name for name in {HEAVY} if name in sys.modules]]))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    *help_lines, last = ran.stdout.splitlines()
+    assert json.loads(last) == [0, []]
+    text = "\n".join(help_lines)
+    if arguments == ["--help"]:
+        assert all(f"\n  {name}" in text for name in COMMANDS)
+    else:
+        assert f"\nexample:\n  python -m relcore {arguments[0]} " in text
+        assert COMMANDS[arguments[0]].split()[0].capitalize() in text
+
+
+def test_lists_in_help_are_those_of_the_core():
+    assert set(naming.STRATEGIES) == set(STRATEGIES)
+    assert set(naming.SIMILARITIES) == set(SIMILARITIES)
+    assert tuple(METHODS) == stitch.METHODS
+    assert StitchSpec().methods == stitch.USUAL
+    assert tuple(METRICS) == stitch.METRICS
+    assert (set(invert.METHODS), set(invert.ROUTES)) == (set(INVERSIONS), set(ROUTES))
+
+
+def test_short_names_are_encoders_with_the_options_that_they_take():
+    from dataclasses import fields
+
+    from relcore.sources.encoder import encoder_class
+
+    renamed = {"dimensions": "n_components"}
+    for kind, record, options in encoders.SHORT_NAMES.values():
+        known = {field.name for field in fields(encoder_class(kind))}
+        assert {*record, *(renamed.get(option, option) for option in options)} <= known
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"), [([], "required: command"), (["draw"], "invalid choice: 'draw'"), (["compare", "a"], "TARGET")]
+)
+def test_what_the_parser_refuses_has_code_2(arguments, told, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err

@@ -1,0 +1,80 @@
+"""Spaces by every name that they have, anchors by number, file and id; what is none is told with what it may have been."""
+
+import json
+
+import numpy as np
+import pytest
+
+from relcore.commands.naming import number_or_ids, space_spec
+from relcore.encoding import encode
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.lsa import TfidfSvd
+from relcore.spaces import SpaceError
+
+
+@pytest.fixture
+def encoded(own_store):
+    """Two encodings of a few sentences: their keys by name."""
+    for dimensions in (5, 6):
+        encode(DatasetSpec("parallel", "en", limit=60), TfidfSvd(dimensions), own_store)
+    return {one.metadata["name"]: one.key for one in own_store.summaries() if "encoder" in one.metadata}
+
+
+def test_bundled_gensim_file_and_json(files, tmp_path):
+    assert space_spec("word2vec-novels") == SpaceSpec("bundled", "word2vec-novels")
+    assert space_spec("glove-twitter-25") == SpaceSpec("gensim-data", "glove-twitter-25")
+    assert space_spec("first.npz") == SpaceSpec("file", "first.npz")
+    limited = SpaceSpec("file", "first.npz", 10, (("invalid", "drop"),))
+    (tmp_path / "spec.json").write_text(json.dumps(limited.to_json()))
+    assert space_spec("spec.json") == limited
+
+
+def test_an_encoding_by_key_start_of_the_key_and_name(encoded):
+    assert len(encoded) == 2
+    for name, key in encoded.items():
+        spec = space_spec(key)
+        assert spec == space_spec(key[:8]) == space_spec(name)
+        assert (spec.source, spec.name, spec.option("key")) == ("encoding", name, key)
+        assert load(spec).name == name
+        assert spec.dataset == DatasetSpec("parallel", "en", limit=60)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("word2vec-novel", "did you mean 'word2vec-novels'"),
+        ("frst.npz", "'frst.npz', where there is none"),
+        ("first", "did you mean 'first.npz'"),
+        ("deadbeef", "expected a bundled name, a file of vectors"),
+        ("gone.json", "gone.json: expected a space's spec as a .json file, got no such file"),
+        ("list.json", "expected a space's spec as a JSON object, got list"),
+        ("broken.json", "expected a space's spec as JSON, got what is none"),
+        ("other.json", "expected a space as 'source', 'name'"),
+    ],
+)
+def test_what_is_no_space_is_told(refuse, files, tmp_path, name, message):
+    for file, text in (("list", "[]"), ("broken", "{"), ("other", '{"colour": "red"}')):
+        (tmp_path / f"{file}.json").write_text(text)
+    assert message in refuse("compare", name, "second.npz")
+
+
+def test_names_that_two_encodings_share_need_a_key(own_store, encoded):
+    copied = own_store.get(next(iter(encoded.values())))
+    own_store.put("ab" * 16, copied.arrays, copied.metadata)
+    with pytest.raises(SpaceError, match="expected one encoding, got 2 of this name"):
+        space_spec(copied.metadata["name"])
+
+
+def test_anchors_by_number_file_and_ids(tmp_path):
+    (tmp_path / "list.txt").write_text("\ufeffking\n\n river \nking\n", encoding="utf-8")
+    assert number_or_ids("300") == 300
+    assert number_or_ids("list.txt") == ("king", "river")
+    assert number_or_ids("sea, king,sea") == ("sea", "king")
+
+
+def test_at_most_as_many_as_there_are_where_nothing_is_said(run, tmp_path):
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        np.savez(tmp_path / f"{name}.npz", vectors=rng.normal(size=(40, 6)))
+    assert "a and b, 40 anchors" in run("compare", "a.npz", "b.npz")

@@ -1,0 +1,58 @@
+"""project: what is written is a space again, the one that the projection gives, in every format."""
+
+import numpy as np
+import pytest
+
+from relcore.anchors.selection import select_anchors
+from relcore.commands.output import write_space
+from relcore.projection import RelativeProjection
+from relcore.sources.files import load_space
+from relcore.spaces import LatentSpace
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".parquet"])
+def test_a_space_survives_every_format(tmp_path, suffix):
+    rng = np.random.default_rng(0)
+    ids = ["a", "b, c", "1", "für", ""]
+    space = LatentSpace(rng.normal(size=(5, 3)), ids, name="made", labels=["x", "", "y", "x", "y"], counts=[5, 4, 3, 2, 0])
+    write_space(space, tmp_path / f"made{suffix}")
+    again = load_space(tmp_path / f"made{suffix}")
+    assert (again.digest, again.name) == (space.digest, "made")
+
+
+def test_the_file_is_the_relative_space(run, files, tmp_path):
+    out = run("project", "first.npz", "--anchors", 7, "--strategy", "farthest-point", "--random-state", 3, "-o", "relative.npz")
+    space = load_space("first.npz")
+    anchors = select_anchors(space, 7, "farthest-point", random_state=3)
+    expected = RelativeProjection().fit(space.vectors, anchors=space.rows(anchors)).transform(space.vectors)
+    written = load_space(tmp_path / "relative.npz")
+    assert np.array_equal(written.vectors, expected)
+    assert (written.ids.tolist(), written.labels.tolist()) == (space.ids.tolist(), space.labels.tolist())
+    assert out == "relative.npz: 151 rows × 7 anchors, cosine, centred\n"
+
+
+def test_two_spaces_by_one_list_of_anchors_are_comparable(run, files):
+    run("project", "second.npz", "--anchors", 20, "--save-anchors", "anchors.txt", "-o", "two.parquet", "--whiten")
+    chosen = [one for one in open("anchors.txt", encoding="utf-8").read().split() if one != "x"]
+    run("project", "first.npz", "--anchors", ",".join(chosen), "-o", "one.npz", "--whiten")
+    run("project", "second.npz", "--anchors", ",".join(chosen), "-o", "two.npz", "--whiten")
+    one, two = load_space("one.npz"), load_space("two.npz")
+    shared = [identifier for identifier in one.ids if identifier in two.index]
+    a, b = one.vectors[one.rows(shared)], two.vectors[two.rows(shared)]
+    assert np.einsum("ij,ij->i", a, b).sum() / (np.linalg.norm(a) * np.linalg.norm(b)) > 0.95
+    assert load_space("two.parquet").dimension == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-o", "out.txt"], "expected a name that ends in one of '.npz', '.safetensors', '.parquet', got '.txt'"),
+        (["-o", "gone/out.npz"], "expected a folder that is there, got 'gone'"),
+        (["-o", "out.npz", "--whiten", "--similarity", "l1"], "--whiten: expected the similarity 'cosine', got 'l1'"),
+        (["-o", "out.npz", "--whiten", "--ridge", "0"], "ridge: expected a number above 0, got 0"),
+        (["-o", "out.npz", "--anchors", "0"], "anchors: expected at least one id, got none"),
+    ],
+)
+def test_wrong_options_are_one_line(refuse, files, tmp_path, arguments, message):
+    assert message in refuse("project", "first.npz", *arguments)
+    assert not (tmp_path / "out.npz").exists()
