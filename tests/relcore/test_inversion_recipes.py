@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 from scipy.stats import ortho_group
 
 from relcore.figure_recipes import exportable
+from relcore.figures.marks import row_colors
+from relcore.figures.palette import LIGHT
 from relcore.inversion import InverseRelativeProjection, inversion_grid, recovered
 from relcore.inversion_recipes import (
     EDGES,
@@ -313,3 +316,10 @@ def test_a_recipe_with_wrong_settings_says_which(drawn, changes, message):
 def test_other_recipes_with_wrong_settings_say_which(drawn, kind, changes, message):
     with pytest.raises(SpaceError, match=message):
         exportable({**drawn[kind].recipe, **changes})
+
+
+def test_colours_of_categories_are_one_each(pair, anchors):
+    scene = inversion_scene(pair, invert_pair(pair, anchors, InversionSpec()))
+    with pytest.raises(ValueError, match="expected 8 colours, one a category, got 1"):
+        replace(scene, category_colors=("#000000",))
+    assert set(row_colors(scene, LIGHT)) <= set(ERROR_COLORS)
