@@ -52,7 +52,10 @@ def draw(setup: Setup) -> None:
     with rounds:
         st.subheader("Round by round", anchor=False)
         figure = draw_rounds(*arguments)
-        exports.chart(figure.interactive(exports.theme()), "bootstrap.rounds")
+        shown = figure.interactive(exports.theme())
+        if len(result.history) <= 20:
+            shown.update_xaxes(dtick=1)  # there is no half a round
+        exports.chart(shown, "bootstrap.rounds")
         exports.export_bar(figure, "bootstrap-rounds")
     with listed:
         _list(outcome)
@@ -73,7 +76,7 @@ def _list(outcome: Outcome) -> None:
         n_hidden = len(result.anchors) - result.n_seeds
         st.subheader("Wrong ones", anchor=False)
         st.caption(
-            f"{len(wrong):,} of {n_hidden:,} hidden anchors. By chance all but {n_hidden / outcome.n_shared:.2f} would be."
+            f"{len(wrong):,} of {n_hidden:,} hidden anchors; by chance {n_hidden / outcome.n_shared:.2f} would be right."
         )
         if not wrong:
             st.markdown("None.")

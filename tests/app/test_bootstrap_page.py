@@ -1,0 +1,114 @@
+"""The Bootstrap page: seeds, the job, what was found, and two spaces without shared ids that Compare then compares."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from app import jobs
+from app.bootstrap_setup import read_pairs
+from app.workspace import Workspace, from_session_file, to_session_file
+from relcore.engine import Engine
+from relcore.progress import Context
+from relcore.sources.catalog import load
+from relcore.spaces import SpaceError
+from tests.app.conftest import Session, save_space
+
+
+@pytest.fixture(autouse=True)
+def in_place(monkeypatch):
+    """Jobs run where they are submitted, in a moment; each test has an engine on its own store."""
+    jobs.engine.clear()
+
+    def submit(self, key, function, *, title, **kwargs):
+        function(Context(key, self.store), **kwargs)
+        return self.job(key)
+
+    monkeypatch.setattr(Engine, "submit", submit)
+    yield
+    jobs.engine.clear()
+
+
+@pytest.fixture
+def make_rotated(tmp_path):
+    """``make_rotated(prefix) -> Workspace``: 150 rows and their rotation, under ids of its own for another prefix."""
+
+    def make(prefix: str = "r", related: bool = True) -> Workspace:
+        rng = np.random.default_rng(0)
+        vectors = rng.gamma(1.0, size=(150, 12)) + rng.normal(size=(4, 12))[rng.integers(4, size=150)]
+        turn, _ = np.linalg.qr(rng.normal(size=(12, 12)))
+        other = vectors @ turn if related else rng.normal(size=(150, 12))
+        first, second = save_space(tmp_path / "first.npz", vectors), save_space(tmp_path / "second.npz", other, prefix)
+        anchors = tuple(f"r{row}" for row in range(30))
+        return Workspace((first, second), first, second, anchors if prefix == "r" else ())
+
+    return make
+
+
+def texts(session: Session) -> str:
+    return "\n".join(box.value for kind in ("success", "error") for box in getattr(session.at, kind))
+
+
+def test_an_experiment_hides_and_finds(make_rotated):
+    session = Session(workspace=make_rotated()).open("bootstrap")
+    assert [button.label for button in session.button if "Find the anchors" in button.label] == ["Find the anchors · about 2 s"]
+    session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
+    assert "100.0% of the 45 hidden anchors found" in texts(session)
+    assert "The two spaces fit each other: mean CSLS" in texts(session)
+    for form in ("ground truth", "seeds", "found"):
+        assert f'scope="row">{form}<small>' in session.html
+    assert "0 of 45 hidden anchors; by chance 0.30 would be right" in session.captions
+
+
+def test_unrelated_spaces_are_no_success(make_rotated):
+    session = Session(workspace=make_rotated(related=False)).open("bootstrap")
+    session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
+    assert "Not a success" in texts(session)
+    assert "Nothing in common was found" in texts(session)
+    (wrong,) = (table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "matched to"])
+    assert len(wrong) > 40
+    assert (wrong["anchor"] != wrong["matched to"]).all()
+
+
+def test_spaces_without_shared_ids_are_compared(make_rotated):
+    session = Session(workspace=make_rotated("q")).open("bootstrap")
+    assert not session.at.exception
+    pairs = "\n".join(f"r{row} = q{row}" for row in range(8))
+    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    start.set_value("typed")
+    session.run()
+    assert "Type three pairs or more" in session.captions
+    session.change("text_area", "bootstrap.typed", pairs).click("bootstrap.start")
+    assert "rows found each other" in texts(session)
+    session.click("bootstrap.use")
+    assert session.errors == []
+    now = session.workspace
+    assert now.target.source == "renamed"
+    assert len(now.anchors) == 150
+    base, renamed = load(now.spaces[1]), load(now.target)
+    rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
+    assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
+    session.open("compare")
+    assert not session.errors
+    assert "the same 1" in session.html
+    back, _ = from_session_file(to_session_file(now, {}))
+    assert back == dataclasses.replace(now)
+    session.click("history.undo")
+    assert session.workspace.target == now.spaces[1]
+
+
+def test_seeds_that_contradict_are_told(make_rotated):
+    session = Session(workspace=make_rotated("q")).open("bootstrap")
+    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    start.set_value("typed")
+    session.run()
+    session.change("text_area", "bootstrap.typed", "r1=q1\nr2=q2\nr1=q3").click("bootstrap.start")
+    assert any("expected one partner an id, got 'r1' with 'q1', 'q3'" in error for error in session.errors)
+
+
+def test_pairs_are_read():
+    assert read_pairs("a = b\n\nc\td = e\n") == (("a", "b"), ("c", "d = e"))
+    with pytest.raises(SpaceError, match="line 2: expected “id of the source = id of the target”, got 'c'"):
+        read_pairs("a=b\nc")
