@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -152,18 +153,11 @@ class InverseRelativeProjection:
         return found
 
     def _pruned(self, anchors: np.ndarray) -> np.ndarray:
-        starts = first_anchors(len(anchors), self.omega, self.random_state)
-        similarity = np.abs(anchors @ anchors.T)
-        self.kept_ = tuple(farthest_order(similarity, start, self.delta)[0] for start in starts)
+        (pruned,) = pruned_decoders(anchors, (self.delta,), (self.omega,), self.random_state)
+        self.kept_, self.condition_numbers_ = pruned.kept, np.array(pruned.condition_numbers)
         if min(map(len, self.kept_)) < 2:
             raise SpaceError(f"delta: expected a distance at which two or more anchors stay, got {self.delta:g}; lower it")
-        sets = [tuple(np.sort(kept)) for kept in self.kept_]
-        inverses = {members: invert(anchors[list(members)]) for members in set(sets)}  # a small δ keeps the same ones each time
-        self.condition_numbers_ = np.array([inverses[members][1] for members in sets])
-        decoder = np.zeros(anchors.shape)
-        for members in sets:
-            decoder[list(members)] += inverses[members][0] / self.omega
-        return decoder
+        return pruned.matrix
 
     def _shrunk(self, anchors: np.ndarray, power: float) -> np.ndarray:
         inverse = _power(anchors, self.ridge, power)
@@ -187,6 +181,38 @@ class InverseRelativeProjection:
             raise SpaceError(f"delta: expected a distance 0 … 1, got {self.delta}")
         if not self.ridge > 0:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+
+
+class PrunedDecoder(NamedTuple):
+    """The mean of the inverses of ω prunings at δ, (k, d) float64; the anchors and the condition number of each pruning."""
+
+    delta: float
+    omega: int
+    matrix: np.ndarray
+    kept: tuple[np.ndarray, ...]
+    condition_numbers: tuple[float, ...]
+
+
+def pruned_decoders(
+    anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int = 0
+) -> Iterator[PrunedDecoder]:
+    """For unit anchors (k, d) the decoder at each δ and ω, the ω of one δ from few to many; what they share is done once."""
+    similarity = np.abs(anchors @ anchors.T)
+    starts = first_anchors(len(anchors), max(omegas), random_state)
+    orders = [farthest_order(similarity, start, min(deltas)) for start in starts]
+    for delta in deltas:
+        total, kept, conditions = np.zeros(anchors.shape), [], []
+        inverses: dict[tuple[int, ...], tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
+        for done, (order, distances) in enumerate(orders, start=1):
+            kept.append(order[distances >= delta])
+            members = tuple(np.sort(kept[-1]).tolist())
+            if members not in inverses:
+                inverses[members] = invert(anchors[list(members)])
+            inverse, condition = inverses[members]
+            total[list(members)] += inverse
+            conditions.append(condition)
+            if done in omegas:
+                yield PrunedDecoder(float(delta), done, total / done, tuple(kept), tuple(conditions))
 
 
 def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
@@ -236,23 +262,13 @@ def inversion_grid(
     anchors_x = _directions(np.asarray(source_anchors, dtype=np.float32), means[0], "source")
     anchors_y = _directions(np.asarray(target_anchors, dtype=np.float32), means[1], "target")
     relative, true = project_directions(source, anchors_x.T, means[0]), unit_rows(target, means[1])
-    similarity = np.abs(anchors_y @ anchors_y.T)
-    starts = first_anchors(len(anchors_y), max(omegas), random_state)
-    orders = [farthest_order(similarity, start, min(deltas)) for start in starts]
     cells = []
-    for delta in deltas:
-        decoder, conditions, sizes = np.zeros(anchors_y.shape), [], []
-        for done, (order, distances) in enumerate(orders, start=1):
-            kept = order[distances >= delta]
-            inverse, condition = invert(anchors_y[kept])
-            decoder[kept] += inverse
-            conditions.append(condition)
-            sizes.append(len(kept))
-            if done in omegas:
-                found = relative @ decoder.astype(np.float32)
-                cosine = np.einsum("ij,ij->i", found, true) * inverse_norms(found)
-                mean = float(cosine.mean(dtype=np.float64)) if min(sizes) > 1 else np.nan
-                cells.append((delta, done, mean, float(np.mean(conditions)), float(np.mean(sizes))))
+    for pruned in pruned_decoders(anchors_y, deltas, omegas, random_state):
+        found = relative @ pruned.matrix.astype(np.float32)
+        cosine = np.einsum("ij,ij->i", found, true) * inverse_norms(found)
+        sizes = [len(kept) for kept in pruned.kept]
+        mean = float(cosine.mean(dtype=np.float64)) if min(sizes) > 1 else np.nan
+        cells.append((pruned.delta, pruned.omega, mean, float(np.mean(pruned.condition_numbers)), float(np.mean(sizes))))
     return pd.DataFrame(cells, columns=["delta", "omega", "cosine", "condition", "kept"])
 
 

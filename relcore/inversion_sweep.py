@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import shared_anchors
-from relcore.inversion import InverseRelativeProjection, farthest_order, first_anchors, invert
+from relcore.inversion import InverseRelativeProjection, pruned_decoders
 from relcore.inversion_study import MOST_OMEGA, sampled_rows, sides
 from relcore.progress import Context
 from relcore.similarity import mean_row, project_directions, unit_rows
@@ -111,21 +111,23 @@ def inversion_sweep(
     tests = project_directions(source.vectors[judge.rows], units[0].T, means[0])
     cells = []
     total = len(deltas) * len(omegas)
-    for delta, omega, decoder, condition, sizes in _decoders(units[1], deltas, omegas, random_state):
-        cell = {"delta": float(delta), "omega": int(omega), "cosine": None, "chance": None}
+    for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
+        decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))
+        sizes = [len(kept) for kept in pruned.kept]
+        cell = {"delta": pruned.delta, "omega": pruned.omega, "cosine": None, "chance": None}
         cell |= {"within": None, "accuracy": None}
         cell |= {"condition": condition if np.isfinite(condition) else None, "kept": float(np.mean(sizes))}
         if min(sizes) > 1:
             for name, relative in inputs.items():
-                found = unit_rows(relative @ decoder.astype(np.float32))
+                found = unit_rows(relative @ decoder)
                 cell[name] = float(np.einsum("ij,ij->i", found, true).mean(dtype=np.float64))
                 if name == "cosine":  # over all permutations of the rows the mean is the product of the two means
                     cell["chance"] = float(mean_row(found) @ mean_row(true))
             if judge.head is not None:
-                cell["accuracy"] = judge.accuracy(tests @ decoder.astype(np.float32) + means[1])
+                cell["accuracy"] = judge.accuracy(tests @ decoder + means[1])
         cells.append(cell)
         if report:
-            report(len(cells), total, f"δ {delta:g}, ω {omega}")
+            report(len(cells), total, f"δ {pruned.delta:g}, ω {pruned.omega}")
     rotation = Procrustes().fit(*pairs).transform(source.vectors[rows])
     rotated = np.einsum("ij,ij->i", unit_rows(rotation, means[1]), true).mean(dtype=np.float64)
     return Sweep(
@@ -142,28 +144,6 @@ def inversion_sweep(
         n_test=len(judge.rows),
         why_none=judge.why_none,
     )
-
-
-def _decoders(
-    anchors: np.ndarray, deltas: Sequence[float], omegas: Sequence[int], random_state: int
-) -> Iterator[tuple[float, int, np.ndarray, float, list[int]]]:
-    """For each δ and ω, ω ascending: ω times the decoder (k, d), the mean condition number, anchors left by each pruning."""
-    similarity = np.abs(anchors @ anchors.T)
-    starts = first_anchors(len(anchors), max(omegas), random_state)
-    orders = [farthest_order(similarity, start, min(deltas)) for start in starts]
-    for delta in deltas:
-        decoder, conditions, sizes = np.zeros(anchors.shape), [], []
-        inverses: dict[tuple[int, ...], tuple[np.ndarray, float]] = {}  # a small δ keeps the same ones each time
-        for done, (order, distances) in enumerate(orders, start=1):
-            kept = tuple(np.sort(order[distances >= delta]).tolist())
-            if kept not in inverses:
-                inverses[kept] = invert(anchors[list(kept)])
-            inverse, condition = inverses[kept]
-            decoder[list(kept)] += inverse
-            conditions.append(condition)
-            sizes.append(len(kept))
-            if done in omegas:
-                yield delta, done, decoder, float(np.mean(conditions)), sizes
 
 
 @dataclass(frozen=True, eq=False)
