@@ -83,17 +83,16 @@ class SweptVision(TrainedEncoder):
         import torch
         from torch import nn
 
-        pixels = _pixels(dataset, range(len(dataset)))
-        classes, train, validation, test = _parts(dataset)
+        parts = split_pictures(dataset)
+        classes, train, validation, test = parts.classes, parts.train, parts.validation, parts.test
         device = best_device()
-        mean, deviation = float(pixels[train].mean()), float(pixels[train].std()) or 1.0
-        images = torch.from_numpy((pixels - mean) / deviation).to(device)
+        images = torch.from_numpy(parts.pixels).to(device)
         kinds = {"adam": torch.optim.Adam, "sgd": torch.optim.SGD}
         curve: dict[str, list[float]] = {"losses": [], "accuracies": [], "test_accuracies": []}
         best, weights = -1, {}
         with reproducible(self.random_state):
             targets = torch.from_numpy(classes).to(device)
-            model = _network(self, pixels.shape[1:], int(classes.max()) + 1).to(device)
+            model = new_network(self, parts.pixels.shape[1:], int(classes.max()) + 1).to(device)
             optimizer = kinds[self.optimizer](model.parameters(), lr=self.learning_rate)
             for epoch in range(self.epochs):
                 model.train()
@@ -116,15 +115,15 @@ class SweptVision(TrainedEncoder):
                     best, weights = epoch, {name: value.cpu().numpy().copy() for name, value in model.state_dict().items()}
                 measured = {"loss": curve["losses"][-1], "accuracy": curve["accuracies"][-1]}
                 report(epoch + 1, self.epochs, f"{self.title}: epoch {epoch + 1} of {self.epochs}", measured)
-        facts = {**curve, "epoch": best + 1, "size": list(pixels.shape[1:]), "n_classes": int(classes.max()) + 1}
-        return Trained(weights, {**facts, "pixel_mean": mean, "pixel_deviation": deviation})
+        facts = {**curve, "epoch": best + 1, "size": list(parts.pixels.shape[1:]), "n_classes": int(classes.max()) + 1}
+        return Trained(weights, {**facts, "pixel_mean": parts.mean, "pixel_deviation": parts.deviation})
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
         import torch
 
         facts, device = trained.metadata, best_device()
         with reproducible(self.random_state):  # building a network draws weights, which are then replaced
-            model = _network(self, facts["size"], facts["n_classes"])
+            model = new_network(self, facts["size"], facts["n_classes"])
         model.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in trained.arrays.items()})
         model.to(device)
 
@@ -137,23 +136,36 @@ class SweptVision(TrainedEncoder):
         return encode_batch
 
 
-def _parts(dataset: Dataset) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The class of every row, and the rows to train, validate and test on."""
+@dataclass(frozen=True)
+class SplitPictures:
+    """What a network is trained on: grey pixels (n, 1, height, width) of mean 0 and deviation 1 over the training rows."""
+
+    pixels: np.ndarray
+    classes: np.ndarray
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+    mean: float
+    deviation: float
+
+
+def split_pictures(dataset: Dataset) -> SplitPictures:
+    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`; errors as in `fit`."""
     names = np.array([]) if dataset.labels is None else dataset.labels.astype(str)
     if len(set(names)) < 2 or (names == "").any():
         raise SpaceError(
             f"{dataset.name}: expected a label for each picture, of two classes or more, to train on; choose another"
         )
+    images = dataset.items(0, len(dataset))
+    pixels = _array(images, dataset.name, (1, images[0].height, images[0].width))
     test = held_out_rows(len(names))
     rest = np.random.default_rng(1).permutation(np.setdiff1d(np.arange(len(names)), test))
     n_validation = max(1, round(_VALIDATION * len(rest)))
+    train, validation = np.sort(rest[n_validation:]), np.sort(rest[:n_validation])
     classes = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    return classes, np.sort(rest[n_validation:]), np.sort(rest[:n_validation]), test
-
-
-def _pixels(dataset: Dataset, rows: range) -> np.ndarray:
-    images = dataset.items(rows.start, rows.stop)
-    return _array(images, dataset.name, (1, images[0].height, images[0].width))
+    mean, deviation = float(pixels[train].mean()), float(pixels[train].std()) or 1.0
+    pixels = ((pixels - mean) / deviation).astype(np.float32)
+    return SplitPictures(pixels, classes, train, validation, test, mean, deviation)
 
 
 def _array(images: list, name: str, size: tuple[int, ...]) -> np.ndarray:
@@ -171,7 +183,8 @@ def _encode(model: nn.ModuleDict, images: torch.Tensor) -> torch.Tensor:
         return torch.cat([model["encoder"](part) for part in images.split(512)])
 
 
-def _network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
+def new_network(spec: SweptVision, size: Any, n_classes: int) -> nn.ModuleDict:
+    """Its "encoder" and "head" with first weights from torch's present generator; `size` is (1, height, width)."""
     from torch import nn
 
     activation = {"relu": nn.ReLU, "tanh": nn.Tanh}[spec.activation]

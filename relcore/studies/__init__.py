@@ -10,6 +10,7 @@ from relcore.studies.study import Study
 STUDIES: dict[str, str] = {
     "similarity-performance": "relcore.studies.similarity_performance:SimilarityPerformance",
     "anchor-count": "relcore.studies.anchor_count:AnchorCount",
+    "trained-count": "relcore.studies.trained_count:TrainedCount",
     "anchor-choice": "relcore.studies.anchor_choice:AnchorChoice",
     "training": "relcore.studies.training:TrainingRelative",
     "quasi-isometry": "relcore.studies.quasi_isometry:QuasiIsometry",

@@ -98,8 +98,8 @@ def test_anchor_count_on_a_rotated_copy_stitches_as_well_as_it_stays(encoders, s
     for form in ("relative", "whitened"):
         np.testing.assert_allclose(table[f"{form}, stitched"], table[f"{form}, same space"])
     enough = table[table.n_anchors == 50]
-    assert (enough["relative, stitched"] > 0.95).all()
-    assert (enough["absolute, stitched"] < 0.9).all()
+    assert (enough["relative, stitched"] > 0.9).all()
+    assert (enough["absolute, stitched"] < 0.8).all()
     charts, _ = answers(study, settings, table)
     assert list(charts["accuracy"].lines[0].x) == [2, 10, 50]
     assert dict(charts["accuracy"].baselines)["chance"] == pytest.approx(0.25)
