@@ -16,7 +16,7 @@ from relcore.spaces import SpaceError
 
 _CELL = 40  # units a picture's longer side takes, about: small ones are enlarged by a whole factor
 _GAP, _GROUP_GAP = 3, 12
-_TITLE = 26  # above the first row, on the screen
+_TITLE = 40  # above the first row, on the screen
 
 
 @dataclass(frozen=True)

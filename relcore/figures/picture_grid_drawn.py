@@ -15,7 +15,7 @@ from relcore.figures.paper import blank_figure, settings
 from relcore.figures.picture_grid import Layout, PictureGrid, grid_layout
 from relcore.figures.style import COLUMN, PAPER, Style
 
-_LEFT, _RIGHT = 160, 76  # units on the screen, about pixels
+_LEFT, _RIGHT = 200, 130  # units on the screen, a pixel in a wide window, .6 of one in a narrow one
 _ERRORS = "MSE × 10³"
 
 
@@ -44,7 +44,7 @@ def interactive_figure(grid: PictureGrid, theme: Theme = LIGHT) -> go.Figure:
     figure.update_layout(
         template=relscope_template(theme),
         meta={"alt": grid.alt()},
-        height=high + 20,
+        height=round(0.68 * high) + 16,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         xaxis=axis | {"range": [-layout.left, wide + layout.right], "constrain": "domain", "constraintoward": "left"},
         yaxis=axis | {"range": [high, 0], "scaleanchor": "x", "constrain": "domain", "constraintoward": "top"},
@@ -58,8 +58,8 @@ def _texts(layout: Layout, ink: str, muted: str) -> list[tuple[tuple[float, floa
     """Each text with Plotly's settings for it."""
     start, end = {"xanchor": "left"}, {"xanchor": "right"}
     titles = [(one, start | {"font": {"size": 15, "color": ink, "weight": 600}}) for one in layout.titles]
-    labels = [(one, end | {"font": {"size": 13, "color": ink if "stitched" in one[2] else muted}}) for one in layout.labels]
-    errors = [(one, start | {"font": {"size": 13, "color": ink}}) for one in layout.errors]
+    labels = [(one, end | {"font": {"size": 12, "color": ink if "stitched" in one[2] else muted}}) for one in layout.labels]
+    errors = [(one, start | {"font": {"size": 12, "color": ink}}) for one in layout.errors]
     heads = [((x, y, _ERRORS), start | {"font": {"size": 11, "color": muted}}) for x, y in _heads(layout)]
     return titles + labels + errors + heads
 

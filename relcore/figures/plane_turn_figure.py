@@ -102,7 +102,7 @@ def turned_planes_figure(planes: TurnedPlanes, theme: Theme = LIGHT) -> go.Figur
                 hovertemplate=f"{plain_text(name)}<extra>{plain_text(planes.names[int(moving)])}</extra>",
             )
     times = np.linspace(0, 1, STEPS + 1)
-    figure.frames = [_frame(planes, rows, time, theme) for time in times]
+    figure.frames = [_frame(planes, rows, time) for time in times]
     everything = np.concatenate([turn.reference, *(turn.at(time) for time in times[::6])])
     low, high = everything.min(axis=0), everything.max(axis=0)
     room = 0.04 * (high - low)
@@ -114,28 +114,28 @@ def turned_planes_figure(planes: TurnedPlanes, theme: Theme = LIGHT) -> go.Figur
         margin={"l": 16, "r": 16, "t": 48, "b": 120},
         xaxis=axis | {"range": [low[0] - room[0], high[0] + room[0]]},
         yaxis=axis | {"range": [low[1] - room[1], high[1] + room[1]], "scaleanchor": "x"},
-        annotations=_told(planes, 0, theme),
+        annotations=_told(planes, theme),
         updatemenus=[_buttons(theme)],
-        sliders=[_slider(times, theme)],
+        sliders=[_slider(planes, times, theme)],
         legend={"y": 0.01, "yanchor": "bottom"},
         hovermode="closest",
     )
     return figure
 
 
-def _frame(planes: TurnedPlanes, rows: list[np.ndarray], time: float, theme: Theme) -> go.Frame:
+def _frame(planes: TurnedPlanes, rows: list[np.ndarray], time: float) -> go.Frame:
     import plotly.graph_objects as go
 
     points = planes.turn.at(time)
     data = [go.Scatter(x=points[part, 0], y=points[part, 1]) for part in rows]
     traces = list(range(len(rows), 2 * len(rows)))
-    return go.Frame(data=data, traces=traces, name=f"{time:.3f}", layout={"annotations": _told(planes, time, theme)})
+    return go.Frame(data=data, traces=traces, name=f"{time:.3f}")
 
 
-def _told(planes: TurnedPlanes, time: float, theme: Theme) -> list[dict]:
-    """What the line above the plot says at this time."""
+def _told(planes: TurnedPlanes, theme: Theme) -> list[dict]:
+    """What the line above the plot says."""
     first, second = planes.names
-    text = f"<b>Disparity {planes.turn.disparity(time):.2f}</b>   rings: {first}; dots: {second}"
+    text = f"Rings: {first}. Dots: {second}, {planes.how} onto it."
     at = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}
     return [at | {"text": text, "showarrow": False, "yshift": 10, "font": {"size": 13, "color": theme.text}}]
 
@@ -152,14 +152,17 @@ def _buttons(theme: Theme) -> dict:
     return {"type": "buttons", "buttons": [play, pause], "showactive": False, **place, **look}
 
 
-def _slider(times: np.ndarray, theme: Theme) -> dict:
+def _slider(planes: TurnedPlanes, times: np.ndarray, theme: Theme) -> dict:
+    """Its label tells the disparity: of a frame Plotly redraws the points and the slider, nothing else."""
+    labels = [f"{100 * time:.0f} %, disparity {planes.turn.disparity(time):.2f}" for time in times]
     steps = [
-        {"label": f"{100 * time:.0f} %", "method": "animate", "args": [[f"{time:.3f}"], _moving(duration=0)]} for time in times
+        {"label": label, "method": "animate", "args": [[f"{time:.3f}"], _moving(duration=0)]}
+        for label, time in zip(labels, times, strict=True)
     ]
-    place = {"x": 0.2, "len": 0.8, "y": 0, "xanchor": "left", "yanchor": "top", "pad": {"t": 4}}
+    place = {"x": 0.3, "len": 0.7, "y": 0, "xanchor": "left", "yanchor": "top", "pad": {"t": 4}}
     look = {"font": {"size": 1, "color": "rgba(0,0,0,0)"}, "tickcolor": theme.border, "bordercolor": theme.border}
     look |= {"bgcolor": theme.grid, "activebgcolor": theme.accent, "minorticklen": 0, "ticklen": 0}
-    shown = {"prefix": "moved ", "font": {"size": 12, "color": theme.muted}, "xanchor": "right"}
+    shown = {"prefix": "moved ", "font": {"size": 13, "color": theme.text}, "xanchor": "right"}
     return {"steps": steps, "active": 0, "currentvalue": shown, **place, **look}
 
 

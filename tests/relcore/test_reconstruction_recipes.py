@@ -77,7 +77,7 @@ def test_the_grid_shows_the_pixels_and_tells_the_errors(figures):
     assert "Encoder of random state 1, stitched to the decoder of 0; 30 test pictures." in alt
     mosaic = np.asarray(Image.open(BytesIO(base64.b64decode(figure.data[0].source.split(",")[1]))))
     shades = np.round(255 * found.originals[0]).astype(np.uint8)
-    np.testing.assert_array_equal(mosaic[26 + 2 : 26 + 40 : 5, 2:40:5, 0], shades)  # below the title, five units a pixel
+    np.testing.assert_array_equal(mosaic[40 + 2 : 40 + 40 : 5, 2:40:5, 0], shades)  # below the title, five units a pixel
     table = figures["grid"].table()
     assert len(table) == 4 * 2 * 10
     row = table[(table.family == "VAE") & (table.name == "relative") & table.stitched]
@@ -109,8 +109,9 @@ def test_the_animation_begins_as_it_is_and_ends_at_the_disparity_of_scipy(figure
     expected = procrustes(codes[0], codes[1])[2]
     assert np.square(ends[1] - still).sum() / spread == pytest.approx(expected, rel=1e-4)
     assert f"{expected:.2f} after" in figure.layout.meta["alt"]
-    assert f"Disparity {expected:.2f}" in figure.frames[-1].layout.annotations[0].text
-    assert len(figure.layout.sliders[0].steps) == len(figure.frames)
+    steps = figure.layout.sliders[0].steps
+    assert [step.args[0][0] for step in steps] == [frame.name for frame in figure.frames]
+    assert steps[-1].label == f"100 %, disparity {expected:.2f}"
 
 
 def test_pictures_of_other_sizes_are_refused():
