@@ -42,7 +42,14 @@ def choose(workspace: Workspace) -> Setup | None:
     if workspace.source == workspace.target:
         st.info("Source and target are the same space: choose two in the sidebar.", icon=":material/info:")
         return None
-    n_shared = _shared(source, target)
+    guessed = any(spec.source == "renamed" for spec in (workspace.source, workspace.target))
+    if guessed:
+        st.info(
+            "This pairing was bootstrapped: Compare, Anchors and Stitch stand on it. To bootstrap again, choose the space that "
+            "it was made of in the sidebar, or undo.",
+            icon=":material/hub:",
+        )
+    n_shared = 0 if guessed else _shared(source, target)  # ids that were found are no truth to score against
     modes = list(_MODES) if n_shared >= FEWEST_SHARED else ["real"]
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="bootstrap-choosers"):
         mode = _segments("What for", modes, _MODES, "bootstrap.mode", _MODE_HELP)

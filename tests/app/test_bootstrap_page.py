@@ -90,6 +90,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     base, renamed = load(now.spaces[1]), load(now.target)
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
+    assert any("This pairing was bootstrapped" in info.value for info in session.at.info)
     session.open("compare")
     assert not session.errors
     assert "the same 1" in session.html
