@@ -64,7 +64,7 @@ def _ask(found: list[SpaceSpec]) -> None:
         n = len(captions(classes, spec.templates))
         encoder = st.selectbox(
             "Sentences read by",
-            [MiniLM((6,)), TfidfSvd(max(2, min(100, n // 4)), min_texts=1)],
+            [TfidfSvd(max(2, min(100, n // 4)), min_texts=1), MiniLM((6,))],
             format_func=parallel_lists.encoder_name,
             key=f"words.encoder-{n}",
             **_KEEP,

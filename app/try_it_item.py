@@ -72,7 +72,7 @@ def _draw_text(dataset: Dataset, stitching: Stitching) -> None:
 
 def _picture(dataset: Dataset, stitching: Stitching) -> Asked | None:
     look = _look(dataset.digest, dataset)
-    ways = {"test": "A test picture", "draw": "Draw", "upload": "Upload"}
+    ways = {"test": "Test", "draw": "Draw", "upload": "Upload"}
     if not look.on_dark:
         del ways["draw"]
     way = st.segmented_control(

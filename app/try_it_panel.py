@@ -15,7 +15,7 @@ from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 from relcore.stitching.methods import METHODS
 from relcore.try_it import Answers, answers_of
-from relcore.try_it_recipes import draw_try_it, short_names
+from relcore.try_it_recipes import draw_try_it, matrices_of
 
 
 def draw(setup: StitchSetup | None) -> None:
@@ -60,7 +60,7 @@ def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
         if first.kind == "texts":
             asked, answers = try_it_item.choose(first, stitching), st.container()
         else:
-            item, answers = st.columns([1, 2.6], gap="large")
+            item, answers = st.columns([1, 2.4], gap="large")
             with item:
                 asked = try_it_item.choose(first, stitching)
         if asked is None:
@@ -80,12 +80,14 @@ def _usual(methods: tuple[str, ...]) -> str:
 
 
 def _show(setup: StitchSetup, found: Answers, asked: try_it_item.Asked, method: str, seconds: float) -> None:
-    st.html(f'<p class="relscope-lead" id="relscope-try-lead">{lead(found, asked.truth)}</p>')
+    from relcore.figures.matrices_interactive import matrices_figure
+
+    st.html(f'<p class="relscope-lead">{lead(found, asked.truth)}</p>')
     figure = draw_try_it(setup.specs, setup.spec, method, asked.item, digests=digests_of(setup), answers=found)
-    exports.chart(figure.interactive(exports.theme()), "stitch.try-map")
+    width = 1000 if isinstance(asked.item, str) else 720
+    exports.chart(matrices_figure(matrices_of(found), exports.theme(), width=width), "stitch.try-map")
     if found.silent:
-        names = ", ".join(short_names(found.silent))
-        st.caption(f"{names}: knows none of these words, so its row is zero and its answers say nothing of the sentence.")
+        st.caption(f"{', '.join(found.silent)}: knows none of these words; its row is zero, and what it answers says nothing.")
     st.caption(
         "Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched. Beneath each answer its "
         "probability, and whether it differs from what the head says on its own encoder; hover for the three likeliest. "

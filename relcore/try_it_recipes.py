@@ -19,6 +19,7 @@ from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.images import decode_image
 from relcore.spaces import SpaceError, quote
+from relcore.stitch_recipes import short_names
 from relcore.stitching.methods import METHODS
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
@@ -56,11 +57,12 @@ def draw_try_it(
 
 def matrices_of(answers: Answers) -> Matrices:
     """One heat map: in each cell the answer, the deeper the surer; the pairs that are not stitched have a dotted frame."""
+    heads, _ = short_names(answers.heads)
     every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
     panel = MatrixPanel(
         "",
-        short_names(answers.encoders),
-        short_names(answers.heads),
+        tuple(heads[own] for own in answers.own),
+        heads,
         np.array([[_probability(answers, i, j) for i, j in line] for line in every]),
         tuple(tuple(_text(answers, i, j) for i, j in line) for line in every),
         tuple(tuple(_told(answers, i, j) for i, j in line) for line in every),
@@ -70,14 +72,6 @@ def matrices_of(answers: Answers) -> Matrices:
     alt = f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads, {METHODS[answers.method].title}: "
     alt += f"{count} of {n} stitched pairs answer {most}." if n else "no two can be put together."
     return Matrices((panel,), (0, 1), "probability of the answer", alt, "rows of", "head of")
-
-
-def short_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names of encodings without the dataset, where it is the same for all and the rest tells them apart."""
-    parts = [name.rpartition(" · ") for name in names]
-    heads = tuple(head for head, _, _ in parts)
-    same = len({tail for _, _, tail in parts}) == 1 and all(heads) and len(set(heads)) == len(heads)
-    return heads if same else tuple(names)
 
 
 def _probability(answers: Answers, i: int, j: int) -> float:

@@ -22,7 +22,7 @@ from relcore.stitching.classification import Stitching, share_rows
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.try_it import Answers, answers_of
-from relcore.try_it_recipes import draw_try_it, short_names
+from relcore.try_it_recipes import draw_try_it
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = StitchSpec(methods=("absolute", "relative"), n_anchors=40)
@@ -123,12 +123,6 @@ def test_broken_recipes_say_what_is_wrong(change, message):
 
 def _some() -> Answers:
     return Answers("relative", ("a",), ("a",), (0,), ("no", "yes"), np.array([[[0.9, 0.1]]]))
-
-
-def test_names_lose_a_dataset_that_is_the_same_for_all():
-    assert short_names(["A · digits", "B · digits"]) == ("A", "B")
-    assert short_names(["A · digits", "A · mnist"]) == ("A · digits", "A · mnist")
-    assert short_names(["words", "B · digits"]) == ("words", "B · digits")
 
 
 def test_sentences_travel_as_they_are():

@@ -1,0 +1,131 @@
+"""Try it without a browser: what is typed, picked or uploaded is answered as the stitching answers it."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from app import jobs, try_it_panel
+from app.components.drawing_pad import read_picture
+from app.workspace import Workspace
+from relcore.encoding import encode
+from relcore.one_item import trained_key
+from relcore.sources.catalog import encoding_spec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.encodings import encoding_key
+from relcore.sources.lsa import TfidfSvd
+from relcore.sources.parallel import load_parallel
+from relcore.sources.small_vision import SmallVision
+from relcore.spaces import SpaceError
+from relcore.try_it import Answers
+from tests.app.conftest import Session
+
+DIGITS = DatasetSpec("digits", limit=300)
+
+
+def encoded(dataset, *encoders):
+    """Specs of encodings in the store that the engine of this process has."""
+    store, digest = jobs.engine().store, load_dataset(dataset).digest
+    made = [(encoder, encode(dataset, encoder, store)[0].name) for encoder in encoders]
+    return tuple(encoding_spec(dataset, one, "", encoding_key(digest, one), name) for one, name in made)
+
+
+def stitch_page(specs) -> Session:
+    session = Session(workspace=Workspace(specs, specs[0], specs[1])).open("stitch")
+    session.at.session_state["stitch.tab"] = "Try it"
+    return session.run()
+
+
+@pytest.fixture(autouse=True)
+def engines_store(own_store, monkeypatch):
+    """The engine serves all tests of a process: what it stores has to be where the pages look for it."""
+    monkeypatch.setenv("RELSCOPE_STORE", str(jobs.engine().store.root))
+
+
+@pytest.fixture
+def sentences(tmp_path):
+    """Questions and the rest, labelled, through two TF-IDF of different widths."""
+    lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in load_parallel(["en"])["en"]]
+    path = tmp_path / "said.tsv"
+    path.write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
+    return encoded(DatasetSpec("file", str(path)), TfidfSvd(20), TfidfSvd(30))
+
+
+@pytest.fixture
+def networks():
+    return encoded(DIGITS, *(SmallVision("mlp", width=width, epochs=4) for width in (8, 12)))
+
+
+def test_a_typed_sentence_is_answered_by_every_pair(sentences):
+    session = stitch_page(sentences)
+    assert "of 2 stitched pairs say" in session.html
+    assert session.at.text_input(key="stitch.try-text").value in load_parallel(["en"])["en"]
+    session.change("text_input", "stitch.try-text", "Where is the station?")
+    assert "of 2 stitched pairs say" in session.html
+    assert "Its label is" not in session.html
+    session.change("text_input", "stitch.try-text", "xyzzy")
+    assert "knows none of these words" in session.captions
+    session.change("text_input", "stitch.try-text", "   ")
+    assert "stitched pairs say" not in session.html
+
+
+def test_another_test_sentence_comes_with_its_label(sentences):
+    session = stitch_page(sentences).click("stitch.try-another")
+    assert "Its label is <b>told</b>" in session.html or "Its label is <b>question</b>" in session.html
+
+
+def test_a_test_picture_has_its_label_and_an_upload_is_turned_into_a_digit(networks):
+    session = stitch_page(networks)
+    assert "Its label is" in session.html
+    session.change("segmented_control", "stitch.try-way", "upload")
+    assert "8 × 8 pixels, grey, light on dark" in session.captions
+    seven = Image.new("RGB", (200, 200), "white")
+    ImageDraw.Draw(seven).line([(50, 40), (150, 40), (80, 170)], fill="black", width=20)
+    content = io.BytesIO()
+    seven.save(content, "PNG")
+    session.upload("stitch.try-upload", "seven.png", content.getvalue())
+    assert "of 2 stitched pairs say" in session.html
+    blank = io.BytesIO()
+    Image.new("L", (20, 20), 255).save(blank, "PNG")
+    session.upload("stitch.try-upload", "blank.png", blank.getvalue())
+    assert "blank.png: expected something drawn" in session.errors[0]
+    session.upload("stitch.try-upload", "broken.png", b"no picture")
+    assert "broken.png: expected an image" in session.errors[0]
+
+
+def test_weights_that_are_gone_are_offered_again(networks):
+    [spec] = encoded(DIGITS, SmallVision("mlp", width=9, epochs=1))
+    jobs.engine().store.remove(trained_key(spec, jobs.engine().store))
+    session = stitch_page((networks[0], spec))
+    assert "has lost its trained weights" in session.captions
+    assert [button for button in session.button if button.label == "Train MLP 9, state 0 again"]
+    assert "of 1 stitched pairs say" in session.html
+
+
+def test_without_encoders_the_tab_says_what_is_missing(make_session):
+    session = make_session().open("stitch")
+    session.at.session_state["stitch.tab"] = "Try it"
+    assert "Choose two encoders or more above" in session.run().captions
+
+
+def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
+    probabilities = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]])
+    found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
+    told = try_it_panel.lead(found, "yes")
+    assert "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched, 1 of 2 do. 1 of 2 answer" in told
+    assert told.endswith("Its label is <b>yes</b>.")
+
+
+def test_a_drawing_comes_as_a_png_or_not_at_all():
+    assert read_picture("") is None
+    content = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(content, "PNG")
+    sent = "data:image/png;base64," + base64.b64encode(content.getvalue()).decode()
+    assert (read_picture(sent).mode, read_picture(sent).size) == ("L", (4, 4))
+    with pytest.raises(SpaceError, match="drawing: expected a PNG from the browser"):
+        read_picture("data:image/png;base64,%%%")
