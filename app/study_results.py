@@ -109,7 +109,7 @@ def _findings(runs: StudyRuns, table: pd.DataFrame) -> None:
 
 def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     """Every run with every setting; one that is selected, here or in the figure, can be opened."""
-    shown = table.drop(columns=["key", *(name for name in table if _is_curve(table[name]))])
+    shown = table.drop(columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())])
     st.markdown(f"#### {len(table):,} runs")
     state = st.dataframe(
         shown,

@@ -75,7 +75,7 @@ class Lines:
     marks : tuple of (name, x)
         Dashed vertical lines: a place on the x axis to compare with.
     note : str
-        A sentence inside the chart, such as a correlation with its interval.
+        A line or two above the chart, such as a correlation with its interval.
     y_range : (low, high), optional
         Default: as the data have it.
     alt : str
@@ -134,7 +134,7 @@ class Lines:
         kind = "Line chart" if self.kind == "lines" else "Scatter plot"
         told = [f"{name}: {value:.3g}" for name, value in (*self.baselines, *self.marks)]
         told = [_told(line, self) for line in self.lines if len(line)] + told
-        note = f" {self.note}." if self.note else ""
+        note = f" {' '.join(self.note.split())}." if self.note else ""
         return f"{kind} of {self.y_title} against {self.x_title}. {'; '.join(told)}.{note}"
 
 

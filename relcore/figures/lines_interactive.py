@@ -32,12 +32,12 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     if lines.note:
         look = {"font": {"size": 13, "color": theme.text}, "bgcolor": translucent(theme.surface, 0.85), "borderpad": 4}
         at = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "align": "left"}
-        figure.add_annotation(text=plain_text(lines.note), showarrow=False, **at, **look)
+        figure.add_annotation(text=plain_text(lines.note).replace("\n", "<br>"), showarrow=False, **at, **look)
     figure.update_layout(
         template=relscope_template(theme),
         meta={"alt": lines.describe()},
         height=height,
-        margin={"l": 64, "r": 16, "t": 40 if lines.note else 16, "b": 96},
+        margin={"l": 64, "r": 16, "t": 24 + 18 * len(lines.note.splitlines()) if lines.note else 16, "b": 96},
         showlegend=True,
         legend={"y": 0.01, "yanchor": "bottom"},
         hovermode="closest",

@@ -116,7 +116,7 @@ class AnchorChoice(Study):
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = _WORD_MEASURES if options["data"] == "words" else MEASURES
-        return findings_table(findings_over(table, "choice", measures) if len(table) else [])
+        return findings_table(findings_over(table, "choice", measures, CHOICES) if len(table) else [])
 
     def opening(self, settings: Settings) -> Opening | None:
         if settings["data"] != "words":

@@ -68,7 +68,9 @@ class AnchorCount(Study):
         if not len(table):
             return findings_table([])
         own = finding(BASELINE, mean(table.groupby("random_state")[OWN].mean()), STUDENT)
-        return findings_table([own, *findings_over(table.sort_values("n_anchors"), "n_anchors", MEASURES)])
+        return findings_table(
+            [own, *findings_over(table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", MEASURES)]
+        )
 
     def opening(self, settings: Settings) -> Opening:
         return opening_of(settings["data"])

@@ -89,7 +89,7 @@ class QuasiIsometry(Study):
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = {"distance": "distance", "unit distance": "distance at unit length", **_MEASURES}
-        return findings_table(findings_over(table, "form", measures) if len(table) else [])
+        return findings_table(findings_over(table, "form", measures, FORMS) if len(table) else [])
 
     def opening(self, settings: Settings) -> Opening:
         pair = word_pair(settings["spaces"], Store())

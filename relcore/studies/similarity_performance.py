@@ -221,7 +221,7 @@ def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
         for name, part in groups
     ]
     found = [correlation(table[similarity], table.accuracy, kind).describe() for kind in NAMES]
-    note = f"Over models: {', '.join(found)}, n = {len(table)}"
+    note = f"Over {len(table)} models:\n{', '.join(found)}"
     return Lines(tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
 
 
@@ -237,10 +237,8 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
         )
         for (architecture, optimizer), part in table.groupby(["architecture", "optimizer"])
     ]
-    found = [
-        mean(table[f"{kind} over epochs, {similarity}"].astype(float), f"mean {NAMES[kind]}", bounded=True) for kind in NAMES
-    ]
-    note = f"Over epochs within a run: {', '.join(one.describe() for one in found)}, n = {found[0].n} runs"
+    found = [mean(table[f"{kind} over epochs, {similarity}"].astype(float), NAMES[kind], bounded=True) for kind in NAMES]
+    note = f"Over epochs, within each of {found[0].n} runs; means:\n{', '.join(one.describe() for one in found)}"
     return Lines(tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
 
 

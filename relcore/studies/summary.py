@@ -39,15 +39,17 @@ def _line(table: pd.DataFrame, x: str, column: str, name: str) -> Line:
     return Line(name, list(found), [one.value for one in found.values()], low, high)
 
 
-def findings_over(table: pd.DataFrame, by: str, measures: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A finding for each value of column `by` and each measured column."""
+def findings_over(
+    table: pd.DataFrame, by: str, measures: Mapping[str, str], names: Mapping[Any, str] | None = None
+) -> list[dict[str, Any]]:
+    """A finding for each value of column `by` and each measured column; `names` are what people call the values."""
     rows = []
     for value, part in table.groupby(by, sort=False):
-        told = f"{value:g}" if isinstance(value, float) else str(value)
+        told = names[value] if names else f"{by.replace('_', ' ')} {value:g}"
         for column, name in measures.items():
             if column in part and part[column].notna().any():
                 estimate = mean(part[column].astype(float))
-                rows.append(finding(f"{name}, {by.replace('_', ' ')} {told}", estimate, STUDENT))
+                rows.append(finding(f"{told}, {name}", estimate, STUDENT))
     return rows
 
 

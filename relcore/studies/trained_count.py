@@ -64,4 +64,8 @@ class TrainedCount(Study):
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = {**_MEASURES, "absolute": "absolute, not stitched"}
-        return findings_table(findings_over(table.sort_values("n_anchors"), "n_anchors", measures) if len(table) else [])
+        return findings_table(
+            findings_over(table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", measures)
+            if len(table)
+            else []
+        )

@@ -80,7 +80,7 @@ class TrainingRelative(Study):
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = {column: column for column in table if column.startswith(("F1", "accuracy"))}
-        return findings_table(findings_over(table, "features", measures) if len(table) else [])
+        return findings_table(findings_over(table, "features", measures, _FORMS) if len(table) else [])
 
     def opening(self, settings: Settings) -> Opening:
         return opening_of(settings["data"])

@@ -87,7 +87,7 @@ def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
 def test_start_runs_and_stop_stops(page):
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     page.click("studies.start")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     study = study_of("similarity-performance")
     runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
     while not runs.standing(engine()).running:
