@@ -73,7 +73,8 @@ def _table(setup: Setup, table: pd.DataFrame) -> None:
     st.dataframe(readable(table), hide_index=True)
     st.caption(
         f"MSE × 10³, mean ± deviation: not stitched over {row.runs} runs, stitched over {row.pairs} ordered pairs of runs; "
-        f"{row.pictures:,} test pictures, {setup.n_train:,} to train on. Chance is the mean picture of the training pictures."
+        f"{row.pictures:,} test pictures, {setup.n_train:,} to train on. "
+        "The baseline is the mean of the training pictures, shown every time."
     )
     if setup.name.lower().startswith("mnist"):
         st.dataframe(PUBLISHED_MNIST, hide_index=True)

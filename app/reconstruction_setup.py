@@ -68,8 +68,14 @@ def choose(folder: str | None) -> Setup | None:
     families = st.segmented_control(
         "Autoencoders", list(_FAMILIES), default=list(_FAMILIES), selection_mode="multi", key="reconstruct.families", **_KEEP
     )
-    forms = st.multiselect(
-        "The decoder reads codes that are", REPRESENTATIONS, REPRESENTATIONS, key="reconstruct.forms", **_KEEP
+    forms = st.pills(
+        "The decoder reads codes that are",
+        REPRESENTATIONS,
+        default=REPRESENTATIONS,
+        selection_mode="multi",
+        key="reconstruct.forms",
+        help="Whitened is ours: the cosines, centred, with what the anchors share taken out.",
+        **_KEEP,
     )
     runs_box, anchors_box, epochs_box = st.columns(3)
     n_runs = runs_box.number_input("Runs", 2, 10, 3, key="reconstruct.runs", help=_RUNS, **_KEEP)
