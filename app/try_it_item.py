@@ -40,12 +40,12 @@ def choose(encoder: ItemEncoder, stitching: Stitching) -> Asked | None:
 def _text(dataset: Dataset, stitching: Stitching) -> Asked | None:
     key = "stitch.try-text"
     if key not in st.session_state:
-        st.session_state[key] = _test_item(dataset, stitching, 0)[0]
+        _put_text(dataset, stitching, 0)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(
             "A sentence",
             key=key,
-            live=True,
+            live="200ms",
             placeholder="Type a sentence; every pair answers as you type",
             max_chars=2000,
             **_KEEP,
@@ -63,7 +63,10 @@ def _text(dataset: Dataset, stitching: Stitching) -> Asked | None:
 
 
 def _draw_text(dataset: Dataset, stitching: Stitching) -> None:
-    number = int(np.random.default_rng().integers(len(stitching.test)))
+    _put_text(dataset, stitching, int(np.random.default_rng().integers(len(stitching.test))))
+
+
+def _put_text(dataset: Dataset, stitching: Stitching, number: int) -> None:
     text, label = _test_item(dataset, stitching, number)
     text = " ".join(text.split())[:2000]
     st.session_state["stitch.try-text"] = text
