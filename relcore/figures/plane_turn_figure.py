@@ -11,8 +11,8 @@ import pandas as pd
 
 from relcore.figures.export import Exportable
 from relcore.figures.palette import LIGHT, Theme
+from relcore.figures.plane_turn import PlaneTurn
 from relcore.figures.style import COLUMN, PAPER, Style
-from relcore.plane_turn import PlaneTurn
 
 if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for
     import plotly.graph_objects as go
