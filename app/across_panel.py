@@ -8,11 +8,12 @@ from app import compute, exports, raw_data
 from app.jobs import RESULTS, asked_again, engine, follow
 from app.widgets import space_labels
 from app.workspace import Workspace
+from relcore.across_job import across_job
 from relcore.one_item import why_not
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.parallel import LANGUAGES, N_SENTENCES, load_parallel
 from relcore.spaces import SpaceError
-from relcore.stitching.across import AcrossResult, across_job
+from relcore.stitching.across import AcrossResult
 from relcore.stitching.methods import METHODS
 from relcore.stitching.spec import StitchSpec
 from relcore.store import digest_of

@@ -123,13 +123,5 @@ def train_again_job(context: Context, *, spec: SpaceSpec) -> None:
     context.put(trained.arrays, trained.metadata)
 
 
-def encode_items_job(context: Context, *, spec: SpaceSpec, items: Sequence[str]) -> None:
-    """`encode_items` of texts as a job of the Engine; the rows are the array "rows"."""
-    context.report(0, 2, "loading the encoder")
-    encoder = item_encoder(spec, context.store)
-    context.report(1, 2, f"encoding {len(items):,} sentences")
-    context.put({"rows": encoder.rows(items)}, {})
-
-
 def _silent(*arguments: Any) -> None:
     pass

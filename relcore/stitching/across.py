@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from relcore.one_item import encode_items
-from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import METHODS, Side, carrier, representation
@@ -58,17 +55,6 @@ class AcrossResult:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> AcrossResult:
         return cls(**{**record, "names": tuple(record["names"])})
-
-
-def across_job(context: Context, *, specs: Sequence[SpaceSpec], pairs: Sequence[tuple[str, str]], spec: StitchSpec) -> None:
-    """Encode the pairs of sentences, each column by its space's encoder, and `head_across`, as a job of the Engine."""
-    anchors = []
-    for number, (one, sentences) in enumerate(zip(specs, zip(*pairs, strict=True), strict=True)):
-        context.report(number, 3, f"{len(sentences):,} sentences through the encoder of {one.name}")
-        anchors.append(encode_items(one, sentences, context.store))
-    context.report(2, 3, "heads")
-    spaces = [load(one, context.store) for one in specs]
-    context.put({}, {"across": head_across(*spaces, *anchors, spec).to_json()})
 
 
 def head_across(
