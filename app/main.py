@@ -35,6 +35,7 @@ PAGES = [
     st.Page(ROOT / "pages" / "spaces.py", title="Spaces", icon=":material/scatter_plot:"),
     st.Page(ROOT / "pages" / "bootstrap.py", title="Bootstrap", icon=":material/hub:"),
     st.Page(ROOT / "pages" / "studies.py", title="Studies", icon=":material/science:"),
+    st.Page(ROOT / "pages" / "papers.py", title="Papers", icon=":material/menu_book:"),
 ]
 page = st.navigation(PAGES, position="top")
 # For ears: the outline begins here, since the page that is open is seen in the navigation; sections are third-level.

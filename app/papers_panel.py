@@ -1,0 +1,181 @@
+"""The rows of the Papers page: filter, tables side by side, a run with its bar, and the way to the page that explores it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from app import papers_tables
+from app.jobs import asked_again, engine, follow
+from relcore.papers import tables
+from relcore.papers.ours import Ours
+from relcore.papers.rows import PaperRow, load_rows
+from relcore.papers.runs import RUNS, paper_job, result_of, run_key, what_is_missing
+
+_ASSETS = Path(__file__).parents[1] / "assets"
+STYLE = _ASSETS / "papers.css"
+PAGES = {
+    "compare": "Compare",
+    "stitch": "Stitch",
+    "invert": "Invert",
+    "spaces": "Spaces",
+    "bootstrap": "Bootstrap",
+    "studies": "Studies",
+}
+_TABS = {"stitch": "stitch.tab", "invert": "invert.tab", "studies": "studies.kind"}
+_ALL = "All"
+_KEEP = {"persist_state": "session"}
+
+
+def draw() -> None:
+    """The page."""
+    st.html(STYLE)
+    rows = load_rows()
+    found = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
+    told = sum(any(name in found for name in row.run_names()) for row in rows)
+    st.html(
+        f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{told}</b> have numbers measured '
+        "here. Published numbers are of the papers’ data and models, ours of what is at hand: hold the pattern against theirs, "
+        "not digit against digit.</p>"
+    )
+    chosen = _filtered(rows, found)
+    _exports(chosen, found)
+    if not chosen:
+        st.info("No row fits. Choose another paper, or show rows without numbers, too.", icon=":material/filter_alt_off:")
+    shown_jobs: set[str] = set()
+    for row in chosen:
+        _row(row, found, shown_jobs)
+
+
+def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperRow]:
+    papers = {row.paper.id: row.paper for row in rows}
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        paper = st.segmented_control(
+            "Paper",
+            [_ALL, *papers],
+            default=_ALL,
+            format_func=lambda name: papers[name].short if name in papers else _ALL,
+            key="papers.paper",
+            label_visibility="collapsed",
+            required=True,
+            **_KEEP,
+        )
+        only = st.toggle("With numbers measured here", key="papers.only", **_KEEP)
+    if paper in papers:
+        one = papers[paper]
+        st.caption(f"{one.authors}, [{one.title}]({one.url})")
+    return [
+        row for row in rows if paper in (_ALL, row.paper.id) and (not only or any(name in found for name in row.run_names()))
+    ]
+
+
+def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
+    files = {
+        "csv": ("CSV", tables.as_csv, "text/csv", "A line a number, printed and measured"),
+        "tex": ("LaTeX", tables.as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
+        "json": ("JSON", tables.as_json, "application/json", "Everything, with settings, dates and versions"),
+    }
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for suffix, (label, make, mime, explanation) in files.items():
+            st.download_button(
+                label,
+                data=lambda make=make: make(rows, found),
+                file_name=f"papers.{suffix}",
+                mime=mime,
+                key=f"papers.{suffix}",
+                help=f"{explanation}: the rows shown",
+                type="tertiary",
+                icon=":material/download:",
+                on_click="ignore",
+                disabled=not rows,
+            )
+
+
+def _row(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
+    with st.container(border=True, key=f"papers-{row.id}"):
+        st.html(papers_tables.head(row))
+        left, right = st.columns(2, gap="large")
+        with left:
+            st.html(papers_tables.published(row))
+        with right:
+            _ours(row, found)
+        _actions(row, found, shown_jobs)
+
+
+def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
+    known = [found[name] for name in row.run_names() if name in found]
+    for ours in known:
+        st.html(papers_tables.here(ours, row.groups(ours.run)))
+    if known and row.differs:
+        st.caption(f"Otherwise than in the paper: {row.differs}")
+    if not known:
+        if not row.runs:
+            st.caption("Nothing is measured here.")
+        else:
+            waiting = (f"{RUNS[name].title}, about {RUNS[name].minutes:g} min" for name in row.run_names())
+            st.caption(f"Not run yet: {'; '.join(waiting)}.")
+    if row.needs:
+        st.caption(f":material/cloud_download: {row.needs}")
+
+
+def _actions(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
+    jobs = {job.key: job for job in engine().jobs()}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        for name in row.run_names():
+            job = jobs.get(run_key(name))
+            if job is None or job.status().state == "done":
+                _button(row, name, name in found)
+        _explore(row)
+    for name in row.run_names():
+        job = jobs.get(run_key(name))
+        if job is None or job.status().state == "done":
+            continue
+        if asked_again(job):
+            job = _start(name)
+        if job.key in shown_jobs:  # another row above has the same run, and its bar
+            st.caption(f"{job.title}: under way above.")
+        else:
+            shown_jobs.add(job.key)
+            follow([job])
+
+
+def _button(row: PaperRow, name: str, known: bool) -> None:
+    run = RUNS[name]
+    missing = what_is_missing(name)
+    many = f" {run.title}" if len(row.run_names()) > 1 else ""
+    st.button(
+        f"{'Run again' if known else 'Run'}{many} · about {run.minutes:g} min",
+        key=f"papers.run-{row.id}-{name}",
+        icon=":material/play_arrow:",
+        on_click=_start,
+        args=(name,),
+        disabled=bool(missing),
+        help=missing or run.title,
+    )
+
+
+def _start(name: str):
+    """Submit the run; what the store has of it is measured anew."""
+    key = run_key(name)
+    engine().store.remove(key)
+    return engine().submit(key, paper_job, title=RUNS[name].title, name=name)
+
+
+def _explore(row: PaperRow) -> None:
+    page = PAGES[row.page]
+    place = f"pages/{row.page}.py"
+    if not row.tab:
+        st.page_link(place, label=f"Explore on {page}", icon=":material/arrow_forward:")
+        return
+    told = _study_title(row.tab) if row.page == "studies" else row.tab
+    label = f"Explore on {page}, {told}"
+    if st.button(label, key=f"papers.explore-{row.id}", type="tertiary", icon=":material/arrow_forward:"):
+        st.session_state[_TABS[row.page]] = row.tab
+        st.switch_page(place)
+
+
+def _study_title(kind: str) -> str:
+    from relcore.studies import study_of
+
+    return study_of(kind).title

@@ -1,0 +1,105 @@
+"""Rows that a study of the Studies page answers: its runs one after the other, each kept, and what it finds."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from relcore.papers.ours import SHARE, Number
+from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.summaries import grouped, rounded
+from relcore.store import Store
+from relcore.studies import study_of
+from relcore.studies.runs import StudyRuns, finished_run
+from relcore.studies.study import Study, StudySpec
+
+
+def training(settings: Settings, store: Store, report: Report) -> Measured:
+    """Weighted F1 and accuracy of heads on absolute, relative and whitened rows, the mean over the encoders and each."""
+    _, _, table = _table("training", settings, store, report)
+    forms = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened (ours)"}
+    rows = []
+    for run in table.to_dict("records"):
+        of_encoders = [column for column in run if column.startswith("F1 of ")]
+        for column in ("F1", "accuracy", *of_encoders):
+            _, _, encoder = column.partition(" of ")
+            label = forms[run["features"]] + (f", {encoder.partition(' · ')[0]}" if encoder else ", mean of 4 encoders")
+            row = {"label": label, "metric": "accuracy" if column == "accuracy" else "weighted F1", "value": run[column]}
+            rows.append({**row, "n": run["test rows"], "baseline": run["chance"]})
+    return Measured(grouped(rows, baseline_is="chance (accuracy)"), _earlier(table))
+
+
+def similarity(settings: Settings, store: Store, report: Report) -> Measured:
+    """Correlations of similarity with accuracy, over models and over epochs, with 95 % intervals in the labels."""
+    study, spec, table = _table("similarity-performance", settings, store, report)
+    numbers = []
+    for found in study.findings(spec.settings, table).to_dict("records"):
+        interval = "" if pd.isna(found["low"]) else f" (95 %: {found['low']:.3f} … {found['high']:.3f})"
+        metric = "Spearman" if "Spearman" in found["what"] else "Pearson"
+        label = found["what"].replace(f"mean {metric}", "mean").removeprefix(f"{metric} ").replace("mean over", "mean over")
+        numbers.append(
+            Number(f"{label}{interval}", metric, rounded(found["value"]), unit="−1 … 1", n=int(found["n"]), baseline=0.0)
+        )
+    return Measured(tuple(numbers), _earlier(table))
+
+
+def anchor_count(settings: Settings, store: Store, report: Report) -> Measured:
+    """Accuracy by number of anchors, frozen encoders: heads in their own space and stitched."""
+    _, _, table = _table("anchor-count", settings, store, report)
+    measures = ("relative, same space", "relative, stitched", "whitened, same space", "whitened, stitched")
+    return Measured(_by_count(table, measures), _earlier(table))
+
+
+def trained_count(settings: Settings, store: Store, report: Report) -> Measured:
+    """Accuracy by number of anchors, networks trained on relative rows from the start."""
+    _, _, table = _table("trained-count", settings, store, report)
+    return Measured(_by_count(table, ("relative, same space", "relative, stitched", "absolute")), _earlier(table))
+
+
+def quantisation(settings: Settings, store: Store, report: Report) -> Measured:
+    """Mean distance of paired rows (the paper's score), that of rows of unit length, and MRR, by form."""
+    from relcore.studies.quasi_isometry import FORMS
+
+    _, _, table = _table("quasi-isometry", settings, store, report)
+    units = {
+        "distance": ("mean distance (paper)", "length"),
+        "unit distance": ("mean distance of unit rows", "0 … 2"),
+        "mrr": ("MRR", SHARE),
+    }
+    rows = [
+        {"label": FORMS[run["form"]], "metric": name, "unit": unit, "value": run[column], "n": run["rows"]}
+        for run in sorted(table.to_dict("records"), key=lambda run: list(FORMS).index(run["form"]))
+        for column, (name, unit) in units.items()
+    ]
+    return Measured(grouped(rows), _earlier(table))
+
+
+def _by_count(table: pd.DataFrame, measures: tuple[str, ...]) -> tuple[Number, ...]:
+    runs = table.sort_values("n_anchors").to_dict("records")
+    return grouped(
+        [
+            {
+                "label": f"{run['n_anchors']} anchors",
+                "metric": f"{measure}: accuracy",
+                "value": run[measure],
+                "n": run["test rows"],
+                "baseline": run["chance"],
+            }
+            for run in runs
+            for measure in measures
+        ]
+    )
+
+
+def _table(kind: str, settings: Settings, store: Store, report: Report) -> tuple[Study, StudySpec, pd.DataFrame]:
+    study = study_of(kind)
+    spec = StudySpec.of(study, settings)
+    runs = StudyRuns(study, spec)
+    for done, one in enumerate(runs.settings):
+        report(done, len(runs), f"run {done + 1} of {len(runs)}")
+        finished_run(study, one, store, lambda *told, done=done: report(done, len(runs), told[2] if len(told) > 2 else ""))
+    return study, spec, runs.table(store)
+
+
+def _earlier(table: pd.DataFrame) -> float:
+    """Seconds that the runs took, whenever they were made."""
+    return float(table.seconds.sum())

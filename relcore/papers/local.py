@@ -1,0 +1,48 @@
+"""Data of the papers that are not bundled: found in the data folder (RELSCOPE_DATA) where somebody put them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from relcore.encoding import encode
+from relcore.sources.dataset import Dataset, DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.spaces import LatentSpace, SpaceError
+from relcore.store import Store
+from relcore.studies.material import encoders_of, labelled_spaces, test_ids_of
+from relcore.studies.study import Report
+
+
+def folder_of(name: str) -> Path | None:
+    """A folder of the data folder, such as ``"trec"``; None where there is none."""
+    data = os.environ.get("RELSCOPE_DATA")
+    path = Path(data).expanduser() / name if data else None
+    return path if path and path.is_dir() else None
+
+
+def labelled(data: str, store: Store, report: Report) -> tuple[list[LatentSpace], tuple[str, ...]]:
+    """Four spaces over the same labelled items, and the ids to test on: "digits", "sentences" or "trec".
+
+    No ids where the test rows are to be drawn. Errors as in `encode`; TREC that is not in the data folder.
+    """
+    if data != "trec":
+        spaces = labelled_spaces(data, store, report)
+        return spaces, test_ids_of(data, spaces[0])
+    dataset = trec()
+    spaces = [space for encoder in encoders_of("sentences") for space in encode(dataset, encoder, store, report)]
+    return spaces, tuple(one for one in spaces[0].ids if one.startswith("test/"))
+
+
+def trec() -> Dataset:
+    """TREC's questions, train and test in one, with ids that say which; labels are the 6 coarse classes."""
+    folder = folder_of("trec")
+    if folder is None:
+        raise SpaceError("trec: expected a folder trec in the data folder, which RELSCOPE_DATA names, got none; put it there")
+    ids, texts, labels = [], [], []
+    for part in ("train", "test"):
+        table = load_dataset(DatasetSpec("folder", str(folder), part, "text", "coarse_label"))
+        texts += table.items(0, len(table))
+        labels += table.labels.tolist()
+        ids += [f"{part}/{number}" for number in range(len(table))]
+    return Dataset(lambda start, stop: texts[start:stop], ids, name="trec", kind="texts", labels=labels)

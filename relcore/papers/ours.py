@@ -1,0 +1,138 @@
+"""What was measured here: numbers with all they depend on, those that come with the project, and those of this store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from relcore.papers.rows import FOLDER
+from relcore.spaces import SpaceError
+
+SHIPPED = FOLDER / "ours.json"
+SHARE = "0 … 1"
+
+
+@dataclass(frozen=True)
+class Number:
+    """One measured number.
+
+    Attributes
+    ----------
+    label, metric : str
+        Of what, and which: ``"relative, Word2Vec → FastText"``, ``"Jaccard"``.
+    value : float
+    deviation : float, optional
+        Sample standard deviation over `repeats`.
+    unit : str
+        Range or unit of the value.
+    n, k : int, optional
+        Rows that it is a mean over; neighbours.
+    repeats : int
+        Random states or trainings.
+    baseline : float, optional
+        What is to be beaten: chance, or what `baseline_is` says.
+    group : str
+        Part of a run that a single table or figure shows.
+    """
+
+    label: str
+    metric: str
+    value: float
+    deviation: float | None = None
+    unit: str = SHARE
+    n: int | None = None
+    k: int | None = None
+    repeats: int = 1
+    baseline: float | None = None
+    baseline_is: str = "chance"
+    group: str = ""
+
+    def text(self) -> str:
+        """``"0.304 ± 0.002"``; three digits behind the point, fewer of large numbers."""
+        places = 3 if abs(self.value) < 100 else 1
+        deviation = "" if self.deviation is None else f" ± {self.deviation:.{places}f}"
+        return f"{self.value:.{places}f}{deviation}".replace("-", "−")
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What one run found, and how.
+
+    Attributes
+    ----------
+    run : str
+    data : str
+        What it was measured on.
+    settings : dict
+        All choices, JSON values.
+    date, version : str
+        Day, ISO; version of Relscope.
+    seconds : float
+        What it took; parts that the store had already count with what they took when they were computed.
+    numbers : tuple of Number
+    """
+
+    run: str
+    data: str
+    settings: Mapping[str, Any]
+    date: str
+    version: str
+    seconds: float
+    numbers: tuple[Number, ...] = field(default_factory=tuple)
+
+    def of_groups(self, groups: Iterable[str]) -> tuple[Number, ...]:
+        """The numbers of these groups; of none: all."""
+        wanted = set(groups)
+        return tuple(number for number in self.numbers if not wanted or number.group in wanted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers without the fields that they leave at their defaults."""
+        usual = {name: one.default for name, one in Number.__dataclass_fields__.items()}
+        numbers = [
+            {name: value for name, value in asdict(number).items() if value != usual.get(name)} for number in self.numbers
+        ]
+        return {**asdict(self), "settings": dict(self.settings), "numbers": numbers}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Ours:
+        """Back from `to_json`; unknown or absent fields are a SpaceError."""
+        try:
+            return cls(**{**record, "numbers": tuple(Number(**number) for number in record["numbers"])})
+        except (TypeError, KeyError, AttributeError) as error:
+            raise SpaceError(f"measured numbers: a field is missing, unknown or of the wrong type ({error})") from error
+
+
+@cache
+def shipped() -> dict[str, Ours]:
+    """Run → what comes with the project; nothing where the file is not there."""
+    return read_ours(SHIPPED)
+
+
+def read_ours(path: Path) -> dict[str, Ours]:
+    """Run → what the file holds.
+
+    Raises
+    ------
+    SpaceError
+        Not such a file.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        records = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SpaceError(f"{path}: expected a JSON list of measured numbers, got {error}; make it again") from error
+    found = [Ours.from_json(record) for record in records]
+    return {one.run: one for one in found}
+
+
+def write_ours(path: Path, found: Mapping[str, Ours]) -> None:
+    """Write all, in the order of their names; whole or not at all."""
+    text = json.dumps([found[name].to_json() for name in sorted(found)], ensure_ascii=False, indent=1)
+    partial = path.with_suffix(".partial")
+    partial.write_text(text + "\n", encoding="utf-8")
+    partial.replace(path)

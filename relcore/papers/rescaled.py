@@ -1,0 +1,122 @@
+"""The second paper's figures: rows at other lengths, lengths of rows, and pruning over δ × ω."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relcore.anchors.selection import select_anchors
+from relcore.inversion_sweep import inversion_sweep
+from relcore.papers.local import labelled
+from relcore.papers.ours import Number
+from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.summaries import rounded
+from relcore.rescale_layers import LayerRescaleSpec, rescale_network
+from relcore.rescale_study import InputRescaleSpec, rescale_input
+from relcore.spaces import match
+from relcore.store import Store
+from relcore.studies.material import dataset_of
+from relcore.studies.statistics import correlation
+
+_CNN = 1  # among the four encoders of the digits
+
+
+def layers(settings: Settings, store: Store, report: Report) -> Measured:
+    """Fig. 2: accuracy as it is, and with each layer's rows at other lengths, one layer at a time."""
+    from relcore.sources.text import MiniLM
+
+    result = rescale_network(dataset_of("sentences"), MiniLM((6,)), store, LayerRescaleSpec(**settings), report)
+    facts = {"n": result.n_test, "baseline": rounded(result.chance)}
+    numbers = [Number("without any rescaling", "accuracy", rounded(result.own), **facts)]
+    span = f"from 1/{settings['span']:g} to {settings['span']:g} times the mean length"
+    for line in result.table().to_dict("records"):
+        for metric in ("at about its mean", "least of all"):
+            told = metric if metric != "least of all" else f"least, {span}"
+            numbers.append(Number(line["layer"], f"{told}: accuracy", rounded(line[metric]), **facts))
+    return Measured(tuple(numbers))
+
+
+def inputs(settings: Settings, store: Store, report: Report) -> Measured:
+    """Fig. 4: accuracy of small networks by activation, rows as they are and at other lengths."""
+    spaces, test_ids = labelled("digits", store, report)
+    spec = InputRescaleSpec(
+        span=settings["span"],
+        n_alphas=settings["n_alphas"],
+        random_states=tuple(settings["random_states"]),
+        test_ids=test_ids,
+    )
+    result = rescale_input(spaces[_CNN], spec, report)
+    facts = {"n": result.n_test, "baseline": rounded(result.chance), "repeats": len(spec.random_states)}
+    numbers = []
+    for line in result.table().to_dict("records"):
+        for metric in ("as it is", "all at the mean length", "least from 1/8 to 8 times", "least of all"):
+            told = metric if metric != "least of all" else f"least from 1/{spec.span:g} to {spec.span:g} times"
+            numbers.append(Number(line["network"], f"{told}: accuracy", rounded(line[metric]), **facts))
+    return Measured(tuple(numbers))
+
+
+def lengths(settings: Settings, store: Store, report: Report) -> Measured:
+    """Fig. 5: mean and deviation of the rows' lengths, and how far off a row is at most, by encoder."""
+    numbers = []
+    for data in ("digits", "sentences"):
+        for space in labelled(data, store, report)[0]:
+            norms = np.asarray(space.norms, dtype=np.float64)
+            name = f"{space.name.partition(' · ')[0].partition(', state')[0]}, {data}"
+            facts = {"n": len(norms)}
+            numbers.append(Number(name, "length", rounded(norms.mean()), rounded(norms.std(ddof=1)), "length", **facts))
+            spread = norms.std(ddof=1) / norms.mean()
+            numbers.append(Number(name, "deviation ÷ mean", rounded(spread), unit="0 = all alike", **facts))
+            far = np.mean(np.abs(norms - norms.mean()) > 3 * norms.std(ddof=1))
+            numbers.append(
+                Number(name, "share beyond 3 deviations", rounded(far), **facts, baseline=0.0027, baseline_is="Gaussian")
+            )
+    return Measured(tuple(numbers))
+
+
+def grid(settings: Settings, store: Store, report: Report) -> Measured:
+    """Figs. 3 and 6: the best and the worst cell, and correlations over the cells of the δ × ω grid."""
+    spaces, _ = labelled(settings["data"], store, report)
+    source, target = spaces[settings["source"]], spaces[settings["target"]]
+    state = settings["random_state"]
+    pair = match(source, target)
+    anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
+    sweep = inversion_sweep(pair, anchors, random_state=state, report=report)
+    cells = sweep.table().dropna(subset=["cosine", "accuracy"])
+    numbers = [*_cells(cells, sweep), *_correlations(cells)]
+    rotation = Number("Procrustes, which sees both spaces", "cosine", rounded(sweep.procrustes), unit="−1 … 1", n=sweep.n_rows)
+    own = Number("not stitched", "accuracy", rounded(sweep.not_stitched), n=sweep.n_test, baseline=rounded(sweep.chance))
+    return Measured((*numbers, rotation, own))
+
+
+def _cells(cells, sweep) -> list[Number]:
+    """Cells that tell: no pruning, the best of all, and the hardest pruning."""
+    best = cells.loc[cells.cosine.idxmax()]
+    plain = cells[(cells.delta == 0) & (cells.omega == 1)].iloc[0]
+    hard = cells[cells.delta == cells.delta.max()]
+    told = {"no pruning": plain, "best": best, "hardest, ω least": hard.iloc[0], "hardest, ω most": hard.iloc[-1]}
+    numbers = []
+    for name, cell in told.items():
+        label = f"{name}: δ = {cell.delta:g}, ω = {cell.omega:g}"
+        cosine = {"unit": "−1 … 1", "n": sweep.n_rows}
+        numbers.append(Number(label, "cosine between spaces", rounded(cell.cosine), **cosine, baseline=rounded(cell.chance)))
+        numbers.append(Number(label, "cosine within the space", rounded(cell.within), **cosine))
+        chance = rounded(sweep.chance)
+        numbers.append(Number(label, "accuracy", rounded(cell.accuracy), n=sweep.n_test, baseline=chance))
+        numbers.append(
+            Number(label, "anchors kept", rounded(cell.kept), unit="count", baseline=sweep.n_anchors, baseline_is="given")
+        )
+        if not np.isnan(cell.condition):
+            numbers.append(Number(label, "condition number", rounded(cell.condition), unit="1 = best"))
+    return numbers
+
+
+def _correlations(cells) -> list[Number]:
+    told = {
+        "cosine and accuracy, over the cells": ("cosine", "accuracy"),
+        "condition number and anchors kept": ("condition", "kept"),
+    }
+    numbers = []
+    for label, columns in told.items():
+        known = cells[list(columns)].dropna()
+        found = correlation(known[columns[0]], known[columns[1]], "pearson")
+        numbers.append(Number(label, "Pearson", rounded(found.value), unit="−1 … 1", n=found.n, baseline=0.0))
+    return numbers

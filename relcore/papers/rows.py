@@ -1,0 +1,113 @@
+"""The rows of the Papers page: a table or figure of a paper each, with what it prints and the runs that answer it here."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from relcore.papers.published import PublishedTable
+from relcore.spaces import SpaceError, quote
+
+FOLDER = Path(__file__).parents[2] / "assets" / "papers"
+PAPERS = ("relative", "inverse", "bootstrapping")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """Which paper: "relative", "inverse" or "bootstrapping", and how it is called and found."""
+
+    id: str
+    title: str
+    short: str
+    authors: str
+    url: str
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One table or figure.
+
+    Attributes
+    ----------
+    kind, number : "Table" or "Figure", int
+    title, shows : str
+        What it is about, in a few words; what it shows, in a sentence.
+    published : PublishedTable, optional
+        None where no numbers are printed; `note` then says so.
+    page, tab : str
+        The page that explores it, and its tab, or its study.
+    runs : tuple of str
+        Runs that answer it here, ``"stitch-digits"`` or, of one group of its numbers alone, ``"stitch-digits/mean"``.
+    differs : str
+        How what is measured here differs from the paper.
+    needs : str
+        What its own data or models take that is not here, and how to get it.
+    """
+
+    paper: Paper
+    kind: str
+    number: int
+    title: str
+    shows: str
+    published: PublishedTable | None
+    note: str
+    page: str
+    tab: str
+    runs: tuple[str, ...]
+    differs: str
+    needs: str
+
+    @property
+    def id(self) -> str:
+        """``"relative-table-1"``: what the command line takes."""
+        return f"{self.paper.id}-{self.kind.lower()}-{self.number}"
+
+    @property
+    def name(self) -> str:
+        """``"Table 1"``."""
+        return f"{self.kind} {self.number}"
+
+    def run_names(self) -> tuple[str, ...]:
+        """Names of its runs, without their groups."""
+        return tuple(dict.fromkeys(run.partition("/")[0] for run in self.runs))
+
+    def groups(self, run: str) -> tuple[str, ...]:
+        """The groups of this run's numbers that belong here; none: all of them."""
+        return tuple(group for name, _, group in (one.partition("/") for one in self.runs) if name == run and group)
+
+
+@cache
+def load_rows() -> tuple[PaperRow, ...]:
+    """All of them, paper by paper, tables before figures."""
+    return tuple(row for name in PAPERS for row in _rows_of(name))
+
+
+def find_row(identifier: str) -> PaperRow:
+    """The row of this id.
+
+    Raises
+    ------
+    SpaceError
+        There is none.
+    """
+    rows = {row.id: row for row in load_rows()}
+    if identifier not in rows:
+        raise SpaceError(f"row: expected one of {quote(rows)}, got {identifier!r}")
+    return rows[identifier]
+
+
+def _rows_of(name: str) -> list[PaperRow]:
+    path = FOLDER / f"{name}.json"
+    if not path.is_file():
+        raise SpaceError(f"expected {path}, which comes with the project, got no such file; check it out again")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    rows = record.pop("rows")
+    paper = Paper(**record)
+    made = []
+    for row in rows:
+        table = row.pop("published", None)
+        published = PublishedTable.from_json(table) if table else None
+        made.append(PaperRow(paper, published=published, **{"note": "", **row, "runs": tuple(row["runs"])}))
+    return made
