@@ -146,7 +146,7 @@ def outcome_of(options: argparse.Namespace, spaces: list[LatentSpace], spec: Boo
     if not store.has(key):
         inputs = tuple(put_space(store, space) for space in spaces)
         with engine(options, n_jobs=1) as made:
-            follow([made.submit(key, bootstrap_job, title="Bootstrap", inputs=inputs, spec=spec)], options)
+            follow(made, [made.submit(key, bootstrap_job, title="Bootstrap", inputs=inputs, spec=spec)], options)
     return read_outcome(store.get(key).metadata, store)
 
 

@@ -91,7 +91,7 @@ def encoded(
                 )
                 for encoder in missing
             ]
-            follow(jobs, options)
+            follow(made, jobs, options)
     specs = []
     for encoder in encoders:
         for output, key in (stored_encodings(store, dataset.digest, encoder) or {}).items():

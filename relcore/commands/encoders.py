@@ -102,7 +102,7 @@ def _read(kind: str, settings: dict[str, Any], n: int) -> dict[str, Any]:
     """The settings under the encoder's own names, and the page's defaults where these are others than the encoder's."""
     read = dict(settings)
     if kind == "tfidf-svd":
-        read["n_components"] = read.pop("dimensions", None) or min(_MOST_DIMENSIONS, max(n // 4, 1))
+        read["n_components"] = read.pop("dimensions", min(_MOST_DIMENSIONS, max(n // 4, 1)))
     if kind == "minilm":
         read.setdefault("layers", ",".join(map(str, _MINILM_LAYERS)))
     if "layers" in read:

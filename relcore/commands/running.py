@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import psutil
+
     from relcore.engine import Engine, Job
 
 _WIDTH = 20
@@ -66,21 +67,34 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
 
     made = Engine(options.scheduler)
     made.n_workers = min(made.n_workers, n_jobs or made.n_workers)
-    # A Ctrl-C in a terminal reaches all its processes. What starts now inherits that it is blocked: we stop them in order.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    others = _children()
     try:
         with bar(options) as line:
             line.show(0, 1, "starting")
             made.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    try:
         yield made
+    except KeyboardInterrupt:
+        # In a terminal the processes heard it, too. Half closed they would answer nobody, and to wait for them takes long.
+        for child in () if made.address else _children() - others:
+            child.kill()
+        raise
     finally:
         made.close()
 
 
-def follow(jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1) -> None:
+def _children() -> set[psutil.Process]:
+    import psutil  # comes with Dask
+
+    return set(psutil.Process().children(recursive=True))
+
+
+def interrupted(engine: Engine, stop: Callable[[], None]) -> None:
+    """After Ctrl-C: `stop` what runs on a cluster; processes of this machine end with the engine."""
+    if engine.address:
+        stop()
+
+
+def follow(engine: Engine, jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1) -> None:
     """Wait for jobs, with a bar; Ctrl-C stops them.
 
     Raises
@@ -94,8 +108,7 @@ def follow(jobs: Sequence[Job], options: argparse.Namespace, pause: float = 0.1)
                 line.show(*_standing(jobs))
                 time.sleep(pause)
         except KeyboardInterrupt:
-            for job in jobs:
-                job.cancel()
+            interrupted(engine, lambda: [job.cancel() for job in jobs])
             raise
     for job in jobs:
         job.result()

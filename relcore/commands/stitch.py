@@ -163,7 +163,7 @@ def stitched(
         inputs.append(stored if stored and store.has(stored) else put_space(store, space))
     with engine(options, n_jobs=1) as made:
         job = made.submit(key, stitching_job, title="Stitching every pair", inputs=inputs, spec=spec)
-        follow([job], options)
+        follow(made, [job], options)
         return stitching_of(job.result())
 
 

@@ -115,7 +115,7 @@ def _value(option: Option, text: str) -> Any:
 
 def finished(options: argparse.Namespace, runs) -> pd.DataFrame:
     """The table of all runs, what is missing done now; or, by --table, of those that are done."""
-    from relcore.commands.running import bar, engine
+    from relcore.commands.running import bar, engine, interrupted
     from relcore.store import Store
 
     store = Store()
@@ -126,7 +126,7 @@ def finished(options: argparse.Namespace, runs) -> pd.DataFrame:
         try:
             return runs.finish(made, report=lambda done, total, text: line.show(done, total, f"{done:,} of {total:,} · {text}"))
         except KeyboardInterrupt:
-            runs.stop(made)
+            interrupted(made, lambda: runs.stop(made))
             raise
 
 

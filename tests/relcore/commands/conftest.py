@@ -49,7 +49,7 @@ def files(tmp_path):
     """Three classes in 12 dimensions, and the same rows rotated, noisy, in another order; one row of each only there."""
     rng = np.random.default_rng(5)
     labels = rng.integers(0, 3, 151)
-    vectors = rng.normal(size=(151, 12)) + 3 * rng.normal(size=(3, 12))[labels]
+    vectors = rng.normal(size=(151, 12)) + rng.normal(size=(3, 12))[labels]
     rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
     ids = np.array([f"w{row}" for row in range(151)])
     names = np.array(["red", "green", "blue"])[labels]

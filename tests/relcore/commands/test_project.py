@@ -31,9 +31,9 @@ def test_the_file_is_the_relative_space(run, files, tmp_path):
     assert out == "relative.npz: 151 rows × 7 anchors, cosine, centred\n"
 
 
-def test_two_spaces_by_one_list_of_anchors_are_comparable(run, files):
+def test_two_spaces_by_one_list_of_anchors_are_comparable(run, files, tmp_path):
     run("project", "second.npz", "--anchors", 20, "--save-anchors", "anchors.txt", "-o", "two.parquet", "--whiten")
-    chosen = [one for one in open("anchors.txt", encoding="utf-8").read().split() if one != "x"]
+    chosen = [one for one in (tmp_path / "anchors.txt").read_text().split() if one != "x"]
     run("project", "first.npz", "--anchors", ",".join(chosen), "-o", "one.npz", "--whiten")
     run("project", "second.npz", "--anchors", ",".join(chosen), "-o", "two.npz", "--whiten")
     one, two = load_space("one.npz"), load_space("two.npz")

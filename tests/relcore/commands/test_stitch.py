@@ -60,7 +60,8 @@ def test_options_reach_the_spec_and_the_printed_numbers_are_those_of_the_page(ru
 
 
 def test_the_recipe_draws_the_same_numbers_and_a_spec_file_gives_them(run, files, spaces, tmp_path):
-    first = run("stitch", *files, "--anchors", "w1,w2,w3,w4,w5,w6", "--csv", "--recipe", "recipe.json")
+    options = ["--anchors", "w1,w2,w3,w4,w5,w6", "--methods", "absolute,relative,procrustes"]
+    first = run("stitch", *files, *options, "--csv", "--recipe", "recipe.json")
     run("figure", "recipe.json", "-o", "again.csv")
     assert (tmp_path / "again.csv").read_text() == first
     recipe = json.loads((tmp_path / "recipe.json").read_text())

@@ -1,0 +1,52 @@
+"""From two files of vectors to a stitched model: a head that was trained on one space answers for the rows of the other.
+
+    python assets/examples/two_files_to_a_stitched_model.py [first.npz second.npz]
+
+Each file holds `vectors`, `ids` and `labels`, as `python -m relcore encode … -o file.npz` writes them; without any, two small
+networks learn the same digits first, apart (test rows among them, which flatters all the numbers alike). Run it as it is, or
+cell by cell (`# %%`) in an editor that knows notebooks.
+"""
+
+# %% Two files
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from relcore.anchors.selection import select_anchors
+from relcore.cli import main
+from relcore.projection import RelativeProjection
+from relcore.sources.files import load_space
+from relcore.spaces import match
+from relcore.stitching.classification import share_rows, split_rows
+from relcore.stitching.heads import fit_head
+from relcore.stitching.spec import StitchSpec
+
+paths = sys.argv[1:] or ["digits-1.npz", "digits-2.npz"]
+if not all(Path(path).is_file() for path in paths) and not sys.argv[1:]:
+    main(["encode", "digits", "--encoder", "mlp,cnn", "-o", "digits.npz"])
+
+# %% The rows that both have, by id; a fifth of each class is kept to test on
+pair = match(*(load_space(path) for path in paths))
+rows = share_rows([pair.source, pair.target])
+train, test = split_rows(rows, StitchSpec(), random_state=0)
+first, second = (space.vectors for space in rows.spaces)
+print(f"{len(train):,} rows to train on, {len(test):,} to test on, {len(rows.classes)} classes")
+
+# %% Anchors: a few of the training rows, the same in both spaces
+known = rows.spaces[0].take(train)
+anchors = rows.spaces[0].rows(select_anchors(known, min(128, len(train)), random_state=0))
+
+# %% Each space relative to its own anchors, without a look at the other one
+relative = [RelativeProjection().fit(X[train], anchors=X[anchors]).transform for X in (first, second)]
+
+
+# %% A head for the first space: what does it say of the second?
+def accuracy(trained_on, asked):
+    head = fit_head(trained_on[train], rows.targets[train], len(rows.classes))
+    return (head.probabilities(asked[test]).argmax(axis=1) == rows.targets[test]).mean()
+
+
+not_stitched = accuracy(first, first)
+absolute = accuracy(first, second) if first.shape[1] == second.shape[1] else float("nan")
+stitched = accuracy(relative[0](first), relative[1](second))
+print(f"not stitched {not_stitched:.3f}; stitched: absolute {absolute:.3f}, relative {stitched:.3f}, {len(anchors)} anchors")

@@ -1,0 +1,140 @@
+"""encode: datasets and encoders by short names, into the store and into files."""
+
+import json
+from argparse import Namespace
+
+import pandas as pd
+import pytest
+
+from relcore.commands.datasets import dataset_spec
+from relcore.commands.encoders import encoders_of
+from relcore.encoding import encode
+from relcore.sources.dataset import Dataset, DatasetSpec
+from relcore.sources.files import load_space
+from relcore.sources.graphs import GraphEncoder
+from relcore.sources.lsa import TfidfSvd
+from relcore.sources.pooled_words import PooledWords
+from relcore.sources.small_vision import SmallVision
+from relcore.sources.text import MiniLM, PretrainedText
+from relcore.sources.timm_vision import TimmVision
+from relcore.sources.vision import PretrainedVision
+from relcore.spaces import SpaceError
+
+NONE = dict.fromkeys(("layers", "pooling", "width", "epochs", "image_size", "dimensions", "words", "weighting", "random_state"))
+
+
+def named(text, **options):
+    return dataset_spec(
+        Namespace(dataset=text, **{"split": "", "config": "", "column": "", "label_column": "", "limit": None} | options)
+    )
+
+
+def chosen(*names, n=1000, kind="texts", **options):
+    dataset = Dataset(lambda start, stop: [""] * (stop - start), [str(i) for i in range(n)], name="made", kind=kind)
+    return encoders_of(Namespace(encoder=list(names), **NONE | options), dataset)
+
+
+def test_datasets_by_name(tmp_path):
+    (tmp_path / "texts.csv").write_text("text,label\nhello,a\n")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "spec.json").write_text(json.dumps(DatasetSpec("digits", limit=7).to_json()))
+    assert named("digits", limit=50) == DatasetSpec("digits", limit=50)
+    assert named("wikipedia") == DatasetSpec("wikipedia")
+    assert named("wikipedia:16") == named("wikipedia, 16 articles")
+    assert named("parallel:en") == named("everyday sentences, English") == DatasetSpec("parallel", "en")
+    assert named("texts.csv", label_column="label") == DatasetSpec("file", "texts.csv", label_column="label")
+    assert named("folder", split="test") == DatasetSpec("folder", "folder", "test")
+    assert named("stanfordnlp/imdb") == DatasetSpec("huggingface", "stanfordnlp/imdb", "test")
+    assert named("owner/name", config="small") == DatasetSpec("huggingface", "owner/name", options=(("config", "small"),))
+    assert named("spec.json") == DatasetSpec("digits", limit=7)
+    with pytest.raises(SpaceError, match="did you mean 'digits'"):
+        named("digit")
+
+
+def test_encoders_by_name():
+    assert chosen("mlp,cnn", "mlp", width=8, epochs=1, random_state=3, image_size=16, kind="images") == [
+        SmallVision("mlp", 8, 1, 3, 16),
+        SmallVision("cnn", 8, 1, 3, 16),
+    ]
+    assert chosen("minilm") == [MiniLM((2, 4, 6))]
+    assert chosen("minilm", layers="6") == [MiniLM((6,))]
+    assert chosen("tfidf", n=200) == [TfidfSvd(50)]
+    assert chosen("tfidf", dimensions=9, random_state=1) == [TfidfSvd(9, random_state=1)]
+    assert chosen("words", weighting="idf") == [PooledWords(weighting="idf")]
+    assert chosen("gcn2,gin", layers="3", width=16, kind="graph") == [
+        GraphEncoder("gcn2", 3, 16),
+        GraphEncoder("gin", 3, 16),
+    ]
+    assert chosen("owner/bert", layers="4, -1", pooling="cls") == [PretrainedText("owner/bert", (4, -1), "cls")]
+    assert chosen("owner/vit", kind="images") == [PretrainedVision("owner/vit")]
+    assert chosen("timm:timm/resnet18", kind="images") == [TimmVision("timm/resnet18")]
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        ("minilmm", {}, "did you mean 'minilm'"),
+        ("minilm", {"layers": "two"}, "--layers: expected whole numbers such as 4,8,12, got 'two'"),
+        ("minilm", {"width": 5}, "expected options that 'minilm' take, got '--width'"),
+        ("tfidf", {"dimensions": 0}, "n_components"),
+        ("gone.json", {}, "expected an encoder as a .json file, got no such file"),
+        (",", {}, "--encoder: expected the name of an encoder, got none"),
+    ],
+)
+def test_wrong_encoders_are_told(names, options, message):
+    with pytest.raises(SpaceError, match=message):
+        chosen(names, **options)
+
+
+def test_two_encodings_in_the_store_and_in_files(run, one_engine, own_store, tmp_path):
+    arguments = ["encode", "parallel:en", "--limit", 40, "--encoder", "tfidf", "--encoder", "words", "--dimensions", 4]
+    first = json.loads(run(*arguments, "-o", "texts.npz", "--json"))
+    dataset = DatasetSpec("parallel", "en", limit=40)
+    assert DatasetSpec.from_json(first["dataset"]) == dataset
+    expected = [space for encoder in (TfidfSvd(4), PooledWords()) for space in encode(dataset, encoder, own_store)]
+    assert [(row["name"], row["n"], row["d"]) for row in first["rows"]] == [(s.name, 40, s.dimension) for s in expected]
+    assert [row["file"] for row in first["rows"]] == ["texts-1.npz", "texts-2.npz"]
+    assert [load_space(row["file"]).digest for row in first["rows"]] == [space.digest for space in expected]
+    assert all(own_store.has(row["key"]) for row in first["rows"])
+    again = run(*arguments)
+    assert all(row["key"] in again and row["name"] in again for row in first["rows"])
+    assert "4 anchors" in run("compare", *(row["key"][:10] for row in first["rows"]), "--anchors", 4)
+
+
+def test_the_curve_of_a_training_is_a_recipe(run, one_engine, tmp_path):
+    run(
+        "encode",
+        "digits",
+        "--limit",
+        120,
+        "--encoder",
+        "mlp",
+        "--epochs",
+        2,
+        "--width",
+        4,
+        "--recipe",
+        "curve.json",
+        "-o",
+        "mlp.npz",
+    )
+    assert load_space("mlp.npz").dimension == 4
+    run("figure", "curve.json", "-o", "curve.csv")
+    assert len(pd.read_csv(tmp_path / "curve.csv"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["digits", "--encoder", "tfidf", "-o", "out.csv"], "expected a name that ends in one of '.npz'"),
+        (["nothing", "--encoder", "tfidf"], "expected digits, wikipedia"),
+        (["parallel:xx", "--encoder", "tfidf"], "'xx'"),
+        (["parallel:en", "--limit", "0", "--encoder", "tfidf"], "limit: expected a whole number of items"),
+    ],
+)
+def test_wrong_options_are_one_line(refuse, arguments, message):
+    assert message in refuse("encode", *arguments)
+
+
+def test_an_encoder_for_another_kind_of_data_is_told(refuse, one_engine):
+    assert "choose an encoder for images" in refuse("encode", "digits", "--limit", "20", "--encoder", "tfidf")

@@ -1,0 +1,100 @@
+"""study: the list, the options, the runs on the engine, and Ctrl-C, after which the same command goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from relcore.cli import INTERRUPTED
+from relcore.studies import STUDIES, study_of
+from relcore.studies.study import StudySpec
+from tests.relcore.studies.toy_study import Toy
+
+ROOT = Path(__file__).parents[3]
+TOY = "tests.relcore.studies.toy_study:Toy"
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    monkeypatch.setitem(STUDIES, "toy", TOY)
+
+
+def test_the_list_has_every_study_with_its_options(run):
+    told = run("study")
+    for kind in STUDIES:
+        assert f"{kind}: {study_of(kind).question}" in told
+    assert "--grid n_runs=…  12, 30, 60, 96, 192; default 60" in told
+    assert len(json.loads(run("study", "--json"))["rows"]) == len(STUDIES)
+
+
+def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
+    found = json.loads(
+        run("study", "toy", "--grid", "n_runs=3", "--grid", "kinds=a,b", "-o", "runs.csv", "--recipe", "r.json", "--json")
+    )
+    spec = StudySpec.of(Toy(), {"n_runs": 3, "kinds": ("a", "b")})
+    assert found["study"] == spec.to_json()
+    assert [row["y"] for row in found["rows"]] == [0, 2, 4]
+    assert found["findings"][0]["value"] == pytest.approx(1)
+    assert pd.read_csv(tmp_path / "runs.csv").y.tolist() == [0, 2, 4]
+    told = run("study", "toy", "--grid", "n_runs=6", "--table")
+    assert told.startswith("Toy: 3 of 6 runs are done.")
+    assert "Pearson" in told
+    run("figure", "r.json", "-o", "again.csv")
+    assert pd.read_csv(tmp_path / "again.csv").y.tolist() == [0, 2, 4]
+    (tmp_path / "spec.json").write_text(json.dumps(spec.to_json()))
+    assert run("study", "--spec", "spec.json", "--csv") == run("study", "toy", "--grid", "n_runs=3", "--csv")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tou"], "did you mean 'toy'"),
+        (["toy", "--grid", "n_runs=5"], "toy: n_runs: expected one of '3', '6', '8', '12', got '5'"),
+        (["toy", "--grid", "kinds=a,c"], "toy: kinds: expected some of 'a', 'b', got 'c'"),
+        (["toy", "--grid", "n=5"], "--grid: expected OPTION=VALUE with an option of toy, 'n_runs'"),
+        (["toy", "--grid", "n_runs"], "got 'n_runs'"),
+        (["toy", "--spec", "gone.json"], "expected a study as a .json file"),
+        (["toy", "--spec", "old.json"], "study file: expected version 3 of 'toy', got 2"),
+        (["toy", "-o", "runs.tsv"], "expected a name that ends in .csv"),
+    ],
+)
+def test_wrong_options_are_one_line(refuse, toy, tmp_path, arguments, message):
+    (tmp_path / "old.json").write_text(json.dumps({"study": "toy", "version": 2, "options": {}}))
+    assert message in refuse("study", *arguments)
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(run, one_engine, toy, own_store, tmp_path):
+    """As in a terminal, where every process of the command hears it."""
+    log = tmp_path / "log"
+    command = ["study", "toy", "--grid", "n_runs=12", "--grid", "pause=0.3", "--grid", f"log={log}", "--csv"]
+    script = (
+        f"import sys\nfrom relcore.studies import STUDIES\nSTUDIES['toy'] = {TOY!r}\n"
+        "from relcore.cli import main\nsys.exit(main(sys.argv[1:]))"
+    )
+    arguments = [sys.executable, "-c", script, *command]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        deadline = time.monotonic() + 60
+        while not log.exists() or len(log.read_text().splitlines()) < 4:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (
+        INTERRUPTED,
+        "relcore: stopped; what is done is kept, and the same command goes on from there\n",
+    )
+    begun = [int(line.split()[0]) for line in log.read_text().splitlines()]
+    done = len(own_store.entries())
+    assert 2 <= done < 12
+    assert len(run(*command).splitlines()) == 1 + 12
+    repeated = [int(line.split()[0]) for line in log.read_text().splitlines()[len(begun) :]]
+    assert len(repeated) == 12 - done, "what was done is not done again"
