@@ -183,9 +183,9 @@ def test_decoders_of_mnist_do_so_too(store):
     known = {entry.name: entry.spec for entry in available_datasets()} if os.environ.get("RELSCOPE_DATA") else {}
     if "mnist/train" not in known:
         pytest.skip("mnist/train is not under RELSCOPE_DATA")
-    pictures, found = PictureSpec(replace(known["mnist/train"], limit=4000), n_train=2500, n_test=300), {}
+    pictures, found = PictureSpec(replace(known["mnist/train"], limit=7000), n_train=5000, n_test=300), {}
     for name in ("absolute", "relative"):
-        spec = ReconstructionSpec(pictures, AutoencoderSpec(name, epochs=6), (0, 1))
+        spec = ReconstructionSpec(pictures, AutoencoderSpec(name, epochs=5), (0, 1))
         found[name] = collect([reconstruct(spec, store)]).table().iloc[0]
     assert found["absolute"].stitched >= 5 * found["relative"].stitched
     assert found["relative"].own < found["relative"].mean_picture / 3
