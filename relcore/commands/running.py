@@ -7,12 +7,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import psutil
-
     from relcore.engine import Engine, Job
 
 _WIDTH = 20
@@ -67,25 +65,19 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
 
     made = Engine(options.scheduler)
     made.n_workers = min(made.n_workers, n_jobs or made.n_workers)
-    others = _children()
     try:
         with bar(options) as line:
             line.show(0, 1, "starting")
             made.start()
         yield made
     except KeyboardInterrupt:
-        # In a terminal the processes heard it, too. Half closed they would answer nobody, and to wait for them takes long.
-        for child in () if made.address else _children() - others:
-            child.kill()
+        # In a terminal the processes heard it, too, and may be half closed: whatever they answer, the interrupt is what counts.
+        with bar(options) as line, suppress(Exception):
+            line.show(0, 1, "stopping")
+            made.close()
         raise
     finally:
         made.close()
-
-
-def _children() -> set[psutil.Process]:
-    import psutil  # comes with Dask
-
-    return set(psutil.Process().children(recursive=True))
 
 
 def interrupted(engine: Engine, stop: Callable[[], None]) -> None:
