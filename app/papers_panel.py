@@ -95,28 +95,26 @@ def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
 def _row(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
     with st.container(border=True, key=f"papers-{row.id}"):
         st.html(papers_tables.head(row))
-        left, right = st.columns(2, gap="large")
+        left, right = st.columns(2 if row.published else [1, 2.2], gap="large")
         with left:
-            st.html(papers_tables.published(row))
+            needs = papers_tables.told(row.needs, "Their data and models:") if row.needs else ""
+            st.html(papers_tables.published(row) + needs)
         with right:
             _ours(row, found)
         _actions(row, found, shown_jobs)
 
 
 def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
-    known = [found[name] for name in row.run_names() if name in found]
-    for ours in known:
-        st.html(papers_tables.here(ours, row.groups(ours.run)))
-    if known and row.differs:
-        st.caption(f"Otherwise than in the paper: {row.differs}")
-    if not known:
-        if not row.runs:
-            st.caption("Nothing is measured here.")
-        else:
-            waiting = (f"{RUNS[name].title}, about {RUNS[name].minutes:g} min" for name in row.run_names())
-            st.caption(f"Not run yet: {'; '.join(waiting)}.")
-    if row.needs:
-        st.caption(f":material/cloud_download: {row.needs}")
+    names = row.run_names()
+    parts = [papers_tables.here(found[name], row.groups(name)) for name in names if name in found]
+    if parts and row.differs:
+        parts.append(papers_tables.told(row.differs, "Otherwise than in the paper:"))
+    waiting = [f"{RUNS[name].title}, about {RUNS[name].minutes:g} min" for name in names if name not in found]
+    if waiting:
+        parts.append(papers_tables.told(f"{'; '.join(waiting)}.", "Not run yet:"))
+    if not names:
+        parts.append(papers_tables.told("Nothing is measured here."))
+    st.html("".join(parts))
 
 
 def _actions(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
@@ -164,7 +162,7 @@ def _start(name: str):
 
 def _explore(row: PaperRow) -> None:
     page = PAGES[row.page]
-    place = f"pages/{row.page}.py"
+    place = Path(__file__).parents[1] / "pages" / f"{row.page}.py"
     if not row.tab:
         st.page_link(place, label=f"Explore on {page}", icon=":material/arrow_forward:")
         return

@@ -27,6 +27,11 @@ def published(row: PaperRow) -> str:
     return f'{mark}<div class="relscope-box" tabindex="0">{_printed(row.published, row.name)}</div>{setting}'
 
 
+def told(text: str, what: str = "") -> str:
+    """A line in small type, with what it is about before it."""
+    return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
+
+
 def here(ours: Ours, groups: tuple[str, ...]) -> str:
     """The measured table: a line a label, a column a metric; what it was measured on, when and with what."""
     numbers = ours.of_groups(groups)
@@ -59,21 +64,27 @@ def _cell(cell: Cell, words: bool) -> str:
 
 
 def _measured(numbers: tuple[Number, ...]) -> str:
-    metrics = {number.metric: number for number in numbers}
-    columns = "".join(f'<th scope="col">{escape(name)}{_unit(one.unit)}</th>' for name, one in metrics.items())
+    """Labels that have the same metrics stand in one table, so that none is full of holes."""
     by_label: dict[str, dict[str, Number]] = {}
     for number in numbers:
         by_label.setdefault(number.label, {})[number.metric] = number
+    alike: dict[tuple[str, ...], dict[str, dict[str, Number]]] = {}
+    for label, by_metric in by_label.items():
+        alike.setdefault(tuple(by_metric), {})[label] = by_metric
+    return "".join(_block(lines) for lines in alike.values())
+
+
+def _block(lines: dict[str, dict[str, Number]]) -> str:
+    metrics = next(iter(lines.values()))
+    columns = "".join(f'<th scope="col">{escape(name)}{_unit(one.unit)}</th>' for name, one in metrics.items())
     body = "".join(
-        f'<tr><th scope="row">{escape(label)}</th>' + "".join(_number(by_metric.get(name)) for name in metrics) + "</tr>"
-        for label, by_metric in by_label.items()
+        f'<tr><th scope="row">{escape(label)}</th>' + "".join(map(_number, by_metric.values())) + "</tr>"
+        for label, by_metric in lines.items()
     )
     return _table("measured here", f'<th scope="col"></th>{columns}', body)
 
 
-def _number(number: Number | None) -> str:
-    if number is None:
-        return "<td>–</td>"
+def _number(number: Number) -> str:
     value, plus, deviation = number.text().partition(" ± ")
     more = f" <span>± {deviation}</span>" if plus else ""
     least = "" if number.baseline is None else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -70,7 +69,7 @@ def _codes(spec: ReconstructionSpec, store: Store, report: Report) -> list[np.nd
     reconstruct(spec, store, report=report)
     dataset = load_dataset(spec.pictures.dataset, store)
     pictures = load_pictures(dataset, spec.pictures)
-    kept = [store.get(training_key(dataset.digest, replace(spec), state)) for state in spec.random_states]
+    kept = [store.get(training_key(dataset.digest, spec, state)) for state in spec.random_states]
     models = [restore_autoencoder(entry.arrays, spec.model, pictures.train.shape[1:]) for entry in kept]
     return [model.encode(pictures.test) for model in models]
 

@@ -19,12 +19,13 @@ def averaged(label: str, metric: str, values: Sequence[float], **more: Any) -> N
 
 
 def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
-    """`averaged` of rows with equal label and metric, in the order in which these first come.
+    """`averaged` of rows with equal group, label and metric, in the order in which these first come.
 
-    Each row has label, metric, value, and perhaps baseline, n, k, group, which are those of the first, baselines averaged.
+    Each row has label, metric, value, and perhaps group, unit, n, k, baseline: those of the first, baselines averaged.
     """
     numbers = []
-    for (label, metric), part in pd.DataFrame(rows).groupby(["label", "metric"], sort=False):
+    table = pd.DataFrame([{"group": "", **row} for row in rows])
+    for (_, label, metric), part in table.groupby(["group", "label", "metric"], sort=False):
         first = {name: value for name, value in part.iloc[0].to_dict().items() if not pd.isna(value)}
         facts = {name: first[name] for name in ("group", "unit", "baseline_is") if name in first}
         facts |= {name: int(first[name]) for name in ("n", "k") if name in first}

@@ -1,0 +1,86 @@
+"""The Papers page: forty rows, published beside ours, a run from its button to its numbers, and ways to other pages."""
+
+import pytest
+
+from app.jobs import engine
+from relcore.papers import runs
+from relcore.papers.ours import Number, Ours
+from relcore.papers.runs import RUNS, run_key
+
+FOUND = Ours(
+    "words",
+    "two small spaces",
+    dict(RUNS["words"].settings),
+    "2026-01-02",
+    "9.9",
+    12.0,
+    (Number("relative, here → there", "Jaccard", 0.123, 0.004, n=77, k=10, repeats=5, baseline=0.001),),
+)
+
+
+@pytest.fixture
+def page(make_session, monkeypatch):
+    monkeypatch.setattr(runs, "shipped", lambda: {"words": FOUND})
+    engine.clear()
+    yield make_session().open("papers")
+    engine().close()
+    engine.clear()
+
+
+def rows_of(page):
+    return page.html.count('class="relscope-paper"')
+
+
+def test_all_rows_stand_there_with_both_tables(page):
+    assert rows_of(page) == 40
+    assert "<b>1</b> have numbers measured" in page.html
+    assert 'aria-label="Table 1, as published"' in page.html
+    assert "0.123 <span>± 0.004</span><small>chance 0.001</small>" in page.html
+    for fact in (
+        "two small spaces",
+        "n = 77, k = 10, mean ± deviation over 5",
+        "n anchors 300",
+        "2026-01-02",
+        "Relscope 9.9, 12 s",
+    ):
+        assert fact in page.html
+    assert "Figure, no numbers printed." in page.html
+    assert "Not run yet:" in page.html
+
+
+def test_filters_keep_one_paper_and_what_has_numbers(page):
+    page.change("segmented_control", "papers.paper", "bootstrapping")
+    assert rows_of(page) == 7
+    page.change("toggle", "papers.only", True)
+    assert rows_of(page) == 0
+    assert "No row fits" in page.info[0].value
+    page.change("segmented_control", "papers.paper", "relative")
+    assert rows_of(page) == 1
+
+
+def test_a_run_of_this_store_replaces_what_ships(page):
+    mine = FOUND.to_json() | {"date": "2026-03-04"}
+    engine().store.put(run_key("words"), {}, {"ours": mine})
+    page.run()
+    assert "2026-03-04" in page.html
+    assert "2026-01-02" not in page.html
+
+
+def test_run_submits_and_its_numbers_join(page, monkeypatch):
+    submitted = []
+    monkeypatch.setattr(type(engine()), "submit", lambda self, key, function, **given: submitted.append((key, given)))
+    page.click("papers.run-relative-table-3-autoencoders")
+    assert submitted == [(run_key("autoencoders"), {"title": RUNS["autoencoders"].title, "name": "autoencoders"})]
+
+
+def test_runs_that_lack_data_say_which(page):
+    (button,) = [one for one in page.button if one.key == "papers.run-relative-table-5-stitch-trec"]
+    assert button.disabled
+    assert "expected trec in the data folder" in button.help
+
+
+def test_explore_opens_the_tab_and_the_study(page):
+    page.click("papers.explore-inverse-figure-5")
+    assert page.session_state["invert.tab"] == "Norms"
+    page.open("papers").click("papers.explore-relative-figure-6")
+    assert page.session_state["studies.kind"] == "anchor-count"

@@ -1,0 +1,177 @@
+"""Runs beside the papers' numbers: what they give, what ships, what the command line writes."""
+
+import json
+from dataclasses import replace
+from importlib import import_module
+
+import pytest
+
+from relcore.papers import ours, runs
+from relcore.papers.__main__ import main
+from relcore.papers.ours import Number, Ours, read_ours, write_ours
+from relcore.papers.rows import load_rows
+from relcore.papers.runs import RUNS, Measured, measure, paper_job, result_of, run_key
+from relcore.papers.summaries import averaged, grouped
+from relcore.papers.tables import as_csv, as_json, as_latex, long_table
+from relcore.progress import Context
+from relcore.spaces import SpaceError
+from relcore.store import Store
+
+
+@pytest.fixture
+def resized(monkeypatch):
+    """``resized("languages", n_anchors=20)``: the run with other sizes."""
+
+    def resize(name, **settings):
+        run = RUNS[name]
+        monkeypatch.setitem(RUNS, name, replace(run, settings={**run.settings, **settings}))
+
+    return resize
+
+
+def by_label(found):
+    return {(number.label, number.metric): number for number in found.numbers}
+
+
+def test_every_run_has_its_function():
+    for name, run in RUNS.items():
+        module, _, function = run.function.partition(":")
+        assert callable(getattr(import_module(f"relcore.papers.{module}"), function)), name
+
+
+def test_every_group_of_a_row_is_in_the_shipped_numbers():
+    shipped = ours.shipped()
+    for row in load_rows():
+        for name in row.run_names():
+            if name in shipped:
+                assert shipped[name].of_groups(row.groups(name)), (row.id, name)
+
+
+def test_shipped_numbers_come_from_known_runs_with_all_they_depend_on():
+    shipped = ours.shipped()
+    assert sum(any(name in shipped for name in row.run_names()) for row in load_rows()) >= 12
+    for name, found in shipped.items():
+        assert found.settings == RUNS[name].settings, f"{name}: other settings than now; run python -m relcore.papers {name}"
+        assert found.data
+        assert found.version
+        assert found.seconds > 0
+        assert len(found.date.split("-")) == 3
+        assert found.numbers
+        for number in found.numbers:
+            assert all((number.label, number.metric, number.unit))
+            assert number.value == number.value
+
+
+def test_translations_are_found_through_anchors_and_not_without(tmp_path, resized):
+    resized("languages", n_components=48, random_states=[0])
+    found = by_label(measure("languages", Store(tmp_path)))
+    absolute, relative = (found["mean of the 12 pairs", f"{way}: MRR"] for way in ("absolute", "relative"))
+    assert relative.value > 5 * relative.baseline
+    assert absolute.value < 3 * absolute.baseline
+    assert (relative.n, relative.k) == (138, 10)
+
+
+def test_codes_come_nearer_by_a_turn(tmp_path, resized):
+    resized("codes", random_states=[0, 1], epochs=1, widths=[2])
+    found = by_label(measure("codes", Store(tmp_path)))
+    as_they_are, turned = (found["2 numbers, as they are", f"disparity {how}"].value for how in ("as they are", "after a turn"))
+    assert 0 <= turned < as_they_are
+
+
+def test_bootstrapped_words_are_told_both_ways(tmp_path, resized):
+    resized("bootstrap-words", rows=400, n_anchors=60, n_seeds=40, random_states=[0], steps=2)
+    found = measure("bootstrap-words", Store(tmp_path))
+    into = by_label(replace(found, numbers=found.of_groups(["to FastText"])))
+    assert into["GT, Word2Vec → FastText", "Jaccard"].value > into["Seed, Word2Vec → FastText", "Jaccard"].value - 0.1
+    assert {label for label, _ in into} >= {"found (as published)", "found (self-learning, ours)", "GT, FastText → Word2Vec"}
+
+
+@pytest.fixture
+def made_up(monkeypatch):
+    """The run "words" gives one number at once."""
+    number = Number("relative", "MRR", 0.5, 0.1, n=7, k=10, repeats=3, baseline=0.01)
+    module = import_module("relcore.papers.word_spaces")
+    monkeypatch.setattr(module, "neighbours", lambda *given: Measured((number,), 40.0))
+    monkeypatch.setattr(ours, "SHIPPED", ours.SHIPPED.with_name("absent.json"))
+    monkeypatch.setattr(runs, "shipped", dict)
+    return number
+
+
+def test_a_job_keeps_its_result_in_the_store(tmp_path, made_up):
+    store = Store(tmp_path)
+    assert result_of("words", store) is None
+    paper_job(Context(run_key("words"), store), name="words")
+    found = result_of("words", store)
+    assert found.numbers == (made_up,)
+    assert found.seconds >= 40
+    assert found.settings == RUNS["words"].settings
+
+
+def test_other_settings_are_another_result(made_up, resized):
+    before = run_key("words")
+    resized("words", n_anchors=7)
+    assert run_key("words") != before
+
+
+def test_shipped_numbers_of_other_settings_do_not_count(tmp_path, made_up, monkeypatch, resized):
+    found = Ours("words", "data", dict(RUNS["words"].settings), "2026-01-01", "0", 1.0, (made_up,))
+    monkeypatch.setattr(runs, "shipped", lambda: {"words": found})
+    assert result_of("words", Store(tmp_path)) == found
+    resized("words", n_anchors=7)
+    assert result_of("words", Store(tmp_path)) is None
+
+
+def test_the_command_line_writes_skips_and_repeats(tmp_path, monkeypatch, capsys, made_up):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    out = tmp_path / "ours.json"
+    assert main(["relative-table-1", "--out", str(out)]) == 0
+    assert read_ours(out)["words"].numbers == (made_up,)
+    assert main(["words", "--out", str(out)]) == 0
+    assert "there already" in capsys.readouterr().out
+    assert main(["words", "--again", "--out", str(out)]) == 0
+    assert "1 numbers" in capsys.readouterr().out
+    assert main(["--out", str(out)]) == 0
+    assert "words (measured" in capsys.readouterr().out
+    assert main(["relative-table-77", "--out", str(out)]) == 2
+    assert "row: expected one of" in capsys.readouterr().err
+
+
+def test_data_that_are_not_here_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+    with pytest.raises(SpaceError, match="expected trec in the data folder, which RELSCOPE_DATA names, got none"):
+        measure("stitch-trec", Store(tmp_path / "store"))
+    (tmp_path / "trec").mkdir()
+    assert runs.what_is_missing("stitch-trec") == ""
+
+
+def test_a_file_of_numbers_comes_back_whole_and_a_wrong_one_is_refused(tmp_path, made_up):
+    found = Ours("words", "data", {"k": 10}, "2026-01-01", "0", 1.0, (made_up,))
+    write_ours(tmp_path / "ours.json", {"words": found})
+    assert read_ours(tmp_path / "ours.json") == {"words": found}
+    (tmp_path / "wrong.json").write_text("[{")
+    with pytest.raises(SpaceError, match="expected a JSON list of measured numbers"):
+        read_ours(tmp_path / "wrong.json")
+    (tmp_path / "wrong.json").write_text('[{"run": "words", "numbers": [{"colour": 1}]}]')
+    with pytest.raises(SpaceError, match="a field is missing, unknown"):
+        read_ours(tmp_path / "wrong.json")
+
+
+def test_means_and_deviations_are_over_repeats():
+    number = averaged("a", "F1", [0.1, 0.2, 0.3])
+    assert (number.value, number.deviation, number.repeats) == (pytest.approx(0.2), pytest.approx(0.1), 3)
+    assert averaged("a", "F1", [0.1]).deviation is None
+    rows = [{"label": "a", "metric": "F1", "value": value, "n": 5, "baseline": value / 2} for value in (0.2, 0.4)]
+    found, other = grouped([*rows, {**rows[0], "group": "other"}])
+    assert (found.value, found.n, found.baseline, found.group) == (0.3, 5, 0.15, "")
+    assert (other.value, other.group) == (0.2, "other")
+
+
+def test_exports_hold_every_number_of_both_sources(made_up):
+    rows = [row for row in load_rows() if row.id in ("relative-table-1", "relative-table-8", "relative-figure-1")]
+    found = {"words": Ours("words", "data", {"k": 10}, "2026-01-01", "0", 1.0, (made_up,))}
+    table = long_table(rows, found)
+    assert (table.source == "here").sum() == 1
+    assert (table.source == "published").sum() == 8 * 2 + 9 * 2
+    assert b"here,relative,MRR,0.5,0.1" in as_csv(rows, found)
+    assert rb"0.500 $\pm$ 0.100" in as_latex(rows, found)
+    assert json.loads(as_json(rows, found))[0]["here"][0]["numbers"][0]["value"] == 0.5
