@@ -61,7 +61,7 @@ def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
 
 
 def _is_number(cell: str) -> bool:
-    return not cell or cell[0] in "0123456789.−-–±∞"
+    return set(cell) <= set("0123456789.,−-–±∞… ")
 
 
 def plain(value: Any) -> Any:
