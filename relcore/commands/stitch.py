@@ -29,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
-    parser.description += " The numbers are those of the Stitch page. Where encodings of the store are named, rows that their networks learned from are not tested on."
+    parser.description += (
+        " The numbers are those of the Stitch page. Where encodings of the store are named, rows that their networks learned "
+        "from are not tested on."
+    )
     parser.add_argument("spaces", metavar="SPACE", nargs="+", help=f"two or more with labels, each {SPACE_HELP}")
     parser.add_argument(
         "--methods", default=",".join(USUAL), help=f"between commas, of {', '.join(METHODS)}; default %(default)s"
