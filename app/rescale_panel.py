@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import compute, encoding_costs, exports, raw_data, stitch_invitation, study_runs
+from app import compute, encoding_costs, exports, raw_data, study_runs
 from app.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -16,6 +16,7 @@ from relcore.sources.encoder import Encoder, TrainedEncoder
 from relcore.sources.open_networks import can_open
 from relcore.sources.small_vision import SmallVision
 from relcore.sources.text import MiniLM
+from relcore.sources.wikipedia import TASK as WIKIPEDIA
 from relcore.spaces import SpaceError
 
 _KEEP = {"persist_state": "session"}
@@ -29,8 +30,8 @@ _HELP = {
 }
 _STATES = "How often rows, split and first weights are drawn anew; the band is one deviation around their mean."
 EXAMPLES = {
-    "Digits through the small ViT": (stitch_invitation.DIGITS, SmallVision("vit")),
-    "Wikipedia sentences through MiniLM": (stitch_invitation.WIKIPEDIA, MiniLM()),
+    "Digits through the small ViT": (DatasetSpec("digits"), SmallVision("vit")),
+    "Wikipedia sentences through MiniLM": (WIKIPEDIA, MiniLM()),
 }
 _A_PASS = {SmallVision: 1e-4, MiniLM: 54 / 2000}  # seconds an item; others about as MiniLM
 

@@ -10,12 +10,11 @@ from relcore.sources.encoder import Encoder
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.small_vision import SmallVision
 from relcore.sources.text import MiniLM
+from relcore.sources.wikipedia import TASK as WIKIPEDIA
 
-DIGITS = DatasetSpec("digits")
-WIKIPEDIA = DatasetSpec("wikipedia", options=(("articles", 16), ("per_article", 400)))
 _TASKS: dict[str, tuple[DatasetSpec, tuple[Encoder, ...], str, str]] = {
     "digits": (
-        DIGITS,
+        DatasetSpec("digits"),
         tuple(SmallVision(name) for name in ("mlp", "cnn", "residual", "vit")),
         "Digits: four networks, trained here · about 40 s",
         "1,797 scans of handwritten digits. Four architectures learn to tell them apart, each from its own random start.",
@@ -24,7 +23,7 @@ _TASKS: dict[str, tuple[DatasetSpec, tuple[Encoder, ...], str, str]] = {
         WIKIPEDIA,
         (TfidfSvd(), MiniLM((2, 4, 6))),
         "Wikipedia sentences: LSA and MiniLM · about 2 min",
-        "6,400 sentences of 16 articles. Which article is a sentence from? LSA counts words, MiniLM's layers read it.",
+        "5,482 sentences of 16 articles. Which article is a sentence from? LSA counts words, MiniLM's layers read it.",
     ),
 }
 

@@ -14,6 +14,7 @@ from relcore.sources.dataset import DatasetSpec
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.sources.text import MiniLM
+from relcore.sources.wikipedia import TASK
 from relcore.spaces import LatentSpace
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.methods import METHODS, MethodSettings
@@ -31,8 +32,7 @@ def digits(store: Store) -> tuple[list[LatentSpace], StitchSpec]:
 
 def wikipedia(store: Store) -> tuple[list[LatentSpace], StitchSpec]:
     """LSA and three layers of MiniLM on the sentences of 16 articles; a fifth of each is tested on."""
-    dataset = DatasetSpec("wikipedia", options=(("articles", 16), ("per_article", 400)))
-    spaces = [*encode(dataset, TfidfSvd(), store), *encode(dataset, MiniLM((2, 4, 6)), store)]
+    spaces = [*encode(TASK, TfidfSvd(), store), *encode(TASK, MiniLM((2, 4, 6)), store)]
     return spaces, StitchSpec(tuple(METHODS), n_anchors=768)
 
 

@@ -15,6 +15,8 @@ from relcore.spaces import SpaceError
 from relcore.store import Store, StoreError, digest_of
 
 _FILE = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
+# A task for classifiers: the articles are far enough apart, and each has sentences enough to learn it.
+TASK = DatasetSpec("wikipedia", options=(("articles", 16), ("fewest", 250), ("per_article", 400)))
 _RECIPE = "prose, 40 to 400 characters, 1"  # says which sentences a stored reading holds
 _MARKED = tuple("=|!{}<*#:;")  # how headings, tables and lists begin
 _END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from app import encoding_jobs, stitch_compute, stitch_panel
-from app.stitch_invitation import WIKIPEDIA
 from app.stitch_setup import held_out, largest_family
 from app.workspace import Workspace
 from relcore.engine import Engine
@@ -88,7 +87,6 @@ def test_a_button_submits_the_encoders_of_its_task(monkeypatch):
     ((dataset, _, _, encoders),) = asked
     assert dataset == DatasetSpec("digits")
     assert [encoder.architecture for encoder in encoders] == ["mlp", "cnn", "residual", "vit"]
-    assert dict(WIKIPEDIA.options) == {"articles": 16, "per_article": 400}
 
 
 def test_every_number_is_the_cores(make_encoders):

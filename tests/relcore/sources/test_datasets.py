@@ -132,7 +132,7 @@ def test_wikipedia_is_parsed_once(tmp_path, monkeypatch):
     assert whole.item(0).startswith("Anarchism is a political philosophy")
     monkeypatch.setattr(wikipedia, "_parsed", lambda path: pytest.fail("parsed again"))
     assert load_dataset(DatasetSpec("wikipedia"), store).digest == whole.digest
-    task = load_dataset(DatasetSpec("wikipedia", options=(("articles", 16), ("per_article", 400))), store)
+    task = load_dataset(wikipedia.TASK, store)
     assert len(task) == entries["wikipedia, 16 articles"]
     assert np.unique(task.labels.astype(str), return_counts=True)[1].max() == 400
 
