@@ -95,7 +95,9 @@ def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
 def _row(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
     with st.container(border=True, key=f"papers-{row.id}"):
         st.html(papers_tables.head(row))
-        left, right = st.columns(2 if row.published else [1, 2.2], gap="large")
+        measured = any(name in found for name in row.run_names())
+        widths = [1, 1] if measured else [2.2, 1]
+        left, right = st.columns(widths if row.published else [1, 2.2], gap="large")
         with left:
             needs = papers_tables.told(row.needs, "Their data and models:") if row.needs else ""
             st.html(papers_tables.published(row) + needs)

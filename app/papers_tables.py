@@ -88,7 +88,12 @@ def _number(number: Number) -> str:
     value, plus, deviation = number.text().partition(" ± ")
     more = f" <span>± {deviation}</span>" if plus else ""
     least = "" if number.baseline is None else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
-    return f"<td>{value}{more}{least}</td>"
+    band = (
+        ""
+        if number.low is None or number.high is None
+        else f"<small>95 %: {_short(number.low)} … {_short(number.high)}</small>"
+    )
+    return f"<td>{value}{more}{band}{least}</td>"
 
 
 def _table(caption: str, columns: str, body: str) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relcore.bootstrapping import FORMS, BootstrapSpec, Outcome, most_frequent, relative_scores, run_bootstrap
+from relcore.metrics.calibration import Score
 from relcore.papers.local import labelled
+from relcore.papers.ours import SHARE
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped
 from relcore.spaces import LatentSpace
@@ -79,12 +81,15 @@ def _retrieval(
         source, target = ways[way]
         sizes = {name: settings[name] for name in ("n_anchors", "n_seeds", "k", "steps")}
         outcome = run_bootstrap(source, target, BootstrapSpec(method, **sizes, random_state=state))
-        told = {"metric": "share of the hidden found", "value": outcome.share, "n": settings["n_anchors"] - settings["n_seeds"]}
+        told = {
+            "metric": "share of the hidden found",
+            "value": outcome.share,
+            "n": settings["n_anchors"] - settings["n_seeds"],
+            "unit": SHARE,
+        }
         rows.append({"label": _METHODS[method], **told, "group": way})
-        back = replace(outcome.result, anchors=tuple((b, a) for a, b in outcome.result.anchors))
-        directions = {(source.name, target.name): outcome.scores, (target.name, source.name): None}
-        for one, other in directions:
-            scores = directions[one, other] or relative_scores(target, source, back, settings["k"])
+        there, back = (source.name, target.name), (target.name, source.name)
+        for (one, other), scores in {there: outcome.scores, back: _scores_back(source, target, outcome, settings["k"])}.items():
             for form in FORMS:
                 if form != "found" and method != "self-learning":
                     continue  # the true anchors and the seeds are the same for both methods
@@ -92,5 +97,15 @@ def _retrieval(
                 for metric, name in _METRICS.items():
                     score = scores[form][metric]
                     row = {"label": label, "metric": name, "value": float(score), "n": score.n_queries, "k": score.k}
+                    row |= {"unit": "−1 … 1"} if metric == "cosine" else {"unit": SHARE}
                     rows.append({**row, "baseline": score.null.mean, "group": way})
     return rows
+
+
+def _scores_back(source: LatentSpace, target: LatentSpace, outcome: Outcome, k: int) -> dict[str, dict[str, Score]]:
+    """The scores of rows of the target asked in the source, relative to the same anchors."""
+    anchors = outcome.result.anchors
+    back = replace(outcome.result, anchors=tuple((other, one) for one, other in anchors))
+    true = replace(outcome.result, anchors=tuple((one, one) for one, _ in anchors))
+    scores = relative_scores(target, source, back, k)
+    return {**scores, "ground truth": relative_scores(target, source, true, k)["ground truth"]}

@@ -29,16 +29,15 @@ def training(settings: Settings, store: Store, report: Report) -> Measured:
 
 
 def similarity(settings: Settings, store: Store, report: Report) -> Measured:
-    """Correlations of similarity with accuracy, over models and over epochs, with 95 % intervals in the labels."""
+    """Correlations of similarity with accuracy, over models and over epochs, with 95 % intervals."""
     study, spec, table = _table("similarity-performance", settings, store, report)
     numbers = []
     for found in study.findings(spec.settings, table).to_dict("records"):
-        interval = "" if pd.isna(found["low"]) else f" (95 %: {found['low']:.3f} … {found['high']:.3f})"
         metric = "Spearman" if "Spearman" in found["what"] else "Pearson"
-        label = found["what"].replace(f"mean {metric}", "mean").removeprefix(f"{metric} ").replace("mean over", "mean over")
-        numbers.append(
-            Number(f"{label}{interval}", metric, rounded(found["value"]), unit="−1 … 1", n=int(found["n"]), baseline=0.0)
-        )
+        label = found["what"].replace(f"{metric} ", "")
+        ends = {end: rounded(found[end]) for end in ("low", "high") if not pd.isna(found[end])}
+        facts = {"unit": "−1 … 1", "n": int(found["n"]), "baseline": 0.0, "baseline_is": "unrelated"}
+        numbers.append(Number(label, metric, rounded(found["value"]), **facts, **ends))
     return Measured(tuple(numbers), _earlier(table))
 
 

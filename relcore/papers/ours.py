@@ -33,6 +33,8 @@ class Number:
         Rows that it is a mean over; neighbours.
     repeats : int
         Random states or trainings.
+    low, high : float, optional
+        Ends of its 95 % interval.
     baseline : float, optional
         What is to be beaten: chance, or what `baseline_is` says.
     group : str
@@ -47,6 +49,8 @@ class Number:
     n: int | None = None
     k: int | None = None
     repeats: int = 1
+    low: float | None = None
+    high: float | None = None
     baseline: float | None = None
     baseline_is: str = "chance"
     group: str = ""

@@ -118,5 +118,7 @@ def _correlations(cells) -> list[Number]:
     for label, columns in told.items():
         known = cells[list(columns)].dropna()
         found = correlation(known[columns[0]], known[columns[1]], "pearson")
-        numbers.append(Number(label, "Pearson", rounded(found.value), unit="−1 … 1", n=found.n, baseline=0.0))
+        numbers.append(
+            Number(label, "Pearson", rounded(found.value), unit="−1 … 1", n=found.n, baseline=0.0, baseline_is="unrelated")
+        )
     return numbers

@@ -12,7 +12,22 @@ from relcore.papers.ours import Ours
 from relcore.papers.published import WORDS
 from relcore.papers.rows import PaperRow
 
-COLUMNS = ["paper", "row", "source", "what", "metric", "value", "deviation", "unit", "repeats", "n", "k", "baseline"]
+COLUMNS = [
+    "paper",
+    "row",
+    "source",
+    "what",
+    "metric",
+    "value",
+    "deviation",
+    "unit",
+    "low",
+    "high",
+    "repeats",
+    "n",
+    "k",
+    "baseline",
+]
 MORE = ["baseline_is", "data", "run", "date", "version", "seconds"]
 
 

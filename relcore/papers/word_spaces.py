@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from relcore.anchors.selection import select_anchors
 from relcore.comparison import ProjectionSpec, represent, score_pair
+from relcore.papers.ours import SHARE
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped
 from relcore.spaces import Match
@@ -39,5 +40,6 @@ def neighbours(settings: Settings, store: Store, report: Report) -> Measured:
         for metric, score in found.items():
             told = names if metric != "Jaccard, mutual" else "Word2Vec and FastText"
             row = {"label": f"{form}, {told}", "metric": metric, "value": float(score), "n": score.n_queries, "k": score.k}
-            rows.append({**row, "baseline": score.null.mean})
+            unit = "−1 … 1" if metric == "cosine" else SHARE
+            rows.append({**row, "unit": unit, "baseline": score.null.mean})
     return Measured(grouped(rows))

@@ -21,6 +21,7 @@ FOUND = Ours(
 @pytest.fixture
 def page(make_session, monkeypatch):
     monkeypatch.setattr(runs, "shipped", lambda: {"words": FOUND})
+    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     engine.clear()
     yield make_session().open("papers")
     engine().close()
