@@ -10,8 +10,9 @@ from app import papers_tables
 from app.jobs import asked_again, engine, follow
 from relcore.papers import tables
 from relcore.papers.ours import Ours
+from relcore.papers.registry import RUNS
 from relcore.papers.rows import PaperRow, load_rows
-from relcore.papers.runs import RUNS, paper_job, result_of, run_key, what_is_missing
+from relcore.papers.runs import paper_job, result_of, run_key, what_is_missing
 
 _ASSETS = Path(__file__).parents[1] / "assets"
 STYLE = _ASSETS / "papers.css"

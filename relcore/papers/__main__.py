@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from relcore.papers.ours import SHIPPED, read_ours, write_ours
+from relcore.papers.registry import RUNS
 from relcore.papers.rows import find_row, load_rows
-from relcore.papers.runs import RUNS, measure, what_is_missing
+from relcore.papers.runs import measure, what_is_missing
 from relcore.spaces import SpaceError
 from relcore.store import Store, StoreError
 

@@ -5,7 +5,8 @@ import pytest
 from app.jobs import engine
 from relcore.papers import runs
 from relcore.papers.ours import Number, Ours
-from relcore.papers.runs import RUNS, run_key
+from relcore.papers.registry import RUNS
+from relcore.papers.runs import run_key
 
 FOUND = Ours(
     "words",

@@ -3,8 +3,8 @@
 import pytest
 
 from relcore.papers.published import WORDS, Cell, PublishedTable
+from relcore.papers.registry import RUNS
 from relcore.papers.rows import find_row, load_rows
-from relcore.papers.runs import RUNS
 from relcore.spaces import SpaceError
 
 # From the captions of the papers.

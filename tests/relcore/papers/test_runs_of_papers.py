@@ -9,8 +9,9 @@ import pytest
 from relcore.papers import ours, runs
 from relcore.papers.__main__ import main
 from relcore.papers.ours import Number, Ours, read_ours, write_ours
+from relcore.papers.registry import RUNS
 from relcore.papers.rows import load_rows
-from relcore.papers.runs import RUNS, Measured, measure, paper_job, result_of, run_key
+from relcore.papers.runs import Measured, measure, paper_job, result_of, run_key
 from relcore.papers.summaries import averaged, grouped
 from relcore.papers.tables import as_csv, as_json, as_latex, long_table
 from relcore.progress import Context
