@@ -18,7 +18,7 @@ import streamlit as st
 
 from relcore import comparison, recipe
 from relcore.anchors import diagnostics, selection
-from relcore.comparison import ProjectionSpec
+from relcore.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.metrics.calibration import Score
 from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
@@ -28,7 +28,6 @@ from relcore.store import digest_of
 from relcore.views import View, ViewSpec, sample_view
 
 AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
-LIVE_QUERIES = 300  # rows asked for in the live scores; the interval that goes with them is about ± .02
 _SECONDS = "relscope.seconds"
 
 

@@ -18,6 +18,10 @@ from relcore.similarity import SIMILARITIES, mean_row
 from relcore.spaces import Match, SpaceError, need_one_of
 from relcore.translation import Procrustes
 
+LIVE_QUERIES = (
+    300  # rows asked for their neighbours where scores are to come at once; the interval that goes with them is ± .02
+)
+
 
 @dataclass(frozen=True)
 class ProjectionSpec:

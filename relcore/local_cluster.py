@@ -56,6 +56,7 @@ class LocalCluster:
 
 def dask_setup(server: Any) -> None:
     """What Dask calls in our scheduler and nannies: end within a second of the parent, which may be killed without a word."""
+    os.setpgrp()  # a Ctrl-C in the terminal is for the parent, which stops its workers in order
     parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
 
     def watch() -> None:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from relcore.metrics.calibration import Score
 
-LIVE_QUERIES = 300  # rows asked where not all are: those of the page before “Ask every row”
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.naming import add_anchors, add_pair, add_projection
@@ -29,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="paper: both neighbourhoods among the target's rows; mutual: each space its own; default %(default)s",
     )
     parser.add_argument(
-        "--exact", action="store_true", help=f"ask every row for its neighbours, not {LIVE_QUERIES} of them at random"
+        "--exact",
+        action="store_true",
+        help="ask every row for its neighbours, not 300 of them at random, as the page does at first",
     )
     parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
     add_recipe(parser)
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of, projection_of
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
-    from relcore.comparison import REPRESENTATIONS, represent, score_pair, score_table
+    from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, represent, score_pair, score_table
     from relcore.figure_recipes import draw_scores
     from relcore.metrics.neighbours import CONVENTIONS
     from relcore.spaces import SpaceError, distinct_names, need_one_of

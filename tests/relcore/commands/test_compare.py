@@ -8,8 +8,8 @@ import pytest
 from app import compute
 from app.score_table import digits
 from app.workspace import Workspace
+from relcore import comparison
 from relcore.anchors.selection import select_anchors
-from relcore.commands import compare
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent, score_pair, score_table
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import match
@@ -28,7 +28,6 @@ def expected(pair, anchors, projection=None, **settings):
 
 def test_defaults_are_the_pages():
     page = Workspace()
-    assert compare.LIVE_QUERIES == compute.LIVE_QUERIES
     assert (page.k, page.convention, page.projection) == (10, "paper", ProjectionSpec())
 
 
@@ -75,7 +74,7 @@ def test_settings_reach_the_functions(run, files, pair):
 
 
 def test_exact_asks_every_row_and_else_a_sample(run, files, monkeypatch):
-    monkeypatch.setattr(compare, "LIVE_QUERIES", 30)
+    monkeypatch.setattr(comparison, "LIVE_QUERIES", 30)
     for exact, queries in (((), 30), (("--exact",), 150)):
         table = [row for row in json.loads(run("compare", *files, "--anchors", 5, "--json", *exact))["rows"] if row["k"]]
         assert {row["queries"] for row in table} == {queries}
