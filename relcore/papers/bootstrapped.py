@@ -55,13 +55,14 @@ def heads(settings: Settings, store: Store, report: Report) -> Measured:
         label = f"{data}, decoder {names[0]}, encoder {names[1]}"
         rows.append({"label": f"{label}, anchors", "metric": "share of the hidden found", "value": outcome.share})
         for form, pairs in _anchor_sets(outcome).items():
-            own = encoder.vectors[encoder.rows([one for one, _ in pairs])]
+            ours = encoder.vectors[encoder.rows([one for one, _ in pairs])]
             theirs = decoder.vectors[decoder.rows([other for _, other in pairs])]
-            found = head_across(decoder, encoder, theirs, own, StitchSpec(("relative", "whitened"), random_states=(state,)))
+            found = head_across(decoder, encoder, theirs, ours, StitchSpec(("relative", "whitened"), random_states=(state,)))
             for method, told in (("relative", "relative"), ("whitened", "whitened (ours)")):
                 row = {"label": f"{label}, {form}", "metric": f"{told}: accuracy", "value": found.accuracy[method]}
                 rows.append({**row, "n": found.n, "baseline": found.chance})
-        rows.append({"label": f"{label}, not stitched", "metric": "relative: accuracy", "value": found.ceiling, "n": found.n})
+        own = {"label": f"{label}, not stitched", "metric": "head on the encoder's own rows: accuracy", "value": found.ceiling}
+        rows.append({**own, "n": found.n, "baseline": found.chance})
     return Measured(grouped(rows))
 
 

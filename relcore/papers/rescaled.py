@@ -81,7 +81,7 @@ def grid(settings: Settings, store: Store, report: Report) -> Measured:
     anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
     sweep = inversion_sweep(pair, anchors, random_state=state, report=report)
     cells = sweep.table().dropna(subset=["cosine", "accuracy"])
-    numbers = [*_cells(cells, sweep), *_correlations(cells)]
+    numbers = [*_correlations(cells), *_cells(cells, sweep)]
     rotation = Number("Procrustes, which sees both spaces", "cosine", rounded(sweep.procrustes), unit="−1 … 1", n=sweep.n_rows)
     own = Number("not stitched", "accuracy", rounded(sweep.not_stitched), n=sweep.n_test, baseline=rounded(sweep.chance))
     return Measured((*numbers, rotation, own))
