@@ -28,6 +28,17 @@ COLUMNS = [
     "k",
     "baseline",
 ]
+_SIGNS = {
+    "±": r"$\pm$",
+    "−": "$-$",
+    "→": r"$\to$",
+    "×": r"$\times$",
+    "≈": r"$\approx$",
+    "ω": r"$\omega$",
+    "δ": r"$\delta$",
+    "³": "$^3$",
+    "…": r"\dots{}",
+}
 MORE = ["baseline_is", "data", "run", "date", "version", "seconds"]
 
 
@@ -60,14 +71,7 @@ def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
 def as_latex(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
     """A longtable for booktabs."""
     text = printed_table(rows, found).to_latex(index=False, escape=True, na_rep="", longtable=True)
-    for sign, command in (
-        ("±", r"$\pm$"),
-        ("−", "$-$"),
-        ("→", r"$\to$"),
-        ("ω", r"$\omega$"),
-        ("δ", r"$\delta$"),
-        ("³", "$^3$"),
-    ):
+    for sign, command in _SIGNS.items():
         text = text.replace(sign, command)
     return text.encode()
 
