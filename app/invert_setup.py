@@ -1,4 +1,4 @@
-"""What the Invert page inverts and how: one row of choosers over its tabs, all of them in the workspace."""
+"""What the Invert page inverts and how: one row of choosers in the tabs that ask for them, all of them in the workspace."""
 
 from __future__ import annotations
 
@@ -9,12 +9,31 @@ import streamlit as st
 from app import session
 from app.widgets import bound
 from app.workspace import Workspace
-from relcore.inversion_study import METHOD_TITLES, MOST_OMEGA, ROUTES
+from relcore.inversion_study import METHOD_TITLES, MOST_OMEGA, ROUTES, InversionSpec
 
 _HELP = (
     "Pruned: Maiorca et al. 2024. Anchors that say the same are left out, what is left is inverted, ω times, and averaged. "
     "Ridge and whitened are ours: all anchors stay, and λ keeps the inverse steady."
 )
+
+_NUMBERS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "delta": (
+        "Distance δ",
+        "Anchors nearer to each other than this, by 1 − |cos|, are left out. 0 keeps all; the paper takes .65 to .8.",
+        {"min_value": 0.0, "max_value": 1.0, "step": 0.05},
+    ),
+    "omega": (
+        "Prunings ω",
+        "How many prunings are averaged, each begun at another anchor. The paper takes 8 and 16.",
+        {"min_value": 1, "max_value": MOST_OMEGA},
+    ),
+    "random_state": ("Random state", "Draws the first anchor of each pruning.", {"min_value": 0, "step": 1}),
+    "ridge": (
+        "Ridge λ",
+        "Larger is steadier and blurs more. 1 weighs as one anchor.",
+        {"min_value": 0.001, "max_value": 1000.0, "step": 0.5},
+    ),
+}
 
 
 def choosers(workspace: Workspace) -> None:
@@ -43,55 +62,28 @@ def choosers(workspace: Workspace) -> None:
             required=True,
             help=_HELP,
         )
-        if spec.method == "pruned":
-            _number(
-                "Distance δ",
-                "delta",
-                float(spec.delta),
-                "Anchors nearer to each other than this, by 1 − |cos|, are left out. 0 keeps all; the paper takes .65 to .8.",
-                min_value=0.0,
-                max_value=1.0,
-                step=0.05,
-            )
-            _number(
-                "Prunings ω",
-                "omega",
-                spec.omega,
-                "How many prunings are averaged, each begun at another anchor. The paper takes 8 and 16.",
-                min_value=1,
-                max_value=MOST_OMEGA,
-            )
-            _number(
-                "Random state",
-                "random_state",
-                spec.random_state,
-                "Draws the first anchor of each pruning.",
-                min_value=0,
-                step=1,
-            )
-        else:
-            _number(
-                "Ridge λ",
-                "ridge",
-                float(spec.ridge),
-                "Larger is steadier and blurs more. 1 weighs as one anchor.",
-                min_value=0.001,
-                max_value=1000.0,
-                step=0.5,
-            )
+        _draw(spec, ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
 
 
-def _number(label: str, field: str, value: float, explanation: str, **limits: Any) -> None:
-    bound(
-        st.number_input,
-        label,
-        f"invert.{field}",
-        value,
-        lambda given: _change(f"{label} = {given:g}", field, given),
-        width=135,
-        help=explanation,
-        **limits,
-    )
+def numbers(workspace: Workspace, fields: tuple[str, ...]) -> None:
+    """These settings alone, where every method is asked at once."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="invert-numbers"):
+        _draw(workspace.inversion, fields)
+
+
+def _draw(spec: InversionSpec, fields: tuple[str, ...]) -> None:
+    for field in fields:
+        label, explanation, limits = _NUMBERS[field]
+        bound(
+            st.number_input,
+            label,
+            f"invert.{field}",
+            getattr(spec, field),
+            lambda given, label=label, field=field: _change(f"{label} = {given:g}", field, given),
+            width=135,
+            help=explanation,
+            **limits,
+        )
 
 
 def _change(step: str, field: str, value: Any) -> None:

@@ -16,14 +16,15 @@ from app import (
 )
 
 workspace = session.workspace()
-invert_setup.choosers(workspace)
 names = ["Rows", invert_panel.GRID_TAB, "Norms", "Rescale", "Translate", "Across datasets"]
 rows, grid, norms, rescale, translate, domains = st.tabs(names, key="invert.tab", on_change="rerun")
 with rows:
     if rows.open:
+        invert_setup.choosers(workspace)
         invert_panel.draw(workspace)
 with grid:
     if grid.open:
+        invert_setup.choosers(workspace)
         invert_grid_panel.draw(workspace)
 with norms:
     if norms.open:
@@ -33,6 +34,7 @@ with rescale:
         rescale_panel.draw(workspace)
 with translate:
     if translate.open:
+        invert_setup.numbers(workspace, ("delta", "omega", "ridge"))
         translate_panel.draw(workspace)
 with domains:
     if domains.open:
