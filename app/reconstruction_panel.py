@@ -21,7 +21,7 @@ _EXPLAINED = (
 
 def draw(folder: str | None) -> None:
     """The whole tab."""
-    choosers, shown = st.columns([1, 3], gap="medium")
+    choosers, shown = st.columns([1, 2.2], gap="medium")
     with choosers:
         setup = reconstruction_setup.choose(folder)
         if setup is None:

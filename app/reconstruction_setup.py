@@ -74,6 +74,7 @@ def choose(folder: str | None) -> Setup | None:
         default=REPRESENTATIONS,
         selection_mode="multi",
         key="reconstruct.forms",
+        wrap=True,
         help="Whitened is ours: the cosines, centred, with what the anchors share taken out.",
         **_KEEP,
     )

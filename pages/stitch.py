@@ -6,15 +6,14 @@ import streamlit as st
 
 from app import languages_panel, pictures_words_panel, reconstruction_panel, session, stitch_panel, stitch_setup, try_it_panel
 
-setup = stitch_setup.choose(session.workspace())
 names = ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]
 pairs, trial, languages, words, reconstruction = st.tabs(names, key="stitch.tab", on_change="rerun")
 with pairs:
     if pairs.open:
-        stitch_panel.draw(setup)
+        stitch_panel.draw(stitch_setup.choose(session.workspace()))
 with trial:
     if trial.open:
-        try_it_panel.draw(setup)
+        try_it_panel.draw(stitch_setup.choose(session.workspace()))
 with languages:
     if languages.open:
         languages_panel.draw(session.workspace())
