@@ -39,7 +39,7 @@ def draw() -> None:
 def draw_status() -> None:
     """What was computed on what, and how long the last computation took."""
     with st.sidebar:
-        st.caption(f"{_device()} · last computation {compute.seconds_of_last_computation():.2f} s")
+        st.caption(f"{_device()} · last step {compute.seconds_of_last_computation():.2f} s")
 
 
 @st.cache_resource
@@ -77,13 +77,18 @@ def _matched(workspace: Workspace) -> Match | None:
         st.caption(":material/link_off: These two cannot be compared; choose another.")
         return None
     st.caption(
-        f"{len(pair):,} rows in both · {pair.source.dimension} d and {pair.target.dimension} d"
+        f"{len(pair):,} rows in both · {_dimensions(pair)}"
         + (f" · left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only" if _left_out(pair) else "")
         + (f" · {pair.n_zero:,} zero vectors" if pair.n_zero else "")
     )
     if pair.n_zero:
         st.warning(f"{pair.n_zero:,} zero vectors have no direction and are left out.", icon=":material/warning:")
     return pair
+
+
+def _dimensions(pair: Match) -> str:
+    source, target = pair.source.dimension, pair.target.dimension
+    return f"{source} d each" if source == target else f"{source} d and {target} d"
 
 
 def _left_out(pair: Match) -> int:
