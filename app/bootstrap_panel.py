@@ -131,6 +131,10 @@ def _live(jobs: list[Job]) -> None:
     lines = tuple(Line(name, range(1, len(curve[name]) + 1), curve[name]) for name in names)
     chart = Lines(lines, "round", "share", y_range=(0, 1.02))
     exports.chart(lines_figure(chart, exports.theme(), height=320), "bootstrap.live")
+    known = " Found: anchors that have their true partner, which the method is not told." if "share found" in names else ""
+    st.caption(
+        f"Paired: source rows of the round whose nearest target row chooses them too; published method: its anchors.{known}"
+    )
 
 
 def use(setup: Setup, outcome: Outcome) -> None:
