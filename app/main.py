@@ -50,7 +50,7 @@ try:
         from app import encoding_jobs
 
         encoding_jobs.collect()
-    sidebar.draw()
+    sidebar.draw(page.title)
     page.run()
 except (SpaceError, EngineError, StoreError) as error:
     st.error(str(error), icon=":material/error:")

@@ -19,10 +19,15 @@ from app.workspace import Workspace, from_session_file, to_query, to_session_fil
 from relcore.spaces import Match, SpaceError
 
 
-def draw() -> None:
-    """Everything that is always at hand."""
+_ON_THEIR_OWN = ("Stitch", "Studies", "Papers")
+
+
+def draw(page: str) -> None:
+    """Everything that is always at hand; a page that chooses for itself is said to."""
     with st.sidebar:
         _undo_and_redo()
+        if page in _ON_THEIR_OWN:
+            st.caption(f"{page} chooses its own spaces and anchors: these are for Compare, Anchors, Invert and Bootstrap.")
         workspace = session.workspace()
         space_choosers(workspace)
         pair = _matched(workspace)
