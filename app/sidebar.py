@@ -18,7 +18,6 @@ from app.widgets import (
 from app.workspace import Workspace, from_session_file, to_query, to_session_file
 from relcore.spaces import Match, SpaceError
 
-
 _ON_THEIR_OWN = ("Stitch", "Studies", "Papers")
 
 
