@@ -11,10 +11,18 @@ from app import compute, exports, session
 from app.jobs import RESULTS, asked_again, engine, follow
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
-from relcore.all_pairs import METRICS, PairScores, estimated_seconds, put_scores, put_space, similarity_job, similarity_matrix
 from relcore.engine import Job
-from relcore.figure_recipes import draw_all_pairs
+from relcore.experiments.all_pairs import (
+    METRICS,
+    PairScores,
+    estimated_seconds,
+    put_scores,
+    put_space,
+    similarity_job,
+    similarity_matrix,
+)
 from relcore.progress import Context
+from relcore.recipes.figures import draw_all_pairs
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
 from relcore.store import digest_of

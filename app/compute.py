@@ -16,10 +16,11 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from relcore import comparison, recipe
+from relcore import comparison
 from relcore.anchors import diagnostics, selection
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.metrics.calibration import Score
+from relcore.recipes import comparison as recipe
 from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
 from relcore.sources.catalog import SpaceSpec

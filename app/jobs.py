@@ -11,7 +11,7 @@ from app import compute
 from relcore.comparison import ProjectionSpec, score_job
 from relcore.engine import Engine, Job
 from relcore.metrics.calibration import Score
-from relcore.recipe import fitting_reduction, reduction_note
+from relcore.recipes.comparison import fitting_reduction, reduction_note
 from relcore.reduction import NAMES, ReductionSpec, put_matrices, reduce_job
 from relcore.spaces import Match
 from relcore.store import digest_of

@@ -47,7 +47,7 @@ if news := session.pop_news():
     st.toast(news, icon=":material/check:")
 try:
     if session.awaited_jobs():  # their spaces join on whatever page the session is
-        from app import encoding_jobs
+        from app.encode import encoding_jobs
 
         encoding_jobs.collect()
     sidebar.draw(page.title)

@@ -14,9 +14,9 @@ from app.items import hover_columns, items_of, sheet_of
 from app.sheets import Sheet
 from app.workspace import Workspace
 from relcore.engine import Job
-from relcore.figure_recipes import draw_panes
 from relcore.figures.scene import Scene
-from relcore.recipe import ComparisonRecipe, assemble_scene
+from relcore.recipes.comparison import ComparisonRecipe, assemble_scene
+from relcore.recipes.figures import draw_panes
 from relcore.spaces import Match
 from relcore.views import View
 

@@ -14,8 +14,8 @@ from app.score_table import digits
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparison import METRIC_NAMES
-from relcore.figure_recipes import draw_spectrum
 from relcore.metrics.calibration import Score
+from relcore.recipes.figures import draw_spectrum
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import bootstrap_panel, bootstrap_setup, session
+from app import session
+from app.bootstrap import bootstrap_panel, bootstrap_setup
 
 st.html(
     '<p class="relscope-lead">Relative spaces need anchors that both encoders know. Here a few known pairs, or none at all, '

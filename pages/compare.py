@@ -13,8 +13,8 @@ from app.score_table import digits, score_table
 from app.workspace import Workspace
 from relcore.comparison import REPRESENTATIONS
 from relcore.engine import Job
-from relcore.figure_recipes import draw_scores
 from relcore.metrics.calibration import Score
+from relcore.recipes.figures import draw_scores
 from relcore.spaces import Match
 from relcore.views import View
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import (
+from app import session
+from app.invert import (
     domains_panel,
     invert_grid_panel,
     invert_norms_panel,
     invert_panel,
     invert_setup,
     rescale_panel,
-    session,
     translate_panel,
 )
 

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, encode_panel, encoding_jobs, exports, raw_data, session, store_panel
-from app.dataset_panel import data_folder
+from app import compute, exports, session
+from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
+from app.encode.dataset_panel import data_folder
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import BUNDLED, Workspace
-from relcore.figure_recipes import draw_norms
+from relcore.recipes.figures import draw_norms
 from relcore.sources.catalog import Entry, SpaceSpec
 from relcore.sources.files import READERS
 from relcore.spaces import LatentSpace, SpaceError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import languages_panel, pictures_words_panel, reconstruction_panel, session, stitch_panel, stitch_setup, try_it_panel
+from app import session
+from app.stitch import languages_panel, pictures_words_panel, reconstruction_panel, stitch_panel, stitch_setup, try_it_panel
 
 names = ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]
 pairs, trial, languages, words, reconstruction = st.tabs(names, key="stitch.tab", on_change="rerun")

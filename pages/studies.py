@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import session, studies_panel, study_results
+from app import session
+from app.study import studies_panel, study_results
 from relcore.studies.runs import StudyRuns
 
 workspace = session.workspace()

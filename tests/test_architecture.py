@@ -42,6 +42,9 @@ LAYERS = {
     "relcore.store": {"relcore.spaces"},
     "relcore.progress": {"relcore.spaces", "relcore.store"},
 }
+# What puts the parts together, each upon those before it: one question, a grid of runs, a figure from settings alone, the papers'
+# tables, the command line. The parts know none of them.
+STAGES = ("relcore.experiments", "relcore.studies", "relcore.recipes", "relcore.papers", "relcore.commands")
 # Libraries that only one part of the project knows.
 OWNERS = {
     "streamlit": ("app", "pages"),
@@ -136,6 +139,18 @@ def test_each_part_of_the_core_builds_only_on_those_below(source, tree):
         allowed = LAYERS[layer] | {layer}
         above = [name for name in imported(tree, module) if within(name, ["relcore"]) and not within(name, allowed)]
         assert above == [], f"{module} belongs to {layer}, which builds on {', '.join(sorted(allowed))}"
+
+
+def stage_of(module):
+    if module in ("relcore.cli", "relcore.__main__") or not within(module, ["relcore"]):
+        return len(STAGES)
+    return next((number for number, stage in enumerate(STAGES) if within(module, [stage])), -1)
+
+
+def test_each_stage_stands_on_those_before_it(source, tree):
+    module = module_of(source)
+    later = [name for name in imported(tree, module) if within(name, STAGES) and stage_of(name) > stage_of(module)]
+    assert later == []
 
 
 def test_each_library_is_known_to_its_part_alone(source, tree):

@@ -42,8 +42,8 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
     from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, represent, score_pair, score_table
-    from relcore.figure_recipes import draw_scores
     from relcore.metrics.neighbours import CONVENTIONS
+    from relcore.recipes.figures import draw_scores
     from relcore.spaces import SpaceError, distinct_names, need_one_of
 
     projection = projection_of(options)
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
 
 def printed(table: pd.DataFrame) -> list[list[str]]:
     """Digits as the page shows them: score, half the sampling interval, chance and its 95 % band."""
-    from relcore.stitch_recipes import short
+    from relcore.recipes.stitching import short
 
     rows = [["representation", "metric", "score", "±", "chance", "95 % of chance"]]
     for row in table.itertuples():

@@ -73,9 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import space_spec
     from relcore.commands.output import show, write_recipe
-    from relcore.recipe import load_again
+    from relcore.recipes.comparison import load_again
+    from relcore.recipes.stitching import cell_table, draw_stitch_matrix, summary_table
     from relcore.spaces import need_one_of
-    from relcore.stitch_recipes import cell_table, draw_stitch_matrix, summary_table
     from relcore.stitching.classification import share_rows
 
     specs = [space_spec(one) for one in options.spaces]
@@ -146,11 +146,11 @@ def stitched(
     shared: SharedRows,
 ) -> StitchResult:
     """From the store, at once where it is quick, else by a job."""
-    from relcore.all_pairs import put_space
     from relcore.commands.running import engine, follow
+    from relcore.experiments.all_pairs import put_space
+    from relcore.experiments.stitching import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
     from relcore.progress import Context
     from relcore.stitching.classification import stitch_matrix
-    from relcore.stitching_job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
     from relcore.store import Store
 
     store, key = Store(), stitching_key(spaces, spec)
@@ -172,7 +172,7 @@ def stitched(
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
     """The summary, and a matrix a method: rows encoders, columns the encoders that the heads were trained on."""
-    from relcore.stitch_recipes import printed_summary, short_names
+    from relcore.recipes.stitching import printed_summary, short_names
     from relcore.stitching.methods import METHODS as KNOWN
 
     summary = printed_summary(result)
@@ -192,7 +192,7 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
 
 def cells_of(result: StitchResult, method: str, metric: str) -> list[list[str]]:
     """The matrix as the page's heat map writes it; – where there is no answer."""
-    from relcore.stitch_recipes import short
+    from relcore.recipes.stitching import short
 
     mean, deviation = result.matrix(method, metric)
     several = len(result.runs) > 1

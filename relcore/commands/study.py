@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.output import show, write_recipe
+    from relcore.recipes.studies import draw_study
     from relcore.spaces import SpaceError
     from relcore.studies import study_of
     from relcore.studies.runs import StudyRuns
-    from relcore.study_recipes import draw_study
 
     if options.output and options.output.suffix.lower() != ".csv":
         raise SpaceError(f"{options.output}: expected a name that ends in .csv, got {options.output.suffix or 'no suffix'!r}")
@@ -152,7 +152,7 @@ def list_studies(options: argparse.Namespace) -> None:
 
 def findings_lines(found: pd.DataFrame) -> list[list[str]] | str:
     """The findings as the page lists them: value, 95 % interval, n."""
-    from relcore.stitch_recipes import short
+    from relcore.recipes.stitching import short
 
     if not len(found):
         return "Nothing can be said yet."

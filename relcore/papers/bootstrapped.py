@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from relcore.bootstrapping import FORMS, BootstrapSpec, Outcome, most_frequent, relative_scores, run_bootstrap
+from relcore.experiments.bootstrapping import FORMS, BootstrapSpec, Outcome, most_frequent, relative_scores, run_bootstrap
 from relcore.metrics.calibration import Score
 from relcore.papers.local import labelled
 from relcore.papers.ours import SHARE

@@ -7,17 +7,17 @@ from itertools import permutations, product
 import numpy as np
 
 from relcore.encoding import encode
+from relcore.experiments.retrieval import METRICS, RetrievalSpec, pair_up, retrieve
+from relcore.experiments.translation import translate_all
+from relcore.experiments.translation_result import TranslationSpec
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped
-from relcore.retrieval import METRICS, RetrievalSpec, pair_up, retrieve
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import LANGUAGES
 from relcore.spaces import LatentSpace
 from relcore.stitching.methods import METHODS, MethodSettings
 from relcore.store import Store
-from relcore.translation_result import TranslationSpec
-from relcore.translation_study import translate_all
 
 _WAYS = ("absolute", "relative", "whitened", "procrustes")
 _CARRIED = ("absolute", "irp-pruned", "irp-whitened", "procrustes")

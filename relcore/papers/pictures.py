@@ -6,12 +6,12 @@ from itertools import combinations
 
 import numpy as np
 
+from relcore.experiments.pictures import PictureSpec, load_pictures
+from relcore.experiments.plane_turn import fit_turn
+from relcore.experiments.reconstruction import ReconstructionSpec, collect, reconstruct, training_key
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import averaged, rounded
-from relcore.pictures import PictureSpec, load_pictures
-from relcore.plane_turn import fit_turn
-from relcore.reconstruction_job import ReconstructionSpec, collect, reconstruct, training_key
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.stitching.autoencoders import REPRESENTATIONS, AutoencoderSpec, restore_autoencoder

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from relcore.anchors.selection import select_anchors
-from relcore.inversion_sweep import inversion_sweep
+from relcore.experiments.inversion_sweep import inversion_sweep
+from relcore.experiments.rescale_input import InputRescaleSpec, rescale_input
+from relcore.experiments.rescale_layers import LayerRescaleSpec, rescale_network
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import rounded
-from relcore.rescale_layers import LayerRescaleSpec, rescale_network
-from relcore.rescale_study import InputRescaleSpec, rescale_input
 from relcore.spaces import match
 from relcore.store import Store
 from relcore.studies.material import dataset_of

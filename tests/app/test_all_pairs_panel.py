@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from app import all_pairs_panel
-from relcore.all_pairs import similarity_matrix
 from relcore.engine import Engine
+from relcore.experiments.all_pairs import similarity_matrix
 from relcore.progress import Context
 from relcore.sources.catalog import load
 from tests.app.conftest import Session, save_space

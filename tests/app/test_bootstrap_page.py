@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app import jobs
-from app.bootstrap_setup import read_pairs
+from app.bootstrap.bootstrap_setup import read_pairs
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.engine import Engine
 from relcore.progress import Context

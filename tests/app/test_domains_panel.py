@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app import domains_panel
+from app.invert import domains_panel
 from relcore.sources.dataset import DatasetSpec
 from tests.app.test_rescale_panel import at_once, labelled_spaces, open_tab
 

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from app import encoding_costs, jobs, raw_data
-from app.encoding_jobs import spec_of
+from app import jobs
+from app.encode import encoding_costs, raw_data
+from app.encode.encoding_jobs import spec_of
 from relcore.encoding import encode, encode_job
 from relcore.engine import Engine
 from relcore.sources.dataset import DatasetSpec

@@ -8,15 +8,15 @@ import re
 import numpy as np
 import pytest
 
-from app import invert_grid_panel
-from app.invert_grid_panel import cell_of
+from app.invert import invert_grid_panel
+from app.invert.invert_grid_panel import cell_of
 from app.score_table import digits
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore.engine import Engine
-from relcore.inversion_recipes import lengths, sweep_matrices, variation
-from relcore.inversion_study import InversionSpec, invert_pair
-from relcore.inversion_sweep import DELTAS, OMEGAS, inversion_sweep
+from relcore.experiments.inversion import InversionSpec, invert_pair
+from relcore.experiments.inversion_sweep import DELTAS, OMEGAS, inversion_sweep
 from relcore.progress import Context
+from relcore.recipes.inversion import lengths, sweep_matrices, variation
 from relcore.sources.catalog import load
 from relcore.spaces import match
 from tests.app.conftest import Session, save_space

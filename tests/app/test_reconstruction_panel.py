@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from relcore.engine import Engine
-from relcore.pictures import PictureSpec
-from relcore.reconstruction_job import ReconstructionSpec, reconstruct, reconstruction_job, reconstruction_key
+from relcore.experiments.pictures import PictureSpec
+from relcore.experiments.reconstruction import ReconstructionSpec, reconstruct, reconstruction_job, reconstruction_key
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.stitching.autoencoders import AutoencoderSpec
@@ -21,7 +21,7 @@ PLANES = ReconstructionSpec(PICTURES, AutoencoderSpec(width=2, epochs=2), (0, 1)
 
 
 def page():
-    from app import reconstruction_panel
+    from app.stitch import reconstruction_panel
 
     reconstruction_panel.draw(None)
 

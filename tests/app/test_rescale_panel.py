@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app import rescale_panel, study_runs
+from app.invert import rescale_panel
+from app.study import study_runs
 from app.workspace import Workspace
 from relcore.engine import Engine
+from relcore.experiments.rescale_input import InputRescaleSpec, rescale_input
 from relcore.progress import Context
-from relcore.rescale_study import InputRescaleSpec, rescale_input
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.views import ViewSpec
 from tests.app.conftest import Session

@@ -76,7 +76,7 @@ def test_what_is_missing_is_offered(page, finished):
 
 def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
     runs, submitted = finished(), []
-    monkeypatch.setattr("app.encoding_jobs.submit", lambda *asked: submitted.append(asked))
+    monkeypatch.setattr("app.encode.encoding_jobs.submit", lambda *asked: submitted.append(asked))
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     page.select_rows("studies.runs", 3).click("studies.open")
     ((dataset, _, name, encoders),) = submitted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app import study_runs
+from app.study import study_runs
 from tests.app.conftest import save_space
 from tests.app.test_rescale_panel import labelled_spaces, open_tab
 

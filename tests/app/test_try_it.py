@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from app import jobs, try_it_panel
+from app import jobs
 from app.components.drawing_pad import read_picture
+from app.stitch import try_it_panel
 from app.workspace import Workspace
 from relcore.encoding import encode
-from relcore.one_item import trained_key
+from relcore.experiments.one_item import trained_key
+from relcore.experiments.try_it import Answers
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -22,7 +24,6 @@ from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import load_parallel
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
-from relcore.try_it import Answers
 from tests.app.conftest import Session
 
 DIGITS = DatasetSpec("digits", limit=300)

@@ -8,7 +8,7 @@ import pytest
 from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore import __version__
 from relcore.comparison import ProjectionSpec
-from relcore.inversion_study import InversionSpec
+from relcore.experiments.inversion import InversionSpec
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError

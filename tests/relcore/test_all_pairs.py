@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.all_pairs import METRICS, PairScores, estimated_seconds, put_space, similarity_job, similarity_matrix
 from relcore.comparison import ProjectionSpec, represent
+from relcore.experiments.all_pairs import METRICS, PairScores, estimated_seconds, put_space, similarity_job, similarity_matrix
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import jaccard
 from relcore.progress import Context

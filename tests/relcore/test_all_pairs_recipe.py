@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from relcore.all_pairs import similarity_matrix
 from relcore.cli import main
 from relcore.comparison import ProjectionSpec
-from relcore.figure_recipes import draw_all_pairs
+from relcore.experiments.all_pairs import similarity_matrix
+from relcore.recipes.figures import draw_all_pairs
 from relcore.sources.catalog import SpaceSpec, load
 
 SETTINGS = {

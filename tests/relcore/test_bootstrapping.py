@@ -5,13 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from relcore.all_pairs import put_space
 from relcore.anchors.bootstrap import State
-from relcore.bootstrap_recipes import draw_rounds, draw_scores
-from relcore.bootstrapping import BootstrapSpec, bootstrap_job, most_frequent, put_outcome, read_outcome, run_bootstrap
 from relcore.comparison import ProjectionSpec, represent, score_pair
-from relcore.figure_recipes import exportable
+from relcore.experiments.all_pairs import put_space
+from relcore.experiments.bootstrapping import (
+    BootstrapSpec,
+    bootstrap_job,
+    most_frequent,
+    put_outcome,
+    read_outcome,
+    run_bootstrap,
+)
 from relcore.progress import Context
+from relcore.recipes.bootstrap import draw_rounds, draw_scores
+from relcore.recipes.figures import exportable
 from relcore.sources.catalog import SpaceSpec, load, renamed_spec
 from relcore.sources.encodings import load_encoding
 from relcore.sources.renamed import load_pairing, put_pairing, rename

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.captioned import CaptionSpec, captions, classes_of, words_of, zero_shot
+from relcore.experiments.captioned import CaptionSpec, captions, classes_of, words_of, zero_shot
 from relcore.spaces import LatentSpace, SpaceError
 
 SPEC = CaptionSpec(templates=("a {}", "one {}", "some {}"), n_pairs=60, keep=20)
@@ -50,7 +50,7 @@ def test_the_sentence_that_asks_has_captioned_no_picture(pictures, texts):
         return np.ones((len(images), len(prompts)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("relcore.captioned.zero_shot_similarities", note)
+        patch.setattr("relcore.experiments.captioned.zero_shot_similarities", note)
         zero_shot(pictures, texts, SPEC)
     assert not (anchors[-1][:, None] == asked[-1][None]).all(axis=-1).any()
     assert len(np.unique(anchors[-1], axis=0)) == 6

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from relcore.cross_domain import CrossDomainResult, CrossDomainSpec, Part, cross_domain_matrix
-from relcore.domain_spaces import DomainsSpec, domains_job, session_parts, trained_parts
+from relcore.experiments.cross_domain import CrossDomainResult, CrossDomainSpec, Part, cross_domain_matrix
+from relcore.experiments.domain_spaces import DomainsSpec, domains_job, session_parts, trained_parts
 from relcore.progress import Context
 from relcore.similarity import mean_row
 from relcore.sources.dataset import DatasetSpec

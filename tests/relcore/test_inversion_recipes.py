@@ -10,11 +10,15 @@ import pandas as pd
 import pytest
 from scipy.stats import ortho_group
 
-from relcore.figure_recipes import exportable
+from relcore.experiments.inversion import ROUTES, InversionSpec, invert_pair, sampled_rows, sides
+from relcore.experiments.inversion_sweep import Sweep, inversion_sweep, sweep_job
 from relcore.figures.marks import row_colors
 from relcore.figures.palette import LIGHT
 from relcore.inversion import InverseRelativeProjection, inversion_grid, recovered
-from relcore.inversion_recipes import (
+from relcore.progress import Context
+from relcore.recipes.comparison import ComparisonRecipe
+from relcore.recipes.figures import exportable
+from relcore.recipes.inversion import (
     EDGES,
     ERROR_COLORS,
     draw_inversion,
@@ -26,10 +30,6 @@ from relcore.inversion_recipes import (
     sweep_matrices,
     variation,
 )
-from relcore.inversion_study import ROUTES, InversionSpec, invert_pair, sampled_rows, sides
-from relcore.inversion_sweep import Sweep, inversion_sweep, sweep_job
-from relcore.progress import Context
-from relcore.recipe import ComparisonRecipe
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, match
 from relcore.store import Store
@@ -206,7 +206,7 @@ def test_a_sweep_over_nonsense_is_refused(pair, anchors, settings, message):
 
 
 def test_a_sweep_by_job_is_the_same_and_survives_json(pair, anchors, tmp_path):
-    from relcore.all_pairs import put_space
+    from relcore.experiments.all_pairs import put_space
 
     store = Store(tmp_path)
     inputs = [put_space(store, space) for space in (pair.source, pair.target)]

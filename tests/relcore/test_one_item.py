@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.encoding import encode
-from relcore.one_item import Untrained, encode_items, item_encoder, train_again_job, trained_key, why_not
+from relcore.experiments.one_item import Untrained, encode_items, item_encoder, train_again_job, trained_key, why_not
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec

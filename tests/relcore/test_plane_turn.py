@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm, logm
 from scipy.spatial import procrustes
 
-from relcore.plane_turn import fit_turn
+from relcore.experiments.plane_turn import fit_turn
 from relcore.spaces import SpaceError
 
 

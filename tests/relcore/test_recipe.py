@@ -8,8 +8,7 @@ import pytest
 
 from relcore import __version__
 from relcore.comparison import ProjectionSpec
-from relcore.figure_recipes import draw_panes, exportable
-from relcore.recipe import (
+from relcore.recipes.comparison import (
     ComparisonRecipe,
     comparison_scene,
     drawn_view,
@@ -19,6 +18,7 @@ from relcore.recipe import (
     reduce_pair,
     reduction_note,
 )
+from relcore.recipes.figures import draw_panes, exportable
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError, match

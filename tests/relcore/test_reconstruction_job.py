@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore import reconstruction_job as module
-from relcore.pictures import PictureSpec, load_pictures, part_sizes
-from relcore.progress import Context
-from relcore.reconstruction_job import (
+from relcore.experiments import reconstruction as module
+from relcore.experiments.pictures import PictureSpec, load_pictures, part_sizes
+from relcore.experiments.reconstruction import (
     ReconstructionSpec,
     collect,
     missing_trainings,
@@ -21,6 +20,7 @@ from relcore.reconstruction_job import (
     reconstruction_key,
     training_key,
 )
+from relcore.progress import Context
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import available_datasets, load_dataset
 from relcore.sources.small_vision import held_out_rows

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from relcore.figure_recipes import exportable
+from relcore.experiments.pictures import PictureSpec
+from relcore.experiments.reconstruction import ReconstructionSpec, collect, reconstruct
 from relcore.figures.export import read_recipe
 from relcore.figures.palette import DARK, LIGHT
 from relcore.figures.picture_grid import PictureGrid, PictureRow, grid_layout
 from relcore.figures.style import COLUMN, Style
-from relcore.pictures import PictureSpec
-from relcore.reconstruction_job import ReconstructionSpec, collect, reconstruct
-from relcore.reconstruction_recipes import draw_errors, draw_grid, draw_planes
+from relcore.recipes.figures import exportable
+from relcore.recipes.reconstruction import draw_errors, draw_grid, draw_planes
 from relcore.sources.dataset import DatasetSpec
 from relcore.spaces import SpaceError
 from relcore.stitching.autoencoders import AutoencoderSpec

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.encoding import encode
-from relcore.rescale_layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
+from relcore.experiments.rescale_layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.open_networks import can_open, open_network
@@ -53,7 +53,7 @@ def _even(labels, rows, n):
 @pytest.mark.parametrize("architecture", ["mlp", "vit"])
 def test_an_open_network_encodes_as_the_encoder_does(store, architecture):
     (space,) = encode(DIGITS, small(architecture), store)
-    from relcore.domain_spaces import trained_weights
+    from relcore.experiments.domain_spaces import trained_weights
 
     data = load_dataset(DIGITS)
     network = open_network(small(architecture), data, print, trained_weights(small(architecture), data, store))

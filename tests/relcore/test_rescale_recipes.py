@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.cross_domain import CrossDomainSpec, cross_domain_matrix
-from relcore.domain_spaces import DomainsSpec, session_parts, trained_parts
-from relcore.figure_recipes import exportable
-from relcore.rescale_layers import LayerRescaleSpec
-from relcore.rescale_recipes import draw_rescale_input, draw_rescale_layers
-from relcore.rescale_study import InputRescaleSpec
+from relcore.experiments.cross_domain import CrossDomainSpec, cross_domain_matrix
+from relcore.experiments.domain_spaces import DomainsSpec, session_parts, trained_parts
+from relcore.experiments.rescale_input import InputRescaleSpec
+from relcore.experiments.rescale_layers import LayerRescaleSpec
+from relcore.experiments.translation_result import TranslationSpec
+from relcore.recipes.figures import exportable
+from relcore.recipes.rescale import draw_rescale_input, draw_rescale_layers
+from relcore.recipes.translation import draw_cross_domain, draw_translation, made_of_datasets, made_of_spaces
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
 from relcore.store import Store
-from relcore.translation_result import TranslationSpec
-from relcore.translation_tables import draw_cross_domain, draw_translation, made_of_datasets, made_of_spaces
 
 ANCHORS = [f"r{row}" for row in range(30)]
 TINY = SmallVision("mlp", width=8, epochs=1)

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from relcore.experiments.rescale_input import InputRescaleResult, InputRescaleSpec, rescale_input, rescale_input_job
+from relcore.experiments.translation import put_inputs
 from relcore.progress import Context
-from relcore.rescale_study import InputRescaleResult, InputRescaleSpec, rescale_input, rescale_input_job
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
 from relcore.store import Store
-from relcore.translation_study import put_inputs
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
+from relcore.experiments.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.spaces import LatentSpace, SpaceError
 
 SPEC = RetrievalSpec(n_anchors=40, k=5)

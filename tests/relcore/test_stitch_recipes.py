@@ -7,11 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from relcore.figure_recipes import exportable
+from relcore.experiments.stitching import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
 from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import SpaceError
-from relcore.stitch_recipes import (
+from relcore.recipes.figures import exportable
+from relcore.recipes.stitching import (
     cell_table,
     confusion_matrices,
     draw_stitch_confusion,
@@ -21,9 +20,10 @@ from relcore.stitch_recipes import (
     short_names,
     stitch_matrices,
 )
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.spaces import SpaceError
 from relcore.stitching.classification import share_rows, stitch_matrix
 from relcore.stitching.spec import StitchSpec
-from relcore.stitching_job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
 from relcore.store import Store
 
 SPEC = StitchSpec(("absolute", "relative", "procrustes"), n_anchors=24, random_states=(0, 1), order=("low", "middle", "high"))
@@ -144,7 +144,7 @@ def test_numbers_are_short():
 
 
 def test_a_job_finds_what_a_script_finds_and_tells_each_step(tmp_path, make_encoders, result):
-    from relcore.all_pairs import put_space
+    from relcore.experiments.all_pairs import put_space
 
     store, spaces, told = Store(tmp_path / "store"), make_encoders(), []
     context = Context(stitching_key(spaces, SPEC), store)

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from relcore.engine import Engine
-from relcore.figure_recipes import exportable
+from relcore.recipes.figures import exportable
+from relcore.recipes.studies import draw_study
 from relcore.spaces import SpaceError
 from relcore.store import Store
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec
-from relcore.study_recipes import draw_study
 
 SPEC = StudySpec.of(study_of("robustness"), {"harm": "missing"})
 

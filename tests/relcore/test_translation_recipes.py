@@ -7,11 +7,12 @@ import json
 import pandas as pd
 import pytest
 
-from relcore.captioned import CaptionSpec
 from relcore.encoding import encode
-from relcore.figure_recipes import exportable
+from relcore.experiments.captioned import CaptionSpec
+from relcore.experiments.retrieval import RetrievalSpec
 from relcore.figures.palette import LIGHT
-from relcore.retrieval import RetrievalSpec
+from relcore.recipes.figures import exportable
+from relcore.recipes.languages import draw_across, draw_cross_lingual, draw_zero_shot
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -22,7 +23,6 @@ from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
-from relcore.translation_recipes import draw_across, draw_cross_lingual, draw_zero_shot
 
 
 @pytest.fixture

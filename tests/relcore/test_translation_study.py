@@ -6,12 +6,12 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from relcore.experiments.translation import put_inputs, translate_all, translation_job
+from relcore.experiments.translation_result import TranslationResult, TranslationSpec
 from relcore.inversion import InverseRelativeProjection, recovered
 from relcore.progress import Context
 from relcore.spaces import SpaceError
 from relcore.store import Store
-from relcore.translation_result import TranslationResult, TranslationSpec
-from relcore.translation_study import put_inputs, translate_all, translation_job
 
 ANCHORS = [f"r{row}" for row in range(60)]
 WAYS = ("absolute", "irp-pruned", "irp-ridge", "procrustes")

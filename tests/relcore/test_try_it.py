@@ -10,8 +10,10 @@ import pytest
 from PIL import Image
 
 from relcore.encoding import encode
-from relcore.figure_recipes import exportable
-from relcore.one_item import encode_items
+from relcore.experiments.one_item import encode_items
+from relcore.experiments.try_it import Answers, answers_of
+from relcore.recipes.figures import exportable
+from relcore.recipes.try_it import draw_try_it
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -21,8 +23,6 @@ from relcore.spaces import SpaceError
 from relcore.stitching.classification import Stitching, share_rows
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
-from relcore.try_it import Answers, answers_of
-from relcore.try_it_recipes import draw_try_it
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = StitchSpec(methods=("absolute", "relative"), n_anchors=40)

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from relcore.encoding import encode
-from relcore.figure_recipes import draw_training, exportable, training_of
 from relcore.figures.style import Style
 from relcore.figures.training import (
     curve_of,
@@ -14,6 +13,7 @@ from relcore.figures.training import (
     training_figure,
     training_table,
 )
+from relcore.recipes.figures import draw_training, exportable, training_of
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision

@@ -1,0 +1,1 @@
+"""The Bootstrap page: choose, run, look."""

@@ -1,0 +1,186 @@
+"""Which items are to be encoded: from the list, a path or the hub; and a look at some of them."""
+
+from __future__ import annotations
+
+import base64
+import os
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from app.encode import raw_data
+from app.encode.raw_data import Preview
+from relcore.sources.dataset import DatasetEntry, DatasetSpec
+from relcore.sources.hub_datasets import downloaded
+from relcore.spaces import SpaceError
+from relcore.store import digest_of
+
+_KEEP = {"persist_state": "session"}
+_WAYS = ("From the list", "A path", "Hugging Face")
+_KINDS = {"images": "pictures", "texts": "texts", "graph": "graph"}
+_MOST_CLASSES = 12
+_ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask the network
+
+
+def data_folder() -> str | None:
+    """The folder whose files the lists of datasets and of spaces show; None for that of RELSCOPE_DATA."""
+    folder = st.text_input(
+        "Data folder",
+        value=None,
+        placeholder=os.environ.get("RELSCOPE_DATA")
+        or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets it for good",
+        help="Datasets and spaces in it appear in the lists of “Encode” and “Load more”.",
+        key="spaces.folder",
+        width=640,
+        **_KEEP,
+    )
+    if folder and not os.path.isdir(os.path.expanduser(folder)):
+        st.warning(f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:")
+    return folder or None
+
+
+def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
+    """The chosen dataset with a look at it; None while there is none, or where it cannot be read, which is said."""
+    way = st.segmented_control(
+        "Dataset", _WAYS, default=_WAYS[0], key="encode.way", required=True, label_visibility="collapsed", **_KEEP
+    )
+    chosen = {"From the list": _from_list, "A path": _from_path, "Hugging Face": _from_hub}[way](folder)
+    if chosen is None:
+        return None
+    spec, needs_network = chosen
+    if needs_network and not _allowed(spec):
+        return None
+    try:
+        spec = _with_columns_and_limit(spec)
+        return spec, raw_data.preview(spec)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+        return None
+
+
+def _from_list(folder: str | None) -> tuple[DatasetSpec, bool]:
+    entries = raw_data.available(folder)
+    entries = sorted(entries, key=lambda entry: entry.where != "here")  # stable: what is here first
+    entry = st.selectbox("Dataset", entries, format_func=_entry_line, key="encode.entry", label_visibility="collapsed", **_KEEP)
+    st.caption(f"{entry.description[0].upper()}{entry.description[1:]}.")
+    return entry.spec, entry.where != "here"
+
+
+def _entry_line(entry: DatasetEntry) -> str:
+    many = "" if entry.n is None else f", {entry.n:,}"
+    return f"{entry.name} · {_KINDS[entry.kind]}{many}{'' if entry.where == 'here' else ' · needs the network'}"
+
+
+def _from_path(folder: str | None) -> tuple[DatasetSpec, bool] | None:
+    path = st.text_input(
+        "Folder or file",
+        placeholder="~/photographs, or sentences.csv",
+        key="encode.path",
+        help="A folder of pictures, its sub-folders the classes; a parquet, csv or tsv file, or a folder of such.",
+        **_KEEP,
+    )
+    if not path:
+        st.caption("On the machine that runs Relscope. Nothing is copied or changed.")
+        return None
+    place = Path(path).expanduser()
+    if not place.exists():
+        st.error(
+            f"“{path}”: expected a folder or a file on the machine that runs Relscope, got nothing; check the spelling",
+            icon=":material/error:",
+        )
+        return None
+    if place.is_file():
+        return DatasetSpec("file", str(place)), False
+    split = st.text_input("Split", placeholder="train, test, …; where there are several", key="encode.path-split", **_KEEP)
+    saved = (place / "dataset_dict.json").is_file() or (place / "state.json").is_file()
+    return DatasetSpec("huggingface" if saved else "folder", str(place), split.strip()), False
+
+
+def _from_hub(folder: str | None) -> tuple[DatasetSpec, bool] | None:
+    name_box, split_box, config_box = st.columns([3, 1, 1])
+    name = name_box.text_input("Name", placeholder="owner/dataset, or a folder", key="encode.hub", **_KEEP).strip()
+    split = split_box.text_input("Split", placeholder="test", key="encode.hub-split", **_KEEP).strip()
+    config = config_box.text_input("Configuration", placeholder="if it has several", key="encode.hub-config", **_KEEP).strip()
+    if not name:
+        st.caption("What was loaded on this machine before is found without the network.")
+        return None
+    options = (("config", config),) if config else ()
+    here = Path(name).expanduser().is_dir() or downloaded(name)
+    return DatasetSpec("huggingface", name, split, options=options), not here
+
+
+def _allowed(spec: DatasetSpec) -> bool:
+    allowed = st.session_state.setdefault(_ALLOWED, set())
+    if spec in allowed:
+        return True
+    st.info(
+        f"“{spec.name}” is not on this machine. It would be downloaded now; without a network that is said within seconds.",
+        icon=":material/cloud_download:",
+    )
+    st.button("Download", icon=":material/download:", key="encode.download", on_click=allowed.add, args=(spec,))
+    return False
+
+
+def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
+    columns = raw_data.columns(spec)
+    name = digest_of(spec)  # so that another dataset's columns are chosen anew
+    item_box, label_box, limit_box = st.columns(3) if columns.items else (None, None, st.container())
+    if columns.items:
+        options = {"options": ["", *columns.items], "format_func": lambda column: column or "found by itself"}
+        column = item_box.selectbox("Encode the column", key=f"encode.column-{name}", **options, **_KEEP)
+        options["options"] = ["", *(label for label in columns.labels if label != column)]
+        label = label_box.selectbox("Labels from", key=f"encode.label-{name}", **options, **_KEEP)
+        spec = replace(spec, column=column, label_column=label)
+        if column and column not in columns.items:
+            raise SpaceError(f"column: expected one of {', '.join(columns.items)}, got {column!r}")
+    limit = limit_box.number_input(
+        "At most so many items",
+        min_value=1,
+        value=None,
+        step=100,
+        placeholder="all",
+        key=f"encode.limit-{name}",
+        help="The first ones, or as many of each class where they stand sorted by class.",
+        **_KEEP,
+    )
+    return replace(spec, limit=None if limit is None else int(limit))
+
+
+def show_preview(preview: Preview) -> None:
+    """Real items, how many there are, and their classes."""
+    n_classes = len(preview.classes)
+    counted = f"{n_classes:,} classes" if n_classes > 1 else "one class" if n_classes else "no labels"
+    noun = {"images": "pictures", "texts": "texts", "graph": "nodes"}[preview.kind]
+    facts = [f"**{preview.n:,}** {noun}", counted]
+    if preview.sizes:
+        facts.append(f"{_size(preview.sizes[0])} pixels" if len(preview.sizes) == 1 else "of several sizes")
+    facts += [f"{value:,} {name}" for name, value in preview.facts]
+    st.markdown(" · ".join(facts))
+    if preview.kind == "images":
+        figures = "".join(_figure(label, png) for label, png in preview.items)
+        st.html(f'<div class="relscope-pictures">{figures}</div>')
+    elif preview.kind == "texts":
+        lines = "".join(f"<li><b>{escape(label)}</b> {escape(text)}</li>" for label, text in preview.items)
+        st.html(f'<ol class="relscope-sentences">{lines}</ol>')
+    if n_classes > 1:
+        named = ", ".join(_one_line(name) for name in preview.classes[:_MOST_CLASSES])
+        st.caption(f"Classes: {named}{f' and {n_classes - _MOST_CLASSES:,} more' if n_classes > _MOST_CLASSES else ''}.")
+
+
+def _figure(label: str, png: bytes) -> str:
+    source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
+    alt = escape(f"picture of class {label}" if label else "picture", quote=True)
+    return f'<figure><img src="{source}" alt="{alt}"><figcaption>{escape(label)}</figcaption></figure>'
+
+
+def _one_line(name: str) -> str:
+    """A class's name in Markdown: whatever it holds is shown as it is."""
+    short = " ".join(name.split())
+    short = short if len(short) <= 40 else f"{short[:39]}…"
+    return "".join(f"\\{letter}" if letter in r"\`*_{}[]()#+-.!|<>~$:" else letter for letter in short)
+
+
+def _size(size: tuple[int, int]) -> str:
+    return f"{size[0]} × {size[1]}"

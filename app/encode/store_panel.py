@@ -1,0 +1,152 @@
+"""The store, seen from the page: what is kept, how large it is, and what can go."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pandas as pd
+import streamlit as st
+
+from app import jobs, session
+from app.encode import encoding_jobs
+from relcore.sources.encoder import encoder_class
+from relcore.spaces import SpaceError
+from relcore.store import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, Summary, digest_of
+
+
+def draw() -> None:
+    """The whole tab."""
+    store = jobs.engine().store
+    found = store.summaries()
+    total, limit = sum(one.size for one in found), store.limit_bytes
+    used, kept, spaces = st.columns([2, 1, 1])
+    # By name: the order of last use changes with a look, and a selected row would become another.
+    encodings = sorted(
+        (one for one in found if "encoder" in one.metadata), key=lambda one: (one.metadata["name"], _settings(one))
+    )
+    used.metric("In use", f"{total / 1e6:,.1f} MB", help="Above the limit what was unused for the longest time goes.")
+    kept.metric("Entries", f"{len(found):,}")
+    spaces.metric("Encodings among them", f"{len(encodings):,}")
+    st.progress(
+        min(1.0, total / limit),
+        text=f"of {limit / 1e9:,.1f} GB at most, in `{store.root}` ({ENVIRONMENT} and {LIMIT_ENVIRONMENT} set them)",
+    )
+    if encodings:
+        _encodings(encodings, store)
+    else:
+        st.caption("No encodings yet: “Encode” makes some, and they are never computed twice.")
+    _clean(store, found)
+
+
+def _encodings(encodings: list[Summary], store: Store) -> None:
+    present = {spec.option("key") for spec in session.workspace().spaces}
+    table = pd.DataFrame(
+        [
+            {
+                "name": one.metadata["name"],
+                "dataset": one.metadata["dataset"],
+                "settings": _settings(one),
+                "rows": one.shapes["vectors"][0],
+                "dimensions": one.shapes["vectors"][1],
+                "megabytes": one.size / 1e6,
+                "accuracy": one.metadata.get("training", {}).get("accuracy"),
+                "in this session": one.key in present,
+            }
+            for one in encodings
+        ]
+    )
+    state = st.dataframe(
+        table,
+        key=f"store.table-{digest_of([one.key for one in encodings])}",
+        hide_index=True,
+        on_select="rerun",
+        selection_mode="multi-row",
+        column_config={
+            "name": st.column_config.TextColumn(width="medium"),
+            "rows": st.column_config.NumberColumn(format="localized"),
+            "megabytes": st.column_config.NumberColumn(format="%.1f"),
+            "accuracy": st.column_config.NumberColumn(
+                format="%.3f", help="On the rows held out from training; only for encoders trained here"
+            ),
+        },
+    )
+    chosen = [encodings[row] for row in state.selection.rows if row < len(encodings)]
+    with st.container(horizontal=True):
+        st.button(
+            "Add to the session",
+            key="store.add",
+            icon=":material/add:",
+            type="primary",
+            disabled=not chosen,
+            on_click=session.guarded,
+            args=(_add, chosen),
+        )
+        size = f", {sum(one.size for one in chosen) / 1e6:,.1f} MB" if chosen else ""
+        st.button(
+            f"Remove from the store{size}",
+            key="store.remove",
+            icon=":material/delete:",
+            disabled=not chosen,
+            help="It can be encoded again.",
+            on_click=_remove,
+            args=(store, [one.key for one in chosen]),
+        )
+
+
+def _settings(one: Summary) -> str:
+    """What differs from an encoder's defaults and its name does not say: two networks may differ in their epochs alone."""
+    given = one.metadata["encoder"]
+    try:
+        usual = {setting.name: setting.default for setting in fields(encoder_class(given["encoder"]))}
+    except SpaceError:  # an encoder of a script's own
+        usual = {}
+    told = {
+        "encoder",
+        "architecture",
+        "width",
+        "random_state",
+        "layers",
+        "model",
+        "words",
+        "pooling",
+        "weighting",
+        "n_components",
+    }
+    return ", ".join(f"{name} {value}" for name, value in given.items() if name not in told and value != usual.get(name))
+
+
+def _add(chosen: list[Summary]) -> None:
+    specs = [encoding_jobs.spec_of(one) for one in chosen]
+    if None in specs:
+        name = chosen[specs.index(None)].metadata["name"]
+        raise SpaceError(f"{name!r} was made by a script of a dataset of its own; expected one that can be read again")
+    encoding_jobs.join(specs)
+
+
+def _remove(store: Store, keys: list[str]) -> None:
+    for key in keys:
+        store.remove(key)
+
+
+def _clean(store: Store, found: list[Summary]) -> None:
+    """Everything goes but what the session shows, after a second click."""
+    present = {spec.option("key") for spec in session.workspace().spaces}
+    busy = any(not job.status().ended for job in jobs.engine().jobs())
+    with st.popover("Clean", icon=":material/cleaning_services:", key="store.clean", disabled=not found):
+        keep = st.toggle("Keep the spaces of this session", True, key="store.keep")
+        going = [one for one in found if not (keep and one.key in present)]
+        size = sum(one.size for one in going) / 1e6
+        st.markdown(
+            f"**{len(going):,} entries, {size:,.1f} MB** go: encodings, trained weights, maps. They can be computed again."
+        )
+        if busy:
+            st.caption("Work is under way; what it has kept so far would go as well.")
+        st.button(
+            f"Remove {len(going):,} entries",
+            key="store.clean-now",
+            icon=":material/delete_forever:",
+            type="primary",
+            disabled=not going,
+            on_click=_remove,
+            args=(store, [one.key for one in going]),
+        )

@@ -1,0 +1,237 @@
+"""Across datasets on the page: does a head that learned from one domain understand an encoder of another?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from app import compute, exports
+from app.encode import encoding_costs, raw_data
+from app.invert.translate_panel import settings_of
+from app.stitch.stitch_setup import candidates
+from app.study import study_runs
+from app.widgets import space_labels
+from app.workspace import Workspace
+from relcore.experiments.cross_domain import CrossDomainResult, CrossDomainSpec
+from relcore.experiments.domain_spaces import DomainsSpec, domains_job, session_domains_job
+from relcore.recipes.translation import draw_cross_domain, made_of_datasets, made_of_spaces
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.datasets import available_datasets
+from relcore.sources.digit_looks import LOOKS
+from relcore.sources.small_networks import NAMES
+from relcore.sources.small_vision import SmallVision
+from relcore.spaces import SpaceError
+from relcore.stitching.methods import METHODS
+
+_KEEP = {"persist_state": "session"}
+_ABOUT = (
+    "A head that was trained on one domain through one encoder, asked about rows of another domain through another encoder. "
+    "What they share: the labels, and the anchors. The bars are means without the diagonal: who to **encode from**, who to "
+    "**decode into** (Maiorca et al. 2024, Fig. 7, with texts and pictures of the same articles)."
+)
+_WAYS = ("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened", "procrustes", "least-squares", "absolute")
+_SOURCES = {"digits": "Digits in several looks", "session": "Spaces of this session"}
+_ANCHORS = {
+    "own": "the same digits, each domain in its own look",
+    "first": "pictures of the first domain, for all",
+}
+_ANCHOR_HELP = (
+    "Its own look, as in the paper: digit 17 as scanned and digit 17 inverted are one anchor. Of the first domain: every "
+    "encoder encodes the same pictures, which most of them never saw the like of; each space's anchors are then centred by "
+    "themselves."
+)
+MNIST = "MNIST, 8 × 8"
+_MNIST_ROWS = 1797
+
+
+def draw(workspace: Workspace) -> None:
+    """The whole tab."""
+    st.caption(_ABOUT)
+    source = st.segmented_control(
+        "Domains", list(_SOURCES), default="digits", format_func=_SOURCES.get, key="domains.source", required=True, **_KEEP
+    )
+    try:
+        found = _digits(workspace) if source == "digits" else _session(workspace)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+        return
+    if found:
+        _show(*found)
+
+
+def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], str] | None:
+    mnist = mnist_spec()
+    looks = LOOKS | ({MNIST: "other digits by other people"} if mnist else {})
+    left, right = st.columns([1.25, 1], gap="medium")
+    with left:
+        chosen = st.multiselect(
+            "Looks",
+            list(looks),
+            default=["plain", "inverted", "thick"],
+            key="domains.looks",
+            help=" ".join(f"**{look}**: {explanation}." for look, explanation in looks.items()),
+            **_KEEP,
+        )
+    with right:
+        names = st.pills(
+            "Networks, trained on each",
+            list(NAMES),
+            selection_mode="multi",
+            default=list(NAMES),
+            format_func=NAMES.get,
+            key="domains.networks",
+            **_KEEP,
+        )
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        parallel = MNIST not in chosen
+        anchors = st.selectbox(
+            "Anchors",
+            list(_ANCHORS) if parallel else ["first"],
+            format_func=_ANCHORS.get,
+            key=f"domains.anchors-{parallel}",
+            help=_ANCHOR_HELP,
+            width=360,
+            **_KEEP,
+        )
+        spec = _spec(workspace, most=1438)
+    if len(chosen) * len(names) < 2 or not spec:
+        st.info("Choose at least two looks or networks, and one way.", icon=":material/grid_view:")
+        return None
+    architectures = tuple(name for name in NAMES if name in names)
+    domains = DomainsSpec(
+        tuple(mnist if look == MNIST else digits_spec(look) for look in chosen),
+        tuple(SmallVision(name, image_size=None if parallel else 8) for name in architectures),
+        None if anchors == "own" else 0,
+    )
+    datas = [raw_data.preview(dataset) for dataset in domains.datasets]
+    n_networks = len(datas) * len(architectures)
+    entry = study_runs.result_of(
+        "cross-domain",
+        ([data.digest for data in datas], domains.encoders, domains.anchor_dataset, spec),
+        domains_job,
+        lambda: {"domains": domains, "spec": spec},
+        title=f"Across {len(datas)} domains",
+        label=f"Train {n_networks} networks, ask {n_networks**2} pairs",
+        seconds=sum(encoding_costs.seconds(encoder, data) or 5.0 for encoder in domains.encoders for data in datas),
+    )
+    if entry is None:
+        named = ", ".join(f"“{data.name}”" for data in datas)
+        st.caption(
+            f"{len(datas)} domains of 1,797 pictures each: {named}. Every network is trained on its "
+            "own domain alone, from weights of its own; networks that the store has already cost nothing."
+        )
+        return None
+    result = CrossDomainResult.from_json(entry.metadata["cross_domain"])
+    how = f"Anchors: {_ANCHORS[anchors]}, {result.n_anchors:,} of the training rows. Test rows: no network was trained on them."
+    return result, made_of_datasets(domains), how
+
+
+def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], str] | None:
+    found = candidates(workspace)
+    if len(found) < 2 or not workspace.anchors:
+        st.info(
+            "This takes two labelled spaces or more over the same ids, of one dataset or of several that are parallel (two "
+            "columns of a table, two languages, two looks), and anchors. Encode them on the Spaces page.",
+            icon=":material/grid_view:",
+        )
+        return None
+    specs = st.multiselect(
+        "Spaces",
+        found,
+        default=found[:8],
+        format_func=space_labels(found).get,
+        key=f"domains.spaces-{study_runs.place_of(found)}",
+        **_KEEP,
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        spec = _spec(workspace, most=len(workspace.anchors))
+    if len(specs) < 2 or not spec:
+        st.info("Choose at least two spaces and one way.", icon=":material/grid_view:")
+        return None
+    spaces = [compute.load_space(one) for one in specs]
+    names = [name.rpartition(" · ")[::2] for name in space_labels(specs).values()]
+    domains, encoders = [domain for _, domain in names], [encoder or domain for encoder, domain in names]
+    settings = {"domains": domains, "encoders": encoders, "anchors": workspace.anchors, "spec": spec}
+    digests = [space.digest for space in spaces]
+    entry = study_runs.result_of(
+        "cross-domain",
+        (digests, settings),
+        session_domains_job,
+        lambda: {"inputs": study_runs.inputs(specs, spaces), **settings},
+        title=f"Across {len(set(domains))} domains",
+        label=f"Ask {len(specs) ** 2} pairs",
+        seconds=1.0 + 0.03 * len(specs) ** 2 * len(spec.methods) * len(spec.random_states),
+    )
+    if entry is None:
+        return None
+    result = CrossDomainResult.from_json(entry.metadata["cross_domain"])
+    made_of = made_of_spaces(specs, digests, domains, encoders, workspace.anchors)
+    return (
+        result,
+        made_of,
+        f"Anchors: {result.n_anchors:,} of this session's, by id. Test rows: a fifth of those that are no anchors.",
+    )
+
+
+def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
+    usual = CrossDomainSpec()
+    number = st.number_input(
+        "How many", 2, most, min(usual.n_anchors, most), 16, key=f"domains.anchors-of-{most}", width=120, **_KEEP
+    )
+    states = st.segmented_control(
+        "Random states", [1, 3, 5], default=1, key="domains.states", required=True, help=_STATES, **_KEEP
+    )
+    ways = st.pills(
+        "Ways",
+        _WAYS,
+        selection_mode="multi",
+        default=list(usual.methods),
+        format_func=lambda name: METHODS[name].title,
+        key="domains.ways",
+        help="δ, ω and λ are those above.",
+        **_KEEP,
+    )
+    if not ways:
+        return None
+    ordered = tuple(way for way in _WAYS if way in ways)
+    settings = settings_of(workspace)
+    return replace(usual, methods=ordered, n_anchors=int(number), random_states=tuple(range(states)), settings=settings)
+
+
+_STATES = "How often anchors and prunings are drawn anew; scores are then means."
+
+
+def _show(result: CrossDomainResult, made_of: dict[str, Any], how: str) -> None:
+    method = st.segmented_control(
+        "Shown",
+        result.spec.methods,
+        default=result.spec.methods[0],
+        format_func=lambda name: METHODS[name].title,
+        key=f"domains.shown-{study_runs.place_of((), result.spec.methods)}",
+        required=True,
+        **_KEEP,
+    )
+    figure = draw_cross_domain(result, method, made_of)
+    exports.chart(figure.interactive(exports.theme()), f"domains.map-{method}")
+    exports.export_bar(figure, "domains")
+    chance = sum(result.chance) / len(result.chance)
+    st.caption(
+        f"Accuracy on **{result.n_test[0]:,}** test rows a domain. {how} Dotted, and the lines across the bars: not stitched, "
+        f"an encoder with its own head. Always the most frequent class: {chance:.3f}."
+    )
+    st.dataframe(result.summary().round(3), hide_index=True, key="domains.summary")
+
+
+def digits_spec(look: str) -> DatasetSpec:
+    """The digits in a look; as scanned it is the dataset that other pages know."""
+    return DatasetSpec("digits", options=() if look == "plain" else (("look", look),))
+
+
+def mnist_spec() -> DatasetSpec | None:
+    """MNIST's test part in the data folder, as many of it as there are digits; None where there is none."""
+    for entry in available_datasets():
+        if entry.where == "here" and entry.kind == "images" and entry.name.startswith("mnist"):
+            return replace(entry.spec, limit=_MNIST_ROWS)
+    return None

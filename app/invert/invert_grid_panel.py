@@ -1,0 +1,149 @@
+"""δ × ω: what every pruning gives, as heat maps; a click on a cell makes its δ and ω those of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from app import compute, exports, session
+from app.invert.invert_panel import NO_ANCHORS
+from app.jobs import RESULTS, asked_again, engine, follow
+from app.workspace import Workspace
+from relcore.engine import Job
+from relcore.experiments.all_pairs import put_space
+from relcore.experiments.inversion import side_names
+from relcore.experiments.inversion_sweep import DELTAS, OMEGAS, Sweep, estimated_seconds, inversion_sweep, put_sweep, sweep_job
+from relcore.figures.matrices import Matrices
+from relcore.progress import Context
+from relcore.recipes.inversion import draw_inversion_grid, sweep_matrices
+from relcore.spaces import Match, SpaceError
+from relcore.store import digest_of
+
+AT_ONCE_SECONDS = 1.0
+_ASKED = "relscope.sweep-asked"
+
+
+def draw(workspace: Workspace) -> None:
+    """The whole tab."""
+    if len(workspace.anchors) < 2:
+        st.info(NO_ANCHORS, icon=":material/star:")
+        return
+    try:
+        pair = compute.matched(workspace.source, workspace.target)
+        sweep = _sweep(workspace, pair)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+        st.caption("Choose other anchors or spaces in the sidebar; undo takes back the last step.")
+        return
+    if sweep is not None:
+        _show(workspace, pair, sweep)
+
+
+def _sweep(workspace: Workspace, pair: Match) -> Sweep | None:
+    """From the store, at once or by a job; None while there is none, and then the page says what goes on."""
+    spec = workspace.inversion
+    settings = {"route": spec.route, "random_state": spec.random_state, "deltas": DELTAS, "omegas": OMEGAS}
+    key = digest_of("inversion-sweep", RESULTS, compute.pair_key(pair), workspace.anchors, settings)
+    job = engine().job(key)
+    if job is None:
+        seconds = estimated_seconds(pair, len(workspace.anchors), spec.route)
+        if seconds < AT_ONCE_SECONDS:
+            with st.spinner("Inverting by every δ and ω …"):
+                found = inversion_sweep(pair, workspace.anchors, **settings)
+            put_sweep(Context(key, engine().store), found)
+            return found
+        if st.session_state.get(_ASKED) != key:
+            label = f"Invert by {len(DELTAS)} δ and {len(OMEGAS)} ω · about {max(2, 2 * seconds):.0f} s"
+            st.button(label, icon=":material/grid_on:", key="invert.sweep", on_click=_ask, args=(key,), type="primary")
+            st.caption("As a job in the background: you can go on meanwhile, and the result stays.")
+            return None
+    if job is None or asked_again(job):
+        job = _submit(key, workspace, pair, settings)
+    if job.status().state == "done":
+        return Sweep.from_json(job.result().metadata["sweep"])
+    follow([job])
+    return None
+
+
+def _ask(key: str) -> None:
+    st.session_state[_ASKED] = key
+
+
+def _submit(key: str, workspace: Workspace, pair: Match, settings: dict[str, Any]) -> Job:
+    store = engine().store
+    inputs = [put_space(store, space) for space in (pair.source, pair.target)]
+    return engine().submit(key, sweep_job, title="Inversion, δ × ω", inputs=inputs, anchors=workspace.anchors, **settings)
+
+
+def _show(workspace: Workspace, pair: Match, sweep: Sweep) -> None:
+    names = side_names(pair, workspace.inversion.route)
+    st.caption(_circumstances(sweep))
+    recovered = sweep_matrices(sweep, "recovered", names)
+    _heat_map(workspace, recovered, "recovered", width=1080)
+    _export(workspace, pair, sweep, names, "recovered")
+    for column, measure in zip(st.columns(2, gap="large"), ("condition", "kept"), strict=True):
+        with column:
+            _heat_map(workspace, sweep_matrices(sweep, measure, names), measure, width=560)
+            _export(workspace, pair, sweep, names, measure)
+
+
+def _export(workspace: Workspace, pair: Match, sweep: Sweep, names: tuple[str, str], measure: str) -> None:
+    spec = workspace.inversion
+    recipe = workspace.recipe(pair.source.digest, pair.target.digest)
+    settings = {"route": spec.route, "random_state": spec.random_state, "measure": measure}
+    exports.export_bar(draw_inversion_grid(recipe, **settings, sweep=sweep, names=names), f"invert-{measure}")
+
+
+def _heat_map(workspace: Workspace, data: Matrices, name: str, width: int) -> None:
+    """The figure; its key holds the page's δ and ω, since a cell that is selected already would not hear a second click."""
+    from relcore.figures.matrices_interactive import matrices_figure
+
+    spec = workspace.inversion
+    panel = data.panels[0]
+    here = spec.method == "pruned" and spec.omega in panel.rows and spec.delta in panel.columns
+    picked = (0, panel.rows.index(spec.omega), panel.columns.index(spec.delta)) if here else None
+    figure = matrices_figure(data, exports.theme(), width=width, picked=picked)
+    key = f"invert.map-{name}-{spec.omega}-{spec.delta:g}-{spec.method}"
+    st.plotly_chart(
+        figure,
+        theme=None,
+        key=key,
+        config={"displaylogo": False, "displayModeBar": False},
+        alt=figure.layout.meta["alt"],
+        on_select=lambda: _pick(st.session_state[key].selection.points, data),
+        selection_mode="points",
+    )
+
+
+def _pick(points: Sequence[Mapping[str, Any]], data: Matrices) -> None:
+    if cell := cell_of(points, data):
+        delta, omega = cell
+        session.edit_spec(f"δ = {delta:g}, ω = {omega}", "inversion", method="pruned", delta=delta, omega=omega)
+
+
+def cell_of(points: Sequence[Mapping[str, Any]], data: Matrices) -> tuple[float, int] | None:
+    """δ and ω of the cell that was clicked; None where nothing is picked."""
+    if not points:
+        return None
+    panel, row, column = points[0]["customdata"]
+    return data.panels[panel].columns[column], data.panels[panel].rows[row]
+
+
+def _circumstances(sweep: Sweep) -> str:
+    table = sweep.table()
+    if table["cosine"].isna().all():
+        return "With these anchors every δ leaves a pruning with one anchor. Take more anchors."
+    best = table.loc[table["cosine"].idxmax()]
+    labelled = (
+        f" Accuracy: a logistic head trained on {sweep.n_train:,} rows of the target, {sweep.n_classes} classes, "
+        f"asked {sweep.n_test:,} others; not stitched {sweep.not_stitched:.3f}, most frequent class {sweep.chance:.3f}."
+        if sweep.n_classes
+        else f" {sweep.why_none}"
+    )
+    return (
+        f"{sweep.n_rows:,} rows of {sweep.n:,}, {sweep.n_anchors:,} anchors, pruned method. Best cosine "
+        f"**{best.cosine:.3f}** at δ {best.delta:g}, ω {best.omega:g}; a rotation fitted on the same anchors (Procrustes) "
+        f"{sweep.procrustes:.3f}; chance {best.chance:.3f}.{labelled} Click a cell to take its δ and ω."
+    )

@@ -1,0 +1,67 @@
+"""Lengths: how much those of each space vary, which is what no relative space holds and no inverse brings back."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from app import compute, exports
+from app.widgets import space_labels
+from app.workspace import Workspace
+from relcore.recipes.figures import draw_norms
+from relcore.recipes.inversion import draw_lengths, lengths, variation
+from relcore.spaces import SpaceError
+
+
+def draw(workspace: Workspace) -> None:
+    """The whole tab: a sentence with its numbers, lengths from the mean over their average, and raw norms."""
+    loaded, labels = {}, space_labels(workspace.spaces)
+    for spec in workspace.spaces:
+        try:
+            loaded[spec] = compute.load_space(spec)
+        except SpaceError as error:
+            st.warning(f"{labels[spec]} is left out: {error}", icon=":material/warning:")
+    if not loaded:
+        return
+    told = ", ".join(f"**{100 * variation(lengths(space)):.0f} %** in {labels[spec]}" for spec, space in loaded.items())
+    st.markdown(f"Lengths vary by {told}: what inversion cannot know. It gives every row the mean length of the anchors.")
+    specs, spaces = list(loaded), list(loaded.values())
+    centred, raw = st.columns(2, gap="large")
+    with centred:
+        st.markdown("**Length from the mean, over its average**")
+        _show(draw_lengths(specs, spaces), "lengths")
+        st.caption("As inversion sees them: each space centred, its average length 1.")
+    with raw:
+        st.markdown("**Norm as it is**")
+        _show(draw_norms(specs, spaces), "norms")
+        st.caption("Norms of the vectors, not centred (Maiorca et al. 2024, Fig. 5).")
+    table = pd.DataFrame(
+        [
+            {
+                "space": labels[spec],
+                "rows": len(space),
+                "mean norm": float(space.norms.mean()),
+                "norms vary by": variation(space.norms),
+                "from the mean, vary by": variation(lengths(space)),
+            }
+            for spec, space in loaded.items()
+        ]
+    )
+    percent = st.column_config.NumberColumn(format="percent", help="Standard deviation over mean")
+    st.dataframe(
+        table,
+        hide_index=True,
+        column_config={
+            "norms vary by": percent,
+            "from the mean, vary by": percent,
+            "mean norm": st.column_config.NumberColumn(format="%.3g"),
+            "rows": st.column_config.NumberColumn(format="localized"),
+        },
+    )
+
+
+def _show(figure, key: str) -> None:
+    drawn = figure.interactive(exports.theme())
+    drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+    exports.chart(drawn, f"invert.{key}")
+    exports.export_bar(figure, f"invert-{key}")

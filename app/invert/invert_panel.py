@@ -1,0 +1,193 @@
+"""The rows: original beside recovered, linked, with the numbers beside them, the worst and best rows, and all errors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute, exports, session
+from app.components.linked_scatter import linked_scatter
+from app.inspector import inspector
+from app.invert import inverting
+from app.items import hover_columns, items_of, sheet_of, with_items
+from app.score_table import digits
+from app.workspace import Workspace
+from relcore.experiments.inversion import Inversion, side_names
+from relcore.recipes.inversion import draw_inversion, draw_inversion_errors
+from relcore.spaces import Match, SpaceError
+
+STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
+LISTED = 200  # worst and best rows
+_COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
+GRID_TAB = "δ × ω"
+NO_ANCHORS = "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs two or more."
+
+
+def draw(workspace: Workspace) -> None:
+    """The whole tab; what cannot be inverted is said, with the way out, and the choosers stay."""
+    if not workspace.anchors:
+        st.info(NO_ANCHORS, icon=":material/star:")
+        return
+    try:
+        pair = compute.matched(workspace.source, workspace.target)
+        found = inverting.inverted(pair, workspace)
+        color_by = _color(pair)
+        scene = inverting.scene(pair, found, workspace, color_by)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+        st.caption("Choose other anchors or spaces in the sidebar, or other settings above; undo takes back the last step.")
+        return
+    _warnings(found)
+    recipe = workspace.recipe(pair.source.digest, pair.target.digest)
+    picture, side = st.columns([2.9, 1], gap="medium")
+    with picture:
+        _color_chooser(pair)
+        _panes(pair, found, workspace, scene, color_by)
+        exports.export_bar(draw_inversion(recipe, found.spec, color_by=color_by, found=found, scene=scene), "invert-panes")
+    with side:
+        st.html(STYLE)
+        st.html(_numbers(pair, found))
+    rows, one = st.columns([2.9, 1], gap="medium")
+    with rows:
+        _extremes(pair, found, workspace)
+        st.subheader("How far off are they?", anchor=False)
+        errors = draw_inversion_errors(recipe, found.spec, found=found)
+        drawn = errors.interactive(exports.theme())
+        drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+        exports.chart(drawn, "invert.errors")
+        exports.export_bar(errors, "invert-errors")
+    with one:
+        inspector(pair)
+
+
+def _warnings(found: Inversion) -> None:
+    width = found.shape[1]
+    if found.rank < width:
+        st.warning(
+            f"{found.rank:,} of {width:,} directions can be reached: fewer anchors than dimensions stay, and what lies in the "
+            "others is lost. Take more anchors, or lower δ.",
+            icon=":material/warning:",
+        )
+    elif found.spec.method == "pruned" and 0.8 * width <= found.kept <= 1.3 * width and found.condition > 20:
+        note, button = st.columns([6, 1], vertical_alignment="center")
+        note.info(
+            f"About as many anchors stay ({found.kept:.0f}) as the space has dimensions ({width:,}): there the inverse is at "
+            f"its least steady, condition number {found.condition:,.0f}. Another δ does better.",
+            icon=":material/lightbulb:",
+        )
+        button.button("See δ × ω", key="invert.see-grid", on_click=_open_grid, icon=":material/grid_on:", width="stretch")
+
+
+def _open_grid() -> None:
+    st.session_state["invert.tab"] = GRID_TAB
+
+
+def _colors(pair: Match) -> list[str]:
+    return [name for name in _COLORS if name != "labels" or pair.source.labels is not None]
+
+
+def _color(pair: Match) -> str:
+    chosen = st.session_state.setdefault("invert.color", "error")
+    if chosen not in _colors(pair):
+        st.session_state["invert.color"] = "error"
+    return st.session_state["invert.color"]
+
+
+def _color_chooser(pair: Match) -> None:
+    st.segmented_control(
+        "Colour by",
+        _colors(pair),
+        format_func=_COLORS.get,
+        key="invert.color",
+        required=True,
+        persist_state="session",
+        help="Error: 1 − cosine of recovered and true row, seen from the mean, in fixed steps.",
+    )
+
+
+def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by: str) -> None:
+    view, items = inverting.drawn_rows(found), items_of(workspace)
+    texts, notes = hover_columns(pair, view, items, label=color_by != "labels")
+    known = pair.source.index.get_indexer(list(session.selection()))
+    ids = pair.ids[found.rows]
+    linked_scatter(
+        replace(scene, texts=texts, notes=notes),
+        key="invert",
+        selected=np.flatnonzero(np.isin(found.rows, known[known >= 0])),
+        height=560,
+        palette=scene.category_colors or None,
+        sheet=sheet_of(pair, view, items),
+        on_event=lambda event: session.select(tuple(ids[event.rows])),
+    )
+    rows, columns = found.shape
+    st.caption(
+        f"Each recovered row is one product: a matrix W, {rows:,} × {columns:,}, takes a centred row from one space to the "
+        "other, whatever ω is; its length becomes the mean one, since the relative space does not know it."
+    )
+
+
+def _numbers(pair: Match, found: Inversion) -> str:
+    """Mean cosine by each way beside chance, and what the inverse is made of."""
+    source, target = side_names(pair, found.spec.route)
+    way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
+    sampled = f"{len(found.rows):,} of {found.n:,} rows" if len(found.rows) < found.n else f"{found.n:,} rows"
+    lines = []
+    for name, score in found.scores.items():
+        own = name == found.spec.title
+        knows = "" if own else "as they are, " if name == "absolute copy" else "sees both spaces, "
+        chance = f"{knows}chance {digits(score.null.low)} … {digits(score.null.high)}" if score.null else knows
+        row = f"<th>{escape(name)}<small>{chance}</small></th><td><b>{digits(float(score))}</b></td>"
+        lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
+    pruned = found.spec.method == "pruned"
+    facts = {
+        "Settings": found.spec.settings(),
+        "Anchors kept": f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}",
+        "Condition number": f"{found.condition:,.1f}" if np.isfinite(found.condition) else "∞",
+        "Directions reached": f"{found.rank:,} of {found.shape[1]:,}",
+    }
+    lines += [f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in facts.items()]
+    averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
+    return (
+        f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {escape(way)}</caption><tbody>'
+        f"{''.join(lines)}</tbody></table>"
+        f'<p class="relscope-facts">{sampled}, seen from the mean. Chance: the rows permuted, 95 % band.{averaged}</p>'
+    )
+
+
+def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
+    worst, best = st.tabs(["Worst rows", "Best rows"])
+    errors = found.errors[found.spec.title]
+    order = np.argsort(-errors, kind="stable")
+    for tab, chosen, key in ((worst, order[:LISTED], "worst"), (best, order[::-1][:LISTED], "best")):
+        table = pd.DataFrame({"id": pair.ids[found.rows[chosen]]})
+        labels = pair.source.labels[found.rows[chosen]] if pair.source.labels is not None else np.array([])
+        if (labels != "").sum() > len(labels) / 2:
+            table["label"] = labels
+        for way, values in found.errors.items():
+            if way != "absolute copy":
+                table[way] = values[chosen]
+        if pair.source.counts is not None:
+            table["count"] = pair.source.counts[found.rows[chosen]]
+        with tab:
+            shown, look = with_items(workspace, table)
+            for way in found.errors:
+                look["column_config"][way] = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
+            st.dataframe(
+                shown,
+                key=f"invert.{key}",
+                hide_index=True,
+                height=330,
+                on_select=lambda ids=table["id"], key=key: _select(ids, f"invert.{key}"),
+                selection_mode="multi-row",
+                **look,
+            )
+    st.caption("1 − cosine of recovered and true row by each way. Select rows to see them in the panes.")
+
+
+def _select(ids: pd.Series, key: str) -> None:
+    session.select(tuple(ids.iloc[st.session_state[key].selection.rows]))

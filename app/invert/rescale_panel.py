@@ -1,0 +1,195 @@
+"""Rescale injection on the page: does an answer change when every vector is brought to another length?"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import compute, exports
+from app.encode import encoding_costs, raw_data
+from app.stitch.stitch_setup import candidates
+from app.study import study_runs
+from app.widgets import space_labels
+from app.workspace import Workspace
+from relcore.experiments.rescale_input import (
+    NETWORKS,
+    InputRescaleResult,
+    InputRescaleSpec,
+    estimated_seconds,
+    rescale_input_job,
+)
+from relcore.experiments.rescale_layers import LayerRescaleResult, LayerRescaleSpec, rescale_layers_job
+from relcore.recipes.rescale import draw_rescale_input, draw_rescale_layers
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encoder import Encoder, TrainedEncoder
+from relcore.sources.open_networks import can_open
+from relcore.sources.small_vision import SmallVision
+from relcore.sources.text import MiniLM
+from relcore.sources.wikipedia import TASK as WIKIPEDIA
+from relcore.spaces import SpaceError
+
+_KEEP = {"persist_state": "session"}
+_PLACES = {"input": "At the input", "layers": "Inside a network"}
+_HELP = {
+    "input": "A relative space knows no lengths, so what comes back from it has a length that was made up. Small networks are "
+    "trained on rows as they are, then asked about rows that were **all brought to length α**. Where the curve is flat, length "
+    "does not matter (Maiorca et al. 2024, Fig. 4).",
+    "layers": "One layer at a time, what it gives is brought to length α, and all after it runs on as it was. A ReLU head that "
+    "was trained on the network as it is then gives the answer (Maiorca et al. 2024, Fig. 2).",
+}
+_STATES = "How often rows, split and first weights are drawn anew; the band is one deviation around their mean."
+EXAMPLES = {
+    "Digits through the small ViT": (DatasetSpec("digits"), SmallVision("vit")),
+    "Wikipedia sentences through MiniLM": (WIKIPEDIA, MiniLM()),
+}
+_A_PASS = {SmallVision: 1e-4, MiniLM: 54 / 2000}  # seconds an item; others about as MiniLM
+
+
+def draw(workspace: Workspace) -> None:
+    """The whole tab."""
+    place = st.segmented_control(
+        "Where", list(_PLACES), default="input", format_func=_PLACES.get, key="rescale.place", required=True, **_KEEP
+    )
+    st.caption(_HELP[place])
+    try:
+        _input(workspace) if place == "input" else _layers(workspace)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+
+
+def _input(workspace: Workspace) -> None:
+    specs = candidates(workspace)
+    if not specs:
+        st.info(
+            "Networks need labels to learn, and no space of this session has any. Encode labelled data on the Spaces page, or "
+            "begin with a task on the Stitch page: the digits take about 40 s.",
+            icon=":material/label:",
+        )
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        chosen = st.selectbox("Space", specs, format_func=space_labels(specs).get, key="rescale.space", width=320, **_KEEP)
+        networks = st.pills(
+            "Networks",
+            list(NETWORKS),
+            selection_mode="multi",
+            default=list(InputRescaleSpec().networks),
+            format_func=NETWORKS.get,
+            key="rescale.networks",
+            help="Two hidden layers of 128 with this activation and no normalisation. “Normalised first” begins with a "
+            "LayerNorm (SiLU, 256): it cannot see a length.",
+            **_KEEP,
+        )
+        states = st.segmented_control(
+            "Random states", [1, 3, 5], default=3, key="rescale.states", required=True, help=_STATES, **_KEEP
+        )
+        span = _span("rescale.span", 32, "Lengths from the rows' mean length divided by this to the mean times this.")
+    if not networks:
+        st.info("Choose at least one network.", icon=":material/hub:")
+        return
+    space = compute.load_space(chosen)
+    ordered = tuple(name for name in NETWORKS if name in networks)
+    held_out = study_runs.held_out_ids([chosen])
+    spec = InputRescaleSpec(ordered, float(span), random_states=tuple(range(states)), test_ids=held_out)
+    entry = study_runs.result_of(
+        "rescale-input",
+        (space.digest, space.name, spec),
+        rescale_input_job,
+        lambda: {"inputs": study_runs.inputs([chosen], [space]), "spec": spec},
+        title="Rescale, at the input",
+        label=f"Train {len(ordered) * states} small networks and rescale",
+        seconds=estimated_seconds(len(space), space.dimension, spec),
+    )
+    if entry is None:
+        return
+    result = InputRescaleResult.from_json(entry.metadata["rescale"])
+    figure = draw_rescale_input(chosen, spec, space.digest, result)
+    exports.chart(figure.interactive(exports.theme()), "rescale.curves")
+    exports.export_bar(figure, "rescale-input")
+    st.dataframe(result.table().round(3), hide_index=True, key="rescale.table")
+    st.caption(_told(result, len(space), bool(held_out)))
+
+
+def _told(result: InputRescaleResult, n: int, held_out: bool) -> str:
+    used = result.n_train + result.n_test
+    some = f" of the {n:,}, drawn at random," if used < n else ""
+    tested = "rows that the encoder was not trained on either" if held_out else "other rows"
+    low, high = result.lengths
+    return (
+        f"Trained on **{result.n_train:,}** rows{some} and tested on **{result.n_test:,}** {tested}, {result.n_classes} "
+        f"classes. Lengths of the rows: mean {result.mean_length:.3g}, 95 % from {low:.3g} to {high:.3g}."
+    )
+
+
+def _layers(workspace: Workspace) -> None:
+    networks = networks_of(workspace)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.selectbox("Network", list(networks), key="rescale.network", width=360, **_KEEP)
+        dataset, encoder = networks[name]
+        small = isinstance(encoder, SmallVision)
+        n_test = st.number_input(
+            "Test items",
+            10,
+            2000,
+            360 if small else 96,
+            key=f"rescale.tests-{small}",
+            width=130,
+            help="Drawn evenly over the classes. Each runs through the network once for each layer and length.",
+            **_KEEP,
+        )
+        n_alphas = st.number_input("Lengths", 3, 41, 13 if small else 9, 2, key=f"rescale.alphas-{small}", width=130, **_KEEP)
+        span = _span("rescale.layer-span", 16, "Lengths from the layers' common mean divided by this to the mean times this.")
+    spec = LayerRescaleSpec(1000 if small else 400, int(n_test), float(span), int(n_alphas))
+    data = raw_data.preview(dataset)
+    entry = study_runs.result_of(
+        "rescale-layers",
+        (data.digest, encoder, encoder.content(), spec),
+        rescale_layers_job,
+        lambda: {"dataset": dataset, "encoder": encoder, "spec": spec},
+        title=f"Rescale, {encoder.title}",
+        label=f"Rescale every layer, {spec.n_test:,} items",
+        seconds=seconds_inside(encoder, data, spec),
+    )
+    if entry is None:
+        st.caption(f"{data.n:,} items in {data.name!r}, {len(data.classes)} classes; {spec.n_train:,} at most train the head.")
+        return
+    result = LayerRescaleResult.from_json(entry.metadata["rescale"])
+    figure = draw_rescale_layers(dataset, encoder, spec, result)
+    exports.chart(figure.interactive(exports.theme()), "rescale.layers")
+    exports.export_bar(figure, "rescale-layers")
+    st.dataframe(result.table().round(3), hide_index=True, key="rescale.layer-table")
+    st.caption(
+        f"The head learned from **{result.n_train:,}** items; **{result.n_test:,}** others were asked, as many of each class, "
+        f"of {data.n:,} in {data.name!r}. Not rescaled: {result.own:.3f}; always the most frequent class: {result.chance:.3f}."
+    )
+
+
+def _span(key: str, usual: int, explanation: str) -> int:
+    return st.select_slider(
+        "Range of α",
+        [4, 8, 16, 32, 64, 128],
+        usual,
+        format_func=lambda span: f"÷ and × {span}",
+        key=key,
+        help=explanation,
+        width=200,
+        **_KEEP,
+    )
+
+
+def networks_of(workspace: Workspace) -> dict[str, tuple[DatasetSpec, Encoder]]:
+    """Networks whose layers can be opened: the examples, then those behind the session's labelled encodings."""
+    found = dict(EXAMPLES)
+    for spec in candidates(workspace):
+        encoder = spec.encoder
+        if encoder is not None and can_open(encoder) and (spec.dataset, encoder) not in found.values():
+            found[spec.name] = spec.dataset, encoder
+    return found
+
+
+def seconds_inside(encoder: Encoder, data: raw_data.Preview, spec: LayerRescaleSpec) -> float:
+    """About: one pass of the test items for each layer and length, the head's items once, and the training."""
+    n_layers = 4 if isinstance(encoder, SmallVision) else 7
+    pixels = max((width * height for width, height in data.sizes), default=64)
+    each = _A_PASS.get(type(encoder), _A_PASS[MiniLM]) * (pixels / 64 if isinstance(encoder, SmallVision) else 1)
+    passes = spec.n_test * (n_layers * spec.n_alphas + 2) + spec.n_train
+    training = encoding_costs.seconds(encoder, data) if isinstance(encoder, TrainedEncoder) else 5.0
+    return (training or 5.0) + each * passes

@@ -1,0 +1,228 @@
+"""Languages: encoders that never met, one a language, brought together by pairs of sentences alone."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import compute, exports
+from app.encode import encoding_jobs
+from app.stitch import across_panel, parallel_lists
+from app.widgets import space_labels, space_name
+from app.workspace import Workspace
+from relcore.experiments.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
+from relcore.recipes.languages import draw_cross_lingual
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.spaces import Match, SpaceError
+from relcore.stitching.methods import METHODS
+from relcore.store import digest_of
+
+MOST_ROWS = 2000  # pairs looked at: six methods within a second
+SHOWN = 60  # examples in the table
+_KEEP = {"persist_state": "session"}
+_EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
+Pairs = tuple[tuple[str, str], ...]
+
+
+def draw(workspace: Workspace) -> None:
+    """The tab."""
+    questions = {"find": "Find the translation", "head": "A head across languages"}
+    asked = st.segmented_control(
+        "Question", list(questions), default="find", format_func=questions.get, key="languages.question", required=True, **_KEEP
+    )
+    try:
+        if asked == "find":
+            _find(workspace)
+        else:
+            across_panel.draw(workspace)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+
+
+def _find(workspace: Workspace) -> None:
+    st.html(
+        '<p class="relscope-lead">Two encoders, one a language, know nothing of each other. Some pairs of sentences and their '
+        "translations are told; does every other sentence then find its own among all of the other language?</p>"
+    )
+    folder = st.session_state.get("spaces.folder")
+    tables = parallel_lists.tables(folder)
+    source = st.segmented_control(
+        "Pairs from",
+        [_EVERYDAY, *tables, _MINE, _SPACES],
+        default=_EVERYDAY,
+        key=f"languages.source-{digest_of(list(tables))[:6]}",
+        required=True,
+        **_KEEP,
+    )
+    chosen = _spaces_of(workspace, source, tables)
+    if chosen is None:
+        return
+    specs, pairs = chosen
+    pair = pair_up(compute.load_space(specs[0]), compute.load_space(specs[1]), pairs)
+    total = len(pair)
+    if total > MOST_ROWS:
+        st.caption(f"The first {MOST_ROWS:,} of {total:,} pairs are looked at.")
+        pair = Match(pair.source.take(range(MOST_ROWS)), pair.target.take(range(MOST_ROWS)), 0, 0, pair.n_zero)
+        pairs = pairs or tuple((identifier, identifier) for identifier in pair.ids)
+        kept = set(pair.ids)
+        pairs = tuple(one for one in pairs if one[0] in kept)
+    spec = _settings(len(pair))
+    result = _retrieved(pair.source.digest, pair.target.digest, digest_of(pair.source.name, pair.target.name), spec, pair)
+    st.html(f'<p class="relscope-lead">{lead(result)}</p>')
+    figure = draw_cross_lingual(tuple(specs), spec, pairs=pairs, digests=_digests(specs), result=result)
+    exports.chart(figure.interactive(exports.theme()), "languages.map")
+    zero = f" {pair.n_zero:,} pairs whose row is zero in either are left out." if pair.n_zero else ""
+    st.caption(
+        f"{len(result.ids):,} pairs looked for through {spec.n_anchors:,} known ones, drawn at random; k = {spec.k}. "
+        f"Chance: rows permuted.{zero} An encoder learnt from a column has seen all of its sentences, though no pair."
+    )
+    exports.export_bar(figure, "languages")
+    _examples(specs, pairs, result)
+    _join(workspace, specs)
+
+
+def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[SpaceSpec], Pairs] | None:
+    """The two spaces and, where their ids differ, the list that pairs them; None while something is missing."""
+    if source == _SPACES:
+        return _two_spaces(workspace, "languages"), ()
+    if source != _MINE:
+        columns = parallel_lists.everyday() if source == _EVERYDAY else tables[source]
+        return _sentences(columns, source)
+    found = parallel_lists.uploaded("languages.upload")
+    if found is None:
+        return None
+    path, mine = found
+    kinds = {"sentences": "Sentences", "ids": "Ids of two spaces"}
+    kind = st.segmented_control(
+        "Its columns hold",
+        list(kinds),
+        default="sentences",
+        format_func=kinds.get,
+        key="languages.holds",
+        required=True,
+        **_KEEP,
+    )
+    if kind == "sentences":
+        return _sentences(parallel_lists.columns_of(path, mine), digest_of(str(path))[:6])
+    names = list(mine.columns)
+    with st.container(horizontal=True):
+        first = st.selectbox("Ids of the first space", names, key=f"languages.ids-0-{digest_of(names)[:6]}", **_KEEP)
+        second = st.selectbox("Ids of the second", names, index=1, key=f"languages.ids-1-{digest_of(names)[:6]}", **_KEEP)
+    return _two_spaces(workspace, "languages.listed"), mine.pairs(first, second)
+
+
+def _sentences(columns: list[parallel_lists.Column], place: str) -> tuple[list[SpaceSpec], Pairs] | None:
+    sides = []
+    for number, (column, label) in enumerate(zip(st.columns(2, gap="large"), ("From", "To"), strict=True)):
+        with column, st.container(horizontal=True):
+            sides.append(parallel_lists.choose_side(label, columns, number, place))
+    specs = parallel_lists.encoded(sides, "languages")
+    return None if specs is None else (specs, ())
+
+
+def _two_spaces(workspace: Workspace, key: str) -> list[SpaceSpec]:
+    labels = space_labels(workspace.spaces)
+    place = digest_of(workspace.spaces)[:6]
+    with st.container(horizontal=True):
+        return [
+            st.selectbox(
+                side, workspace.spaces, index=number, format_func=labels.get, key=f"{key}.space-{number}-{place}", **_KEEP
+            )
+            for number, side in enumerate(("From", "To"))
+        ]
+
+
+def _settings(n: int) -> RetrievalSpec:
+    usual = RetrievalSpec()
+    most = max(2, n - usual.k - 1)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        n_anchors = st.slider(
+            "Known pairs", 2, most, min(usual.n_anchors, max(2, 2 * n // 3)), key=f"languages.anchors-{n}", width=320, **_KEEP
+        )
+        state = st.number_input("Random state", 0, 9999, 0, key="languages.state", width=140, help="Draws them.", **_KEEP)
+    return RetrievalSpec(n_anchors=int(n_anchors), k=min(usual.k, max(1, n - int(n_anchors) - 1)), random_state=int(state))
+
+
+@st.cache_resource(max_entries=24, show_spinner="Looking for every sentence …")
+def _retrieved(first: str, second: str, names: str, spec: RetrievalSpec, _pair: Match) -> RetrievalResult:
+    return retrieve(_pair, spec)
+
+
+def _digests(specs: list[SpaceSpec]) -> list[str]:
+    return [compute.load_space(spec).digest for spec in specs]
+
+
+def lead(result: RetrievalResult) -> str:
+    """The result in one sentence, as HTML."""
+    best = max((name for name in result.scores), key=lambda name: result.scores[name]["first"])
+    score = result.scores[best]["first"]
+    plain = result.scores.get("absolute")
+    before = f" As they are, <b>{_percent(plain['first'])}</b>." if plain and best != "absolute" else ""
+    if not plain:
+        before = " As they are nothing can be asked: the widths differ."
+    return (
+        f"<b>{_percent(score)}</b> of {len(result.ids):,} find their partner first, by {METHODS[best].title}; chance "
+        f"{_percent(score.null.mean)}.{before}"
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 or not share else f"{100 * share:.1f} %"
+
+
+def _examples(specs: list[SpaceSpec], pairs: Pairs, result: RetrievalResult) -> None:
+    """What each row found, the misses first."""
+    st.markdown("#### What they found")
+    methods = list(result.scores)
+    method = st.segmented_control(
+        "By",
+        methods,
+        default="whitened" if "whitened" in methods else methods[0],
+        format_func=lambda name: METHODS[name].title,
+        key=f"languages.method-{'-'.join(methods)}",
+        required=True,
+        **_KEEP,
+    )
+    partner = dict(pairs)
+    first = result.found[method][:, 0]
+    right = first == range(len(first))
+    order = sorted(range(len(first)), key=lambda row: bool(right[row]))[:SHOWN]
+    texts = [_texts_of(spec.dataset) if spec.dataset else {} for spec in specs]
+    second = [partner.get(identifier, identifier) for identifier in result.ids]
+    st.dataframe(
+        {
+            "right": [bool(right[row]) for row in order],
+            "asked": [texts[0].get(result.ids[row], result.ids[row]) for row in order],
+            "found": [texts[1].get(second[first[row]], second[first[row]]) for row in order],
+            "its own": [texts[1].get(second[row], second[row]) for row in order],
+        },
+        hide_index=True,
+        key="languages.examples",
+        column_config={name: st.column_config.TextColumn(width="large") for name in ("asked", "found", "its own")},
+    )
+    st.caption(f"{int(right.sum()):,} of {len(right):,} right. Misses first, {len(order)} rows shown.")
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
+    """Sentences by id; none where the dataset holds none, or is gone."""
+    try:
+        found = load_dataset(dataset)
+        texts = found.items(0, len(found)) if found.kind == "texts" else []
+    except SpaceError:
+        return {}
+    return dict(zip(found.ids, texts, strict=False))
+
+
+def _join(workspace: Workspace, specs: list[SpaceSpec]) -> None:
+    new = [spec for spec in specs if spec not in workspace.spaces]
+    if new:
+        st.button(
+            "Add both to the session",
+            key="languages.join",
+            icon=":material/add:",
+            help=f"To compare {space_name(specs[0])} and {space_name(specs[1])} on the other pages",
+            on_click=encoding_jobs.join,
+            args=(specs,),
+        )

@@ -1,0 +1,52 @@
+"""Codes of two numbers: the planes of two trainings, the second turned onto the first before one's eyes."""
+
+from __future__ import annotations
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from app import exports
+from app.jobs import follow
+from app.stitch.reconstruction_jobs import choose_states, live_curves, offer, stored, under_way
+from app.stitch.reconstruction_setup import Setup
+from relcore.store import Entry
+
+
+def draw(setup: Setup, button: DeltaGenerator) -> None:
+    """The section; its button goes to the container `button`."""
+    spec = setup.planes
+    with button:
+        st.markdown("**Two numbers a picture**")
+        st.caption(
+            f"The same autoencoder with codes of two numbers, {spec.model.epochs} epochs. Its spaces can be seen whole: each "
+            "training gives another plane, and one is about a turn of the other."
+        )
+        offer(setup, (spec,), "reconstruct.planes", "plane")
+    jobs, entries = under_way(setup, [spec]), stored(setup, [spec])
+    if not jobs and not entries:
+        return
+    st.markdown("#### Two numbers a picture")
+    if jobs:
+        follow(jobs, below=live_curves)
+    if entries:
+        _planes(setup, entries[spec])
+
+
+def _planes(setup: Setup, entry: Entry) -> None:
+    from relcore.experiments.plane_turn import fit_turn
+    from relcore.recipes.reconstruction import draw_planes
+
+    states = setup.planes.random_states
+    first, second = choose_states(states, "Stays: random state", "Is turned: random state", "planes")
+    figure = draw_planes(setup.planes, reference_state=first, moving_state=second, dataset_digest=setup.digest, entry=entry)
+    codes = entry.arrays["codes"]
+    turn = fit_turn(codes[states.index(first)], codes[states.index(second)])
+    numbers = st.columns([1, 1, 2])
+    numbers[0].metric("Disparity as they are", f"{turn.disparity(0):.2f}")
+    numbers[1].metric(f"Disparity {'mirrored' if turn.mirrored else 'turned'}", f"{turn.disparity(1):.2f}")
+    numbers[2].caption(
+        f"Squared distances of {codes.shape[1]:,} pictures in both, over the spread of the first: 0 is equal, 1 is what "
+        f"putting all of them in the middle would give. The second is {turn.describe()}."
+    )
+    exports.chart(figure.interactive(exports.theme()), f"reconstruct.planes-{first}-{second}")
+    exports.export_bar(figure, "planes")

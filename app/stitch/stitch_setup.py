@@ -1,0 +1,233 @@
+"""The head of the Stitch page: which encoders, which heads, which ways from one to the other, through which anchors."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+
+from app import compute, jobs
+from app.encode import encoding_jobs
+from app.stitch import stitch_invitation
+from app.stitch.stitch_compute import StitchSetup, shared
+from app.widgets import space_labels
+from app.workspace import Workspace
+from relcore.anchors.selection import STRATEGIES
+from relcore.recipes.stitching import short_names
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.encoder import TrainedEncoder
+from relcore.sources.small_vision import SmallVision, held_out_rows
+from relcore.spaces import SpaceError
+from relcore.stitching.classification import SharedRows, split_rows
+from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.spec import StitchSpec
+from relcore.store import digest_of
+
+MOST_ENCODERS = 6  # by default; thirty pairs are read, more are searched
+HEADS = {"logistic": "Logistic", "mlp": "MLP", "paper": "Paper"}
+_HEAD_HELP = {
+    "logistic": "Logistic regression of directions: no randomness, ready in a moment.",
+    "mlp": "Two hidden layers of 256 behind a LayerNorm; each row is read by itself.",
+    "paper": "The network of Moschella et al. 2023, which normalises over all rows that are asked together.",
+}
+_SESSION = "this session's"
+_KEEP = {"persist_state": "session"}
+
+
+def choose(workspace: Workspace) -> StitchSetup | None:
+    """All choosers; None where there is nothing to stitch, and then the page says why, and what to do."""
+    encodings = encoding_jobs.awaited()
+    found = candidates(workspace)
+    if len(found) < 2:
+        stitch_invitation.draw()
+        jobs.follow(encodings, dismiss=encoding_jobs.forget)
+        return None
+    jobs.follow(encodings, dismiss=encoding_jobs.forget)
+    place = digest_of(found)[:8]  # other candidates, other defaults
+    specs = _encoders(found, place)
+    methods = _methods()
+    if len(specs) < 2 or not methods:
+        st.info("Choose at least two encoders and one way from one to the other.", icon=":material/conversion_path:")
+        return None
+    try:
+        rows = shared(specs)
+        return _rest(workspace, specs, methods, rows, f"{digest_of(specs)[:8]}")
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+        return None
+
+
+def candidates(workspace: Workspace) -> list[SpaceSpec]:
+    """The session's labelled spaces. Of the bundled words too few have a label to train and to test on."""
+    found = []
+    for spec in workspace.spaces:
+        try:
+            labelled = spec.source != "bundled" and compute.load_space(spec).labels is not None
+        except SpaceError:  # gone from the store: the Spaces page says so and offers it again
+            continue
+        if labelled:
+            found.append(spec)
+    return found
+
+
+def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
+    """Those that go together with one of them, as many as can be, and then with the most rows."""
+    families = [[other for other in specs if other == one or _go_together(one, other)] for one in specs]
+    return max(families, key=lambda family: (len(family), len(compute.load_space(family[0]))))
+
+
+def _go_together(one: SpaceSpec, other: SpaceSpec) -> bool:
+    first, second = compute.load_space(one), compute.load_space(other)
+    return _alike(first.digest, second.digest, (first, second))
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _alike(first: str, second: str, _spaces: tuple[Any, Any]) -> bool:
+    """Whether two spaces share half of the rows of the smaller, with the same labels."""
+    one, other = _spaces
+    rows = other.index.get_indexer(one.index)
+    both = rows >= 0
+    same = (one.labels[both] == other.labels[rows[both]]).all()
+    return bool(both.sum() >= min(len(one), len(other)) / 2 and same)
+
+
+def _encoders(found: list[SpaceSpec], place: str) -> tuple[SpaceSpec, ...]:
+    return tuple(
+        st.multiselect(
+            "Encoders",
+            found,
+            default=largest_family(found)[:MOST_ENCODERS],
+            format_func=dict(zip(found, short_names(list(space_labels(found).values()))[0], strict=True)).get,
+            key=f"stitch.encoders-{place}",
+            placeholder="Choose two or more",
+            help="Labelled spaces of this session. A head is trained on each; every encoder is then read by every head.",
+            **_KEEP,
+        )
+    )
+
+
+def _methods() -> tuple[str, ...]:
+    chosen = st.pills(
+        "From an encoder to another's head",
+        list(METHODS),
+        selection_mode="multi",
+        default=list(StitchSpec().methods),
+        format_func=lambda name: METHODS[name].title,
+        key="stitch.methods",
+        wrap=True,
+        help="Absolute: rows as they are. Relative: heads read similarities to the anchors. Inverse: back from them into the "
+        "other space. Each of these knows one space alone; Procrustes, least squares and affine need both at once.",
+        **_KEEP,
+    )
+    return tuple(name for name in METHODS if name in chosen)
+
+
+def _rest(
+    workspace: Workspace, specs: tuple[SpaceSpec, ...], methods: tuple[str, ...], rows: SharedRows, place: str
+) -> StitchSetup:
+    test_ids = held_out(specs, rows)
+    widest = max(space.dimension for space in rows.spaces)
+    n_train = len(rows.targets) - len(test_ids) if test_ids else int(0.8 * len(rows.targets))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        head = st.segmented_control(
+            "Head", list(HEADS), default="logistic", format_func=HEADS.get, key="stitch.head-kind", required=True, **_KEEP
+        )
+        strategies = [name for name in STRATEGIES if name != "most-frequent" or rows.spaces[0].counts is not None]
+        strategy = st.selectbox(
+            "Anchors", [*strategies, _SESSION], format_func=str.capitalize, key="stitch.strategy", width=190, **_KEEP
+        )
+        if strategy != _SESSION:
+            number = st.number_input(
+                "How many", 1, n_train, min(2 * widest, n_train // 2), 16, key=f"stitch.anchors-{place}", width=130, **_KEEP
+            )
+        states = st.segmented_control(
+            "Random states", [1, 3, 5], default=1, key="stitch.states", required=True, help=_STATES, **_KEEP
+        )
+        with st.popover("Settings", icon=":material/tune:"):
+            settings = _settings()
+            order = _order(rows.classes, place)
+    anchors = {"anchors": workspace.anchors} if strategy == _SESSION else {"strategy": strategy, "n_anchors": int(number)}
+    if strategy == _SESSION and not workspace.anchors:
+        raise SpaceError("anchors: this session has none; choose some in the sidebar, or another way here")
+    spec = StitchSpec(methods, head, tuple(range(states)), test_ids=test_ids, order=order, settings=settings, **anchors)
+    train, test = split_rows(rows, spec, 0)
+    st.caption(f"{_HEAD_HELP[head]} {_split(specs, rows, spec, len(train), len(test))}")
+    return StitchSetup(specs, spec)
+
+
+_STATES = "How often split, anchors and networks' first weights are drawn anew; scores are then means with their deviation."
+
+
+def _settings() -> MethodSettings:
+    usual = MethodSettings()
+    center = st.toggle("Centre first", usual.center, key="stitch.center", help="Subtract each encoder's mean row.", **_KEEP)
+    ridge = st.number_input(
+        "λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help="1 weighs as one anchor.", **_KEEP
+    )
+    delta = st.number_input(
+        "δ of the pruned inverse",
+        0.05,
+        1.0,
+        0.65,
+        0.05,
+        key="stitch.delta",
+        help="An anchor nearer than this, in cosine distance, to one that is kept is left out.",
+        **_KEEP,
+    )
+    omega = st.number_input(
+        "ω of the pruned inverse", 1, 64, usual.omega, key="stitch.omega", help="So many prunings, averaged.", **_KEEP
+    )
+    inverse = st.number_input(
+        "λ of the ridge inverse", 0.001, 1000.0, usual.inverse_ridge, 0.1, key="stitch.inverse-ridge", **_KEEP
+    )
+    return replace(usual, center=center, ridge=ridge, delta=delta, omega=int(omega), inverse_ridge=inverse)
+
+
+def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
+    """All labels from low to high, or none."""
+    if not st.toggle(
+        "Labels have an order",
+        key=f"stitch.ordered-{place}",
+        help="Such as the stars of a review: errors are then also counted in steps (MAE).",
+        **_KEEP,
+    ):
+        return ()
+    chosen = st.multiselect(
+        "From low to high", classes, default=sorted(classes, key=_natural), key=f"stitch.order-{place}", **_KEEP
+    )
+    if len(chosen) < len(classes):
+        st.caption(f"Not counted yet: {len(classes) - len(chosen)} of {len(classes)} labels are missing.")
+        return ()
+    return tuple(chosen)
+
+
+def _natural(label: str) -> tuple:
+    """Sorts "2" before "10"."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", label) if part)
+
+
+def held_out(specs: tuple[SpaceSpec, ...], rows: SharedRows) -> tuple[str, ...]:
+    """Rows that none of the networks among the encoders was trained on; none where no network was trained here."""
+    apart = None
+    for spec in specs:
+        if isinstance(spec.encoder, SmallVision):
+            space = compute.load_space(spec)
+            ids = set(space.ids[held_out_rows(len(space))])
+            apart = ids if apart is None else apart & ids
+    return () if apart is None else tuple(identifier for identifier in rows.ids if identifier in apart)
+
+
+def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_train: int, n_test: int) -> str:
+    """What is trained on how many rows, and tested on how many."""
+    if spec.test_ids:
+        tested = f"tested on the **{n_test:,}** that no encoder was trained on either"
+    else:
+        anew = ", drawn anew for each random state" if len(spec.random_states) > 1 else ""
+        tested = f"tested on **{n_test:,}** others, a fifth of each class{anew}"
+    seen = [one for one in specs if isinstance(one.encoder, TrainedEncoder) and not isinstance(one.encoder, SmallVision)]
+    flattered = (
+        " Some encoders have seen labels of the test rows in their own training: scores flatter all ways alike." if seen else ""
+    )
+    return f"Heads are trained on **{n_train:,}** rows of {len(rows.classes)} classes and {tested}.{flattered}"

@@ -1,0 +1,112 @@
+"""Try it: type a sentence or draw a picture, and read at once what every encoder with every head makes of it."""
+
+from __future__ import annotations
+
+import time
+from html import escape
+
+import streamlit as st
+
+from app import exports
+from app.stitch import try_it_item, warm
+from app.stitch.stitch_compute import StitchSetup, digests_of, fitted
+from app.widgets import space_name
+from relcore.experiments.one_item import ItemEncoder
+from relcore.experiments.try_it import Answers, answers_of
+from relcore.recipes.try_it import draw_try_it, matrices_of
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import SpaceError
+from relcore.stitching.methods import METHODS
+
+
+def draw(setup: StitchSetup | None) -> None:
+    """The tab."""
+    if setup is None:
+        st.caption("Choose two encoders or more above: then every pair of an encoder and a head answers here.")
+        return
+    ready, others = warm.encoders(setup.specs)
+    _left_out(others)
+    if not ready:
+        st.info(
+            "None of these encoders takes new items. Encode a dataset on the Spaces page: its encoder stays ready for more.",
+            icon=":material/keyboard:",
+        )
+        return
+    kind = next(iter(ready.values())).kind
+    of_kind = {spec: encoder for spec, encoder in ready.items() if encoder.kind == kind}
+    _left_out({spec: f"reads {encoder.kind}, not {kind}" for spec, encoder in ready.items() if spec not in of_kind})
+    _ask(setup, of_kind)
+
+
+def _left_out(others: dict[SpaceSpec, str]) -> None:
+    for spec, reason in others.items():
+        st.caption(f"{space_name(spec)} is left out as an encoder, though not as a head: it {reason}.")
+
+
+@st.fragment
+def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
+    """Chooser and answers; a keystroke draws only this anew."""
+    try:
+        stitching = fitted(setup, setup.spec.random_states[0])
+        first = next(iter(encoders.values()))
+        method = st.segmented_control(
+            "From an encoder to another's head",
+            list(setup.spec.methods),
+            default=_usual(setup.spec.methods),
+            format_func=lambda name: METHODS[name].title,
+            key=f"stitch.try-method-{'-'.join(setup.spec.methods)}",
+            required=True,
+            persist_state="session",
+        )
+        if first.kind == "texts":
+            asked, answers = try_it_item.choose(first, stitching), st.container()
+        else:
+            item, answers = st.columns([1, 2.4], gap="large")
+            with item:
+                asked = try_it_item.choose(first, stitching)
+        if asked is None:
+            return
+        started = time.perf_counter()
+        rows = [encoders[spec].rows([asked.item]) if spec in encoders else None for spec in setup.specs]
+        found = answers_of(stitching, method, rows)
+        seconds = time.perf_counter() - started
+        with answers:
+            _show(setup, found, asked, method, seconds)
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+
+
+def _usual(methods: tuple[str, ...]) -> str:
+    return next((name for name in ("whitened", "relative", "irp-pruned") if name in methods), methods[0])
+
+
+def _show(setup: StitchSetup, found: Answers, asked: try_it_item.Asked, method: str, seconds: float) -> None:
+    from relcore.figures.matrices_interactive import matrices_figure
+
+    st.html(f'<p class="relscope-lead">{lead(found, asked.truth)}</p>')
+    figure = draw_try_it(setup.specs, setup.spec, method, asked.item, digests=digests_of(setup), answers=found)
+    width = 1000 if isinstance(asked.item, str) else 720
+    exports.chart(matrices_figure(matrices_of(found), exports.theme(), width=width), "stitch.try-map")
+    if found.silent:
+        st.caption(f"{', '.join(found.silent)}: knows none of these words; its row is zero, and what it answers says nothing.")
+    st.caption(
+        "Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched. Beneath each answer its "
+        "probability, and whether it differs from what the head says on its own encoder; hover for the three likeliest. "
+        f"Encoded and answered in {1000 * seconds:,.0f} ms."
+    )
+    exports.export_bar(figure, "try-it")
+
+
+def lead(found: Answers, truth: str = "") -> str:
+    """The result in one sentence, as HTML."""
+    most, count, n = found.verdict()
+    own = [found.top(i, j, 1)[0][0] for i, j in enumerate(found.own) if found.top(i, j, 1)]
+    known = f" Its label is <b>{escape(truth)}</b>." if truth else ""
+    if not n:
+        return f"No two of these can be put together by this method; choose another.{known}"
+    same = sum(found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o)
+    alone = f"Not stitched, {own.count(most)} of {len(own)} do." if own else ""
+    return (
+        f"<b>{count}</b> of {n} stitched pairs say <b>{escape(most)}</b>. {alone} {same} of {n} answer as the head does on its "
+        f"own encoder.{known}"
+    )

@@ -1,0 +1,1 @@
+"""The Studies page: choose, run, look."""

@@ -1,0 +1,1 @@
+"""Recipes: every figure of the app from settings alone, as JSON that people can read and edit."""
