@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.pruning import farthest_order, first_anchors
-from relcore.blocks import each_block
-from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
+from relcore.similarity import inverse_norms, mean_row, project_directions, row_blocks, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
 METHODS = ("pruned", "ridge", "whitened")
@@ -119,24 +118,14 @@ class InverseRelativeProjection:
         A row at the source's mean has no direction and becomes the target's mean.
         """
         X = self._rows(X, len(self.matrix_))
-        if self.lengths == "mean":
-            return self._lengthened(project_directions(X, self.matrix_, self.source_mean_))
-        # The shift by the target's mean rides along in the product, as one more direction whose part is the row's length.
-        matrix = np.vstack([self.matrix_, self.target_mean_ / np.float32(self.scale_)])
-        out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
-
-        def translate(block: slice) -> None:
-            rows = np.empty((block.stop - block.start, len(matrix)), dtype=np.float32)
-            centred, lengths = rows[:, :-1], rows[:, -1]
-            np.subtract(X[block], self.source_mean_, out=centred)
-            np.sqrt(np.vecdot(centred, centred), out=lengths)
-            found = np.matmul(rows, matrix, out=out[block])
-            still = lengths == 0
-            found *= np.divide(self.scale_, lengths, where=~still, out=np.zeros_like(lengths))[:, None]
-            found[still] = self.target_mean_
-
-        each_block(translate, len(X), sum(matrix.shape))
-        return out
+        found, origin = X @ self.matrix_, self.source_mean_ @ self.matrix_
+        # One large product, then all that is left in blocks that stay in a core's own cache.
+        for block in row_blocks(len(X), 512):
+            found[block] -= origin
+            lengths = found[block] if self.lengths == "mean" else X[block] - self.source_mean_
+            found[block] *= np.float32(self.scale_) * inverse_norms(lengths)[:, None]
+            found[block] += self.target_mean_
+        return found
 
     def relative(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) → (n, k) float32."""
@@ -144,11 +133,8 @@ class InverseRelativeProjection:
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
         """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
-        return self._lengthened(self._rows(relative, len(self.decoder_)) @ self.decoder_)
-
-    def _lengthened(self, found: np.ndarray) -> np.ndarray:
-        """Directions at their length around the target's mean, written over `found`."""
-        found *= self.scale_ * inverse_norms(found)[:, None] if self.lengths == "mean" else np.float32(self.scale_)
+        found = self._rows(relative, len(self.decoder_)) @ self.decoder_
+        found *= np.float32(self.scale_) * (inverse_norms(found)[:, None] if self.lengths == "mean" else 1)
         found += self.target_mean_
         return found
 

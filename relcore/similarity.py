@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from relcore.blocks import each_block
 from relcore.spaces import SpaceError
 
 SIMILARITIES = ("cosine", "angular", "euclidean", "l1", "quantised")
@@ -39,18 +38,16 @@ def inverse_norms(rows: np.ndarray) -> np.ndarray:
 def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32.
 
-    The product comes first and its rows are scaled afterwards, while they are in cache. With unit columns in the basis this is
-    the cosine to each of them.
+    The product comes first and its rows are scaled afterwards, in place and block by block: that leaves one matrix product
+    and passes over memory that is still in cache. With unit columns in the basis this is the cosine to each of them. Blocks
+    are large, since a product waits for all its threads, and are centred in one buffer, since new memory costs as much.
     """
-    X, basis = np.asarray(X, dtype=np.float32), np.ascontiguousarray(basis, dtype=np.float32)
     out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
-
-    def project(block: slice) -> None:
-        rows = X[block] if mean is None else np.subtract(X[block], mean, dtype=np.float32)
+    buffer = None if mean is None else np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+    for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):
+        rows = X[block] if mean is None else np.subtract(X[block], mean, out=buffer[: block.stop - block.start])
         np.matmul(rows, basis, out=out[block])
         out[block] *= inverse_norms(rows)[:, None]
-
-    each_block(project, len(X), sum(basis.shape))
     return out
 
 

@@ -18,13 +18,12 @@ MOST_LINES = 320
 
 # relcore from the bottom up: each part with the parts that it may build on, itself always among them. What is not named here
 # (comparison, views, recipe, the command line …) puts the parts together and may use them all.
-BASE = {"relcore.spaces", "relcore.similarity", "relcore.blocks"}
+BASE = {"relcore.spaces", "relcore.similarity"}
 JOBS = {"relcore.progress", "relcore.store"}
 TRAINING = {"relcore.determinism"}
 LAYERS = {
     "relcore.spaces": set(),
-    "relcore.similarity": {"relcore.spaces", "relcore.blocks"},
-    "relcore.blocks": set(),
+    "relcore.similarity": {"relcore.spaces"},
     "relcore.projection": BASE,
     "relcore.inversion": BASE | {"relcore.anchors"},
     "relcore.translation": BASE,
@@ -42,8 +41,8 @@ LAYERS = {
     "relcore.store": {"relcore.spaces"},
     "relcore.progress": {"relcore.spaces", "relcore.store"},
 }
-# What puts the parts together, each upon those before it: one question, a grid of runs, a figure from settings alone, the papers'
-# tables, the command line. The parts know none of them.
+# What puts the parts together, each upon those before it: one question, a grid of runs, a figure from settings alone, the
+# papers' tables, the command line. The parts know none of them.
 STAGES = ("relcore.experiments", "relcore.studies", "relcore.recipes", "relcore.papers", "relcore.commands")
 # Libraries that only one part of the project knows.
 OWNERS = {
