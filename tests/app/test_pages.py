@@ -220,7 +220,7 @@ class IdleEngine(Engine):
     def _connected(self):
         return None
 
-    def _dispatch(self, client, job, function, kwargs):
+    def _dispatch(self, client, job, function, kwargs, priority=0):
         self.asked.append((job, function, kwargs))
 
     def work(self):

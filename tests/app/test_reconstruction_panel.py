@@ -66,7 +66,7 @@ def one_worker(tmp_path_factory):
 def engine(one_worker, monkeypatch, tmp_path):
     monkeypatch.setattr(one_worker, "store", Store(tmp_path / "store"))
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    for module in ("jobs", "reconstruction_jobs", "reconstruction_setup"):
+    for module in ("jobs", "stitch.reconstruction_jobs", "stitch.reconstruction_setup"):
         monkeypatch.setattr(f"app.{module}.engine", lambda: one_worker)
     return one_worker
 
