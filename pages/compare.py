@@ -72,7 +72,8 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     note = (
         f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest in the absolute spaces (mutual kNN, centred), for "
-        f"{len(table):,} of the {len(drawn.rows):,} rows drawn. Select rows to see them in the panes."
+        f"{'all' if len(table) == len(drawn.rows) else f'{len(table):,} of the'} {len(drawn.rows):,} rows drawn. Select rows to "
+        "see them in the panes."
     )
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:

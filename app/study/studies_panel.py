@@ -89,7 +89,7 @@ def control(runs: StudyRuns) -> None:
         st.caption(f"All {len(runs):,} runs are done.")
         return
     cost = _duration(runs.seconds(engine().store, engine().n_workers))
-    label = f"Run {missing:,} runs" if not standing.done else f"Go on with {missing:,} of {len(runs):,} runs"
+    label = f"Start {missing:,} runs" if not standing.done else f"Go on with {missing:,} of {len(runs):,} runs"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             f"{label} · {cost}",

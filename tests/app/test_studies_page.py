@@ -54,7 +54,7 @@ def test_every_study_opens_with_its_question_and_cost(page):
         page.change("radio", "studies.kind", kind)
         assert [header.value for header in page.subheader] == [study.question]
         start = next(button for button in page.button if button.key == "studies.start")
-        assert f"Run {len(StudyRuns(study, StudySpec.of(study))):,} runs · about" in start.label
+        assert f"Start {len(StudyRuns(study, StudySpec.of(study))):,} runs · about" in start.label
 
 
 def test_a_stored_study_is_drawn_told_and_listed(page, finished):
