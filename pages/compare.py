@@ -70,10 +70,10 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     """Rows whose neighbourhoods moved most and least; one row's neighbours in both spaces."""
     moved, agree, one = st.tabs(["Moved most", "Agree most", "Neighbours of a row"])
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
+    part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
     note = (
         f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest in the absolute spaces (mutual kNN, centred), for "
-        f"{'all' if len(table) == len(drawn.rows) else f'{len(table):,} of the'} {len(drawn.rows):,} rows drawn. Select rows to "
-        "see them in the panes."
+        f"{part} {len(drawn.rows):,} rows drawn. Select rows to see them in the panes."
     )
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:

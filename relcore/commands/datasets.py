@@ -17,7 +17,6 @@ DATASET_HELP = (
     "app's list, or a .json file with a dataset's spec"
 )
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
-_PER_ARTICLE = 400
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +49,7 @@ def _named(text: str, config: str) -> DatasetSpec:
     from relcore.sources.dataset import DatasetSpec
     from relcore.sources.datasets import available_datasets
     from relcore.sources.hub_datasets import downloaded
+    from relcore.sources.wikipedia import TASK
     from relcore.spaces import SpaceError
 
     listed = {entry.name: entry.spec for entry in available_datasets()}
@@ -58,7 +58,7 @@ def _named(text: str, config: str) -> DatasetSpec:
     if text in listed and not path.exists():
         return listed[text]
     if head == "wikipedia" and tail.isdecimal():
-        return DatasetSpec("wikipedia", options=(("articles", int(tail)), ("per_article", _PER_ARTICLE)))
+        return DatasetSpec("wikipedia", options=tuple((dict(TASK.options) | {"articles": int(tail)}).items()))
     if head == "parallel":
         return DatasetSpec("parallel", tail)
     if path.suffix.lower() == ".json":

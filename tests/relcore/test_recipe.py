@@ -100,7 +100,7 @@ def without(name):
         (BARE | {"source": "word2vec-novels"}, "expected a space as 'source', 'name', 'limit', 'options'"),
         (
             BARE | {"source": {"source": "web", "name": "a"}},
-            "source: expected one of 'bundled', 'file', 'gensim-data', 'encoding', got 'web'",
+            "source: expected one of 'bundled', 'file', 'gensim-data', 'encoding', 'renamed', got 'web'",
         ),
         (BARE | {"reduction": {"method": "mds"}}, "method: expected one of 'pca', 'umap', 'tsne', got 'mds'"),
     ],
