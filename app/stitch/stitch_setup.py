@@ -17,8 +17,9 @@ from app.workspace import Workspace
 from relcore.anchors.selection import STRATEGIES
 from relcore.recipes.stitching import short_names
 from relcore.sources.catalog import SpaceSpec
-from relcore.sources.encoder import TrainedEncoder
+from relcore.sources.graphs import GraphEncoder
 from relcore.sources.small_vision import SmallVision, held_out_rows
+from relcore.sources.swept_vision import SweptVision
 from relcore.spaces import SpaceError
 from relcore.stitching.classification import SharedRows, split_rows
 from relcore.stitching.methods import METHODS, MethodSettings
@@ -226,7 +227,7 @@ def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_t
     else:
         anew = ", drawn anew for each random state" if len(spec.random_states) > 1 else ""
         tested = f"tested on **{n_test:,}** others, a fifth of each class{anew}"
-    seen = [one for one in specs if isinstance(one.encoder, TrainedEncoder) and not isinstance(one.encoder, SmallVision)]
+    seen = [one for one in specs if isinstance(one.encoder, GraphEncoder | SweptVision)]
     flattered = (
         " Some encoders have seen labels of the test rows in their own training: scores flatter all ways alike." if seen else ""
     )
