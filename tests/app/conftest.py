@@ -9,7 +9,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app.workspace import History, Workspace
+from relcore.engine import Engine
+from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
+from relcore.store import Store
 from relcore.views import ViewSpec
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
@@ -19,6 +22,28 @@ MAIN = Path(__file__).parents[2] / "app" / "main.py"
 def own_store(monkeypatch, tmp_path):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
+
+
+@pytest.fixture
+def ran_in_place(monkeypatch):
+    """Jobs run where they are submitted, in the page's own run; the list of their titles."""
+    ran = []
+
+    def run(engine, key, function, *, title, **kwargs):
+        ran.append(title)
+        function(Context(key, engine.store), **kwargs)
+        return engine.job(key)
+
+    monkeypatch.setattr(Engine, "submit", run)
+    return ran
+
+
+@pytest.fixture(scope="module")
+def one_worker(tmp_path_factory):
+    """An engine of one worker, for the tests of one file."""
+    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("store")))
+    yield engine
+    engine.close()
 
 
 class Session:

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from app import all_pairs_panel
-from relcore.engine import Engine
 from relcore.experiments.all_pairs import similarity_matrix
-from relcore.progress import Context
 from relcore.sources.catalog import load
 from tests.app.conftest import Session, save_space
 
@@ -88,22 +86,14 @@ def test_a_cell_is_its_row_and_its_column(make_four):
     assert all_pairs_panel.pair_of([], by_name) is None
 
 
-def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, monkeypatch):
-    ran = []
-
-    def run(engine, key, function, *, title, **kwargs):
-        ran.append(title)
-        function(Context(key, engine.store), **kwargs)
-        return engine.job(key)
-
-    monkeypatch.setattr(Engine, "submit", run)
+def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):
     monkeypatch.setattr(all_pairs_panel, "AT_ONCE_SECONDS", 0.0)
     # An engine serves all sessions of a process, and its store has what other tests computed: no other asks for this k.
     session = make_four(k=9).change("radio", "all-pairs.metric", "mutual knn")
-    assert ran == []
+    assert ran_in_place == []
     assert session.button(key="all-pairs.start").label.startswith("Compare 6 pairs · about")
     session.click("all-pairs.start")
-    assert ran == ["All pairs, mutual kNN"]
+    assert ran_in_place == ["All pairs, mutual kNN"]
     expected = similarity_matrix([load(spec) for spec in session.workspace.spaces], "mutual knn", k=9)
     np.testing.assert_allclose(numbers(session), expected.values, atol=6e-4)
 

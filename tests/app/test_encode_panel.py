@@ -14,7 +14,6 @@ from app import jobs
 from app.encode import encoding_costs, raw_data
 from app.encode.encoding_jobs import spec_of
 from relcore.encoding import encode, encode_job
-from relcore.engine import Engine
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import encoder_to_json
 from relcore.sources.lsa import TfidfSvd
@@ -24,13 +23,6 @@ from relcore.store import Store
 
 DIGITS = DatasetSpec("digits", limit=40)
 MLP = SmallVision("mlp", width=8, epochs=1)
-
-
-@pytest.fixture(scope="module")
-def one_worker(tmp_path_factory):
-    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("store")))
-    yield engine
-    engine.close()
 
 
 @pytest.fixture

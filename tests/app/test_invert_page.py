@@ -12,10 +12,8 @@ from app.invert import invert_grid_panel
 from app.invert.invert_grid_panel import cell_of
 from app.score_table import digits
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
-from relcore.engine import Engine
 from relcore.experiments.inversion import InversionSpec, invert_pair
 from relcore.experiments.inversion_sweep import DELTAS, OMEGAS, inversion_sweep
-from relcore.progress import Context
 from relcore.recipes.inversion import lengths, sweep_matrices, variation
 from relcore.sources.catalog import load
 from relcore.spaces import match
@@ -114,21 +112,13 @@ def test_a_cell_is_its_delta_and_omega(open_page):
     assert cell_of([], data) is None
 
 
-def test_a_sweep_that_takes_long_is_a_job_that_is_asked_for_first(open_page, monkeypatch):
-    ran = []
-
-    def run(engine, key, function, *, title, **kwargs):
-        ran.append(title)
-        function(Context(key, engine.store), **kwargs)
-        return engine.job(key)
-
-    monkeypatch.setattr(Engine, "submit", run)
+def test_a_sweep_that_takes_long_is_a_job_that_is_asked_for_first(open_page, ran_in_place, monkeypatch):
     monkeypatch.setattr(invert_grid_panel, "AT_ONCE_SECONDS", 0.0)
     session = open_page("δ × ω", inversion=InversionSpec(random_state=77))  # no other test's result is in the engine's store
-    assert ran == []
+    assert ran_in_place == []
     assert not charts(session)
     session.click("invert.sweep")
-    assert ran == ["Inversion, δ × ω"]
+    assert ran_in_place == ["Inversion, δ × ω"]
     assert len(charts(session)) == 3
 
 

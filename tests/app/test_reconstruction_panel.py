@@ -7,7 +7,6 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from relcore.engine import Engine
 from relcore.experiments.pictures import PictureSpec
 from relcore.experiments.reconstruction import ReconstructionSpec, reconstruct, reconstruction_job, reconstruction_key
 from relcore.sources.dataset import DatasetSpec
@@ -53,13 +52,6 @@ class Panel:
     @property
     def text(self) -> str:
         return "\n".join(one.value for kind in (self.at.caption, self.at.markdown, self.at.info) for one in kind)
-
-
-@pytest.fixture(scope="module")
-def one_worker(tmp_path_factory):
-    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("store")))
-    yield engine
-    engine.close()
 
 
 @pytest.fixture

@@ -12,8 +12,6 @@ from app.encode import encoding_jobs
 from app.stitch import stitch_compute, stitch_panel
 from app.stitch.stitch_setup import held_out, largest_family
 from app.workspace import Workspace
-from relcore.engine import Engine
-from relcore.progress import Context
 from relcore.recipes.stitching import short
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
@@ -162,22 +160,14 @@ def test_gap_order_and_states_change_what_is_shown(make_encoders):
     assert "stitched_deviation" in table(session, "knows")
 
 
-def test_what_takes_long_is_asked_for_first_and_is_a_job(make_encoders, monkeypatch):
-    ran = []
-
-    def run(engine, key, function, *, title, **kwargs):
-        ran.append(title)
-        function(Context(key, engine.store), **kwargs)
-        return engine.job(key)
-
-    monkeypatch.setattr(Engine, "submit", run)
+def test_what_takes_long_is_asked_for_first_and_is_a_job(make_encoders, ran_in_place, monkeypatch):
     monkeypatch.setattr(stitch_compute, "AT_ONCE_SECONDS", 0.0)
     monkeypatch.setattr(stitch_compute, "UNASKED_SECONDS", 0.0)
     session = session_on(make_encoders((8, 9)))
-    assert ran == []
+    assert ran_in_place == []
     assert session.button(key="stitch.start").label.startswith("Stitch 2 pairs · about")
     session.click("stitch.start")
-    assert ran == ["Stitching every pair"]
+    assert ran_in_place == ["Stitching every pair"]
     assert "stitched pairs" in session.html
 
 
