@@ -241,3 +241,11 @@ def _strings(items: Sequence[str], expected: int, name: str, what: str) -> np.nd
 def _read_only(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
+
+
+def shared_ids(spaces: Sequence[LatentSpace]) -> pd.Index:
+    """The ids that every space has, in the first one's order; empty where there are none."""
+    ids = spaces[0].index
+    for space in spaces[1:]:
+        ids = ids[ids.isin(space.index)]
+    return ids

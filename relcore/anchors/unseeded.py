@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relcore.anchors.csls import match_csls
-from relcore.similarity import unit_rows
+from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import SpaceError
 
 MOST_ROWS = 4000  # the similarity matrix of so many rows takes 64 MB
@@ -40,4 +40,4 @@ def _profile(X: np.ndarray, n: int) -> np.ndarray:
     if root.shape[1] > n:
         root = root[:, np.linspace(0, root.shape[1] - 1, n).round().astype(int)]
     root = unit_rows(root)
-    return unit_rows(root, root.mean(axis=0, dtype=np.float64).astype(np.float32))
+    return unit_rows(root, mean_row(root))

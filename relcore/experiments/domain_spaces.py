@@ -17,7 +17,7 @@ from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import Encoder, Trained, TrainedEncoder
 from relcore.sources.encodings import key_of, load_encoding
 from relcore.sources.small_vision import held_out_rows
-from relcore.spaces import LatentSpace, SpaceError, need_strings, quote
+from relcore.spaces import LatentSpace, SpaceError, need_strings, quote, shared_ids
 from relcore.store import Store
 
 Report = Callable[[int, int, str], None]
@@ -67,9 +67,7 @@ def session_parts(
         No shared rows, no labels, anchors that a space lacks, no rows beside the anchors.
     """
     need_strings("domains", tuple(domains))
-    ids = spaces[0].index
-    for space in spaces[1:]:
-        ids = ids[ids.isin(space.index)]
+    ids = shared_ids(spaces)
     labels = next((space.labels[space.rows(ids)] for space in spaces if space.labels is not None), None)
     if labels is None or not len(ids):
         what = "labels" if len(ids) else "rows that all of them share"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.metrics.calibration import Null, Score
 from relcore.metrics.neighbours import Neighbours, find_neighbours
-from relcore.similarity import unit_rows
+from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, quote
 from relcore.stitching.methods import METHODS, MethodSettings, Side, carrier, representation
 
@@ -170,7 +170,7 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
 
 
 def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
-    return Side(vectors, vectors[anchors], vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
+    return Side(vectors, vectors[anchors], mean_row(vectors))
 
 
 def _comparable(method: str, sides: list[Side], rest: np.ndarray, spec: RetrievalSpec) -> list[np.ndarray] | None:

@@ -16,9 +16,9 @@ from relcore.experiments.translation_result import TranslationResult, Translatio
 from relcore.metrics.cka import mean_cosine
 from relcore.metrics.neighbours import Neighbours, asked_rows, nearest
 from relcore.progress import Context
-from relcore.similarity import unit_rows
+from relcore.similarity import mean_row, unit_rows
 from relcore.sources.encodings import load_encoding
-from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
+from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote, shared_ids
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import Side, carrier
 from relcore.store import Store
@@ -131,9 +131,7 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
     """The rows that all have and that are no zero vector in any, in the first one's order."""
     if len(spaces) < 2:
         raise SpaceError(f"expected two spaces or more to translate between, got {len(spaces)}")
-    ids = spaces[0].index
-    for space in spaces[1:]:
-        ids = ids[ids.isin(space.index)]
+    ids = shared_ids(spaces)
     if not len(ids):
         raise SpaceError(
             f"expected rows that all spaces share, {quote([space.name for space in spaces])} have none; encode the same items, "
@@ -144,7 +142,7 @@ def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
 
 
 def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
-    return Side(vectors, vectors[anchors], vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
+    return Side(vectors, vectors[anchors], mean_row(vectors))
 
 
 def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.similarity import mean_row
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import METHODS, Side, carrier, representation
@@ -89,7 +90,7 @@ def head_across(
     held = {label: number for number, label in enumerate(classes)}
     parts = [_split(space, held, spec.test_fraction, state) for space in (head_space, row_space)]
     sides = [
-        Side(space.vectors[part.train], np.asarray(anchors, dtype=np.float32), _mean(space.vectors[part.train]))
+        Side(space.vectors[part.train], np.asarray(anchors, dtype=np.float32), mean_row(space.vectors[part.train]))
         for space, part, anchors in zip((head_space, row_space), parts, (head_anchors, row_anchors), strict=True)
     ]
     (home, away), rows = parts, row_space.vectors[parts[1].test]
@@ -158,7 +159,3 @@ def _classes(head_space: LatentSpace, row_space: LatentSpace) -> tuple[str, ...]
             "choose label columns that mean the same"
         )
     return tuple(shared)
-
-
-def _mean(rows: np.ndarray) -> np.ndarray:
-    return rows.mean(axis=0, dtype=np.float64).astype(np.float32)

@@ -9,7 +9,7 @@ import numpy as np
 
 from relcore.anchors.selection import select_anchors, shared_anchors
 from relcore.similarity import mean_row
-from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
+from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote, shared_ids
 from relcore.stitching.heads import Head, fit_head
 from relcore.stitching.methods import METHODS, Rows, Side, carrier, representation
 from relcore.stitching.result import NO_ANSWER, StitchResult, StitchRun
@@ -55,9 +55,7 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
     """
     if len(spaces) < 2:
         raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
-    ids = spaces[0].index
-    for space in spaces[1:]:
-        ids = ids[ids.isin(space.index)]
+    ids = shared_ids(spaces)
     if not len(ids):
         raise SpaceError(
             f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none; encode the same "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relcore.similarity import unit_rows
+from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import SpaceError
 
 
@@ -57,7 +57,7 @@ def zero_shot_similarities(
 
 def _sparse(rows: np.ndarray, anchors: np.ndarray, keep: int, exponent: float) -> np.ndarray:
     """Centred by the anchors' mean, as both kinds have it."""
-    mean = anchors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean = mean_row(anchors)
     cosines = np.maximum(unit_rows(rows, mean) @ unit_rows(anchors, mean).T, 0)
     if keep < len(anchors):
         least = np.partition(cosines, -keep, axis=1)[:, -keep, None]
