@@ -42,5 +42,5 @@ def benchmark() -> Benchmark:
         },
         peers={"NumPy: relative rows, then the inverse, of one pruning": by_its_steps},
         rounds=41,
-        note="A translation is the product and passes over blocks in cache: centre, length, scale, shift.",
+        note="A translation is the product and one pass over its rows: centre, length, scale, shift.",
     )

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.pruning import farthest_order, first_anchors
-from relcore.similarity import inverse_norms, mean_row, project_directions, row_blocks, unit_rows
+from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
 METHODS = ("pruned", "ridge", "whitened")
@@ -117,14 +117,12 @@ class InverseRelativeProjection:
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
+        from relcore.row_pass import finish_rows
+
         X = self._rows(X, len(self.matrix_))
         found, origin = X @ self.matrix_, self.source_mean_ @ self.matrix_
-        # One large product, then all that is left in blocks that stay in a core's own cache.
-        for block in row_blocks(len(X), 512):
-            found[block] -= origin
-            lengths = found[block] if self.lengths == "mean" else X[block] - self.source_mean_
-            found[block] *= np.float32(self.scale_) * inverse_norms(lengths)[:, None]
-            found[block] += self.target_mean_
+        lengths = (X, self.source_mean_) if self.lengths == "paper" else (found, origin)
+        finish_rows(found, origin, *lengths, self.scale_, self.target_mean_)
         return found
 
     def relative(self, X: np.ndarray) -> np.ndarray:
@@ -153,7 +151,7 @@ class InverseRelativeProjection:
         return inverse @ anchors
 
     def _rows(self, X: np.ndarray, width: int) -> np.ndarray:
-        X = np.asarray(X, dtype=np.float32)
+        X = np.ascontiguousarray(X, dtype=np.float32)
         if X.ndim != 2 or X.shape[1] != width:
             raise SpaceError(f"expected rows of width {width} as in fit, got shape {X.shape}")
         return X
