@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.pruning import farthest_order, first_anchors
+from relcore.row_pass import finish_rows
 from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
@@ -117,8 +118,6 @@ class InverseRelativeProjection:
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
-        from relcore.row_pass import finish_rows
-
         X = self._rows(X, len(self.matrix_))
         found, origin = X @ self.matrix_, self.source_mean_ @ self.matrix_
         lengths = (X, self.source_mean_) if self.lengths == "paper" else (found, origin)

@@ -5,27 +5,34 @@ NumPy takes a pass for each of them, and three passes over 20,000 × 300 cost as
 
 from __future__ import annotations
 
-import numba
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
-_MATRIX = numba.types.Array(numba.float32, 2, "C", readonly=True)
-_VECTOR = numba.types.Array(numba.float32, 1, "C", readonly=True)
 
-
-# Sums may be taken in another order, as vector instructions do; NaN stays NaN, which all of "fastmath" would not grant.
-@numba.njit(
-    numba.void(numba.float32[:, ::1], _VECTOR, _MATRIX, _VECTOR, numba.float32, _VECTOR),
-    cache=True,
-    nogil=True,
-    fastmath={"reassoc", "contract"},
-)
 def finish_rows(
     found: np.ndarray, origin: np.ndarray, rows: np.ndarray, mean: np.ndarray, scale: float, shift: np.ndarray
 ) -> None:
     """In place, found[i] = scale · (found[i] − origin) / ‖rows[i] − mean‖ + shift; a row at the mean becomes the shift.
 
-    Everything float32: found (n, d), origin and shift (d,), rows (n, m), which may be `found` itself, and mean (m,).
+    Everything float32 in C order: found (n, d), origin and shift (d,), rows (n, m), which may be `found` itself, mean (m,).
     """
+    _compiled()(found, origin, rows, mean, scale, shift)
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    """`_finish_rows` as machine code, kept on disk from the first time on."""
+    import numba
+
+    matrix, vector = (numba.types.Array(numba.float32, ndim, "C", readonly=True) for ndim in (2, 1))
+    signature = numba.void(numba.float32[:, ::1], vector, matrix, vector, numba.float32, vector)
+    # Sums may be taken in another order, as vector instructions do; NaN stays NaN, which all of "fastmath" would not grant.
+    return numba.njit(signature, cache=True, nogil=True, fastmath={"reassoc", "contract"})(_finish_rows)
+
+
+def _finish_rows(found, origin, rows, mean, scale, shift):
     for i in range(len(found)):
         square = np.float32(0)
         for j in range(rows.shape[1]):

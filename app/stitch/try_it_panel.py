@@ -10,8 +10,9 @@ import streamlit as st
 from app import exports
 from app.stitch import try_it_item, warm
 from app.stitch.stitch_compute import StitchSetup, digests_of, fitted
+from app.stitch.try_it_grid import STYLE, answers_html
 from app.widgets import space_name
-from relcore.experiments.one_item import ItemEncoder
+from relcore.experiments.one_item import ItemEncoder, rows_of
 from relcore.experiments.try_it import Answers, answers_of
 from relcore.recipes.try_it import draw_try_it, matrices_of
 from relcore.sources.catalog import SpaceSpec
@@ -21,6 +22,7 @@ from relcore.stitching.methods import METHODS
 
 def draw(setup: StitchSetup | None) -> None:
     """The tab."""
+    st.html(STYLE)
     if setup is None:
         st.caption("Choose two encoders or more above: then every pair of an encoder and a head answers here.")
         return
@@ -67,7 +69,7 @@ def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
         if asked is None:
             return
         started = time.perf_counter()
-        rows = [encoders[spec].rows([asked.item]) if spec in encoders else None for spec in setup.specs]
+        rows = rows_of([encoders.get(spec) for spec in setup.specs], [asked.item])
         found = answers_of(stitching, method, rows)
         seconds = time.perf_counter() - started
         with answers:
@@ -81,18 +83,16 @@ def _usual(methods: tuple[str, ...]) -> str:
 
 
 def _show(setup: StitchSetup, found: Answers, asked: try_it_item.Asked, method: str, seconds: float) -> None:
-    from relcore.figures.matrices_interactive import matrices_figure
-
     st.html(f'<p class="relscope-lead">{lead(found, asked.truth)}</p>')
     figure = draw_try_it(setup.specs, setup.spec, method, asked.item, digests=digests_of(setup), answers=found)
-    width = 1000 if isinstance(asked.item, str) else 720
-    exports.chart(matrices_figure(matrices_of(found), exports.theme(), width=width), "stitch.try-map")
+    with st.container(key="stitch-try-map"):
+        st.html(answers_html(matrices_of(found), exports.theme()))
     if found.silent:
         st.caption(f"{', '.join(found.silent)}: knows none of these words; its row is zero, and what it answers says nothing.")
     st.caption(
         "Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched. Beneath each answer its "
-        "probability, and whether it differs from what the head says on its own encoder; hover for the three likeliest. "
-        f"Encoded and answered in {1000 * seconds:,.0f} ms."
+        "probability, the deeper the surer, and whether it differs from what the head says on its own encoder; point at a cell "
+        f"for the three likeliest. Encoded and answered in {1000 * seconds:,.0f} ms."
     )
     exports.export_bar(figure, "try-it")
 

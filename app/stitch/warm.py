@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
 from app.jobs import asked_again, engine, follow
-from relcore.experiments.one_item import ItemEncoder, Untrained, item_encoder, train_again_job, trained_key, why_not
+from relcore.experiments.one_item import (
+    ItemEncoder,
+    Untrained,
+    item_encoder,
+    joined_encoder,
+    train_again_job,
+    trained_key,
+    why_not,
+)
 from relcore.sources.catalog import SpaceSpec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encoder import Encoder, TrainedEncoder
 from relcore.spaces import SpaceError
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
     """Those that are ready, and why the others are not; what has to be learnt again is a job, with a button before it."""
-    ready, others = {}, {}
-    for spec in dict.fromkeys(specs):
-        if reason := why_not(spec):
-            others[spec] = reason
-            continue
+    ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
+    usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
+    for spec in usable:
+        joined = joined_encoder(spec, usable)
+        trained = spec.option("key") if isinstance(joined, TrainedEncoder) else ""
         try:
-            ready[spec] = _encoder(spec)
+            ready[spec] = replace(_encoder(spec.dataset, joined, trained, spec), spec=spec)
         except Untrained:
             others[spec] = "has lost its trained weights"
             _offer_training(spec)
@@ -31,8 +42,9 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
 
 # A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
-def _encoder(spec: SpaceSpec) -> ItemEncoder:
-    return item_encoder(spec, engine().store)
+def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
+    """For all spaces that come from one pass of one model over one dataset; `trained` tells apart weights of their own."""
+    return item_encoder(_spec, engine().store, joined)
 
 
 def _offer_training(spec: SpaceSpec) -> None:

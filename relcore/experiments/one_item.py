@@ -58,16 +58,49 @@ class ItemEncoder:
         SpaceError
             No items, an empty text, pictures of sizes that the encoder does not take, what is no finite row.
         """
-        if not len(items):
-            raise SpaceError(f"{self.spec.name}: expected one item or more to encode, got none")
-        if self.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
-            raise SpaceError(f"{self.spec.name}: expected texts, got an empty one; type a sentence")
-        output = self.spec.option("output")
-        blocks = (list(items[start : start + _BLOCK]) for start in range(0, len(items), _BLOCK))
-        rows = np.concatenate([self.encode_batch(block)[output] for block in blocks]).astype(np.float32)
-        if not np.isfinite(rows).all():
-            raise SpaceError(f"{self.spec.name}: expected finite numbers for each item, got NaN or infinite; try another one")
+        (rows,) = rows_of([self], items)
         return rows
+
+
+def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
+    """`ItemEncoder.rows` of each, None for None; those that share a pass (see `joined_encoder`) go through it together."""
+    outputs: dict[int, dict[str, np.ndarray]] = {}
+    found: list[np.ndarray | None] = []
+    for encoder in encoders:
+        if encoder is None:
+            found.append(None)
+            continue
+        one_pass = id(encoder.encode_batch)
+        if one_pass not in outputs:
+            _need_items(encoder, items)
+            outputs[one_pass] = _encoded(encoder.encode_batch, items)
+        rows = outputs[one_pass][encoder.spec.option("output")].astype(np.float32)
+        if not np.isfinite(rows).all():
+            name = encoder.spec.name
+            raise SpaceError(f"{name}: expected finite numbers for each item, got NaN or infinite; try another one")
+        found.append(rows)
+    return found
+
+
+def _need_items(encoder: ItemEncoder, items: Sequence[Any]) -> None:
+    if not len(items):
+        raise SpaceError(f"{encoder.spec.name}: expected one item or more to encode, got none")
+    if encoder.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
+        raise SpaceError(f"{encoder.spec.name}: expected texts, got an empty one; type a sentence")
+
+
+def _encoded(encode_batch: EncodeBatch, items: Sequence[Any]) -> dict[str, np.ndarray]:
+    blocks = [encode_batch(list(items[start : start + _BLOCK])) for start in range(0, len(items), _BLOCK)]
+    return {output: np.concatenate([block[output] for block in blocks]) for output in blocks[0]}
+
+
+def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
+    """The encoder of a space; joined with those of the others of its dataset where one pass gives the rows of both."""
+    joined = spec.encoder
+    for other in others:
+        if other.dataset == spec.dataset:
+            joined = joined.with_outputs_of(other.encoder) or joined
+    return joined
 
 
 def why_not(spec: SpaceSpec) -> str:
@@ -79,8 +112,8 @@ def why_not(spec: SpaceSpec) -> str:
     return ""
 
 
-def item_encoder(spec: SpaceSpec, store: Store) -> ItemEncoder:
-    """Load the encoder behind an encoding, which takes seconds for a large model.
+def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
+    """Load the encoder behind an encoding, which takes seconds for a large model; `joined` gives the outputs of others too.
 
     Raises
     ------
@@ -89,7 +122,7 @@ def item_encoder(spec: SpaceSpec, store: Store) -> ItemEncoder:
     """
     if reason := why_not(spec):
         raise SpaceError(f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}")
-    dataset, encoder = load_dataset(spec.dataset, store), spec.encoder
+    dataset, encoder = load_dataset(spec.dataset, store), joined or spec.encoder
     if isinstance(encoder, TrainedEncoder):
         entry = store.get(trained_key(spec, store, dataset))
         if entry is None:

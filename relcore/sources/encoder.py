@@ -44,6 +44,10 @@ class Encoder(ABC):
         """The settings that give this output alone, so that a layer found in a pass over three is found again by itself."""
         return self
 
+    def with_outputs_of(self, other: Encoder) -> Encoder | None:
+        """The settings that give this one's outputs and the other's in a single pass; None where no pass gives both."""
+        return self if other == self else None
+
     def content(self) -> str:
         """Digest of what the settings point to outside of themselves, such as the files of a model's folder; "" for nothing."""
         return ""

@@ -48,6 +48,11 @@ class _Layered(Encoder):
     def only(self, output: str) -> Encoder:
         return replace(self, layers=(self.layers[self.outputs.index(output)],))
 
+    def with_outputs_of(self, other: Encoder) -> Encoder | None:
+        if type(other) is not type(self) or replace(other, layers=self.layers) != self:
+            return None
+        return replace(self, layers=tuple(sorted({*self.layers, *other.layers})))
+
 
 @dataclass(frozen=True)
 class PretrainedText(_Layered):

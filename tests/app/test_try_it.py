@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from html import unescape
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ from PIL import Image, ImageDraw
 from app import jobs
 from app.components.drawing_pad import read_picture
 from app.stitch import try_it_panel
+from app.stitch.try_it_grid import answers_html
 from app.workspace import Workspace
 from relcore.encoding import encode
 from relcore.experiments.one_item import trained_key
 from relcore.experiments.try_it import Answers
+from relcore.figures.palette import DARK, LIGHT
+from relcore.recipes.try_it import matrices_of
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -73,6 +77,27 @@ def test_a_typed_sentence_is_answered_by_every_pair(sentences):
     assert "knows none of these words" in session.captions
     session.change("text_input", "stitch.try-text", "   ")
     assert "stitched pairs say" not in session.html
+
+
+def test_the_table_of_answers_says_what_the_figure_says():
+    answers = Answers(
+        "relative",
+        ("<a>", "b"),
+        ("<a>", "b"),
+        (0, 1),
+        ("yes", "no"),
+        np.array([[[0.9, 0.1], [0.2, 0.8]], [[np.nan] * 2, [0.6, 0.4]]]),
+    )
+    data = matrices_of(answers)
+    for theme in (LIGHT, DARK):
+        table = answers_html(data, theme)
+        assert [table.count(part) for part in ("<tr>", 'class="own"', 'class="none"')] == [3, 2, 1]
+        assert data.alt in unescape(table)
+        assert "<a>" not in table
+        for told in ("&lt;a&gt;", "<b>yes</b><small>0.90</small>", "<b>no</b><small>0.80 · differs</small>"):
+            assert told in table
+        assert "no: 0.800<br>yes: 0.200<br>stitched, another answer" in table
+    assert answers_html(data, LIGHT) != answers_html(data, DARK)
 
 
 def test_another_test_sentence_comes_with_its_label(sentences):

