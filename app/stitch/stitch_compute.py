@@ -106,6 +106,6 @@ def fitted(setup: StitchSetup, random_state: int) -> Stitching:
     return _fitted(stitching_key(spaces_of(setup), setup.spec, RESULTS), random_state, rows, setup.spec)
 
 
-@st.cache_resource(max_entries=2, show_spinner="Fitting every head …")
+@st.cache_resource(max_entries=6, show_spinner="Fitting every head …")
 def _fitted(key: str, random_state: int, _rows: SharedRows, _spec: StitchSpec) -> Stitching:
     return Stitching(_rows, _spec, random_state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from html import escape
 
 import streamlit as st
@@ -49,7 +50,6 @@ def _left_out(others: dict[SpaceSpec, str]) -> None:
 def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
     """Chooser and answers; a keystroke draws only this anew."""
     try:
-        stitching = fitted(setup, setup.spec.random_states[0])
         first = next(iter(encoders.values()))
         method = st.segmented_control(
             "From an encoder to another's head",
@@ -60,6 +60,8 @@ def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
             required=True,
             persist_state="session",
         )
+        alone = replace(setup, spec=replace(setup.spec, methods=(method,)))  # all methods would take as many times as long
+        stitching = fitted(alone, setup.spec.random_states[0])
         if first.kind == "texts":
             asked, answers = try_it_item.choose(first, stitching), st.container()
         else:
