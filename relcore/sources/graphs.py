@@ -52,6 +52,7 @@ class GraphEncoder(TrainedEncoder):
     """
 
     kind: ClassVar = "graph"
+    version: ClassVar = 2  # drops other entries than before
     architecture: Literal["gcn2", "gin"] = "gcn2"
     layers: int = 2
     width: int = 300
@@ -178,9 +179,18 @@ def _matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tensor:
         return torch.sparse_coo_tensor(edges.flip(0), weights, (n, n), check_invariants=True).coalesce().to_sparse_csr()
 
 
+def _dropout(rows: torch.Tensor, share: float, training: bool) -> torch.Tensor:
+    """As torch's own, which draws from a distribution that takes three times as long as a uniform one on a CPU."""
+    import torch
+
+    if not training or share == 0:
+        return rows
+    return rows * ((torch.rand_like(rows) >= share) / (1 - share))
+
+
 def _network(spec: GraphEncoder, graph: _Graph) -> Any:
     import torch
-    from torch.nn.functional import dropout, normalize
+    from torch.nn.functional import normalize
     from torch_geometric.nn import GCN2Conv, GINConv
 
     activations = {"relu": torch.relu, "tanh": torch.tanh}
@@ -201,10 +211,10 @@ def _network(spec: GraphEncoder, graph: _Graph) -> Any:
             self.head = torch.nn.Linear(width, int(graph.classes.max()) + 1)
 
         def forward(self, graph: _Graph) -> torch.Tensor:
-            rows = dropout(graph.features, spec.dropout, self.training)
+            rows = _dropout(graph.features, spec.dropout, self.training)
             rows = first = activations[spec.activation](self.first(rows))
             for convolution in self.convolutions:
-                rows = dropout(rows, spec.dropout, self.training)
+                rows = _dropout(rows, spec.dropout, self.training)
                 inputs = (rows, first) if spec.architecture == "gcn2" else (rows,)
                 rows = activations[spec.convolution_activation](convolution(*inputs, graph.matrix))
             return normalize(self.last(rows))
