@@ -7,28 +7,21 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, exports, session
-from app.jobs import RESULTS, asked_again, engine, follow
+from app import compute, exports, results, session
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
-from relcore.engine import Job
 from relcore.experiments.all_pairs import (
     METRICS,
     PairScores,
     estimated_seconds,
     put_scores,
-    put_space,
     similarity_job,
     similarity_matrix,
 )
-from relcore.progress import Context
 from relcore.recipes.figures import draw_all_pairs
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
-from relcore.store import digest_of
 
-AT_ONCE_SECONDS = 1.0
-_ASKED = "relscope.all-pairs-asked"
 _HELP = {
     "cka": "of the absolute spaces: do the same rows vary together?",
     "debiased cka": "the same without its bias for few rows, so that chance is 0",
@@ -103,44 +96,19 @@ def _settings(workspace: Workspace, metric: str) -> dict[str, Any]:
 def _scores(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], settings: dict[str, Any]) -> PairScores | None:
     """The scores, from the store, at once or by a job; None while there are none, and then the page says what goes on."""
     content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
-    key = digest_of("all-pairs", RESULTS, content, settings)
-    job = engine().job(key)
-    if job is None:
-        n_anchors, n_queries = len(settings.get("anchors", ())), settings.get("n_queries")
-        seconds = estimated_seconds(spaces, settings["metric"], n_anchors, n_queries)
-        if seconds < AT_ONCE_SECONDS:
-            with st.spinner("Comparing every pair …"):
-                found = similarity_matrix(spaces, **settings)
-            put_scores(Context(key, engine().store), found)
-            return found
-        if st.session_state.get(_ASKED) != key:
-            n_pairs = len(spaces) * (len(spaces) - 1) // 2
-            label = f"Compare {n_pairs:,} pairs · {_duration(2 * seconds)}"  # a worker has some of the cores, not all
-            st.button(label, icon=":material/grid_view:", key="all-pairs.start", on_click=_ask, args=(key,))
-            return None
-    if job is None or asked_again(job):
-        job = _submit(key, specs, spaces, settings)
-    if job.status().state == "done":
-        return PairScores.from_json(job.result().metadata["scores"])
-    follow([job])
-    return None
-
-
-def _ask(key: str) -> None:
-    st.session_state[_ASKED] = key
-
-
-def _submit(key: str, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], settings: dict[str, Any]) -> Job:
-    store = engine().store
-    inputs = []
-    for spec, space in zip(specs, spaces, strict=True):
-        stored = spec.option("key")
-        inputs.append(stored if stored and store.has(stored) else put_space(store, space))
-    return engine().submit(key, similarity_job, title=f"All pairs, {METRICS[settings['metric']]}", inputs=inputs, **settings)
-
-
-def _duration(seconds: float) -> str:
-    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
+    n_pairs = len(spaces) * (len(spaces) - 1) // 2
+    n_anchors, n_queries = len(settings.get("anchors", ())), settings.get("n_queries")
+    entry = results.result_of(
+        "all-pairs",
+        (content, settings),
+        similarity_job,
+        lambda: {"inputs": results.inputs(specs, spaces), **settings},
+        title=f"All pairs, {METRICS[settings['metric']]}",
+        label=f"Compare {n_pairs:,} pairs",
+        seconds=estimated_seconds(spaces, settings["metric"], n_anchors, n_queries),
+        here=lambda context: put_scores(context, similarity_matrix(spaces, **settings)),
+    )
+    return PairScores.from_json(entry.metadata["scores"]) if entry else None
 
 
 def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores) -> None:
@@ -151,7 +119,7 @@ def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str
     present = {spec: name for name, spec in by_name.items()}
     marked = (present.get(workspace.source, ""), present.get(workspace.target, ""))
     figure = pairs_figure(shown.table(), shown.title, exports.theme(), marked=marked)
-    key = f"all-pairs.map-{digest_of(workspace.source, workspace.target)[:8]}"
+    key = f"all-pairs.map-{results.place_of((workspace.source, workspace.target))}"
     st.plotly_chart(
         figure,
         theme=None,

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 PARENT = "RELSCOPE_PARENT"
+# Dask has its workers give every free page back at once, and a network asks for the same pages again with each operation:
+# training took 1.7 times as long. So many bytes may be kept instead; the second number is the largest that glibc takes.
+_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
 _starting = threading.Lock()
 
 
@@ -74,6 +77,7 @@ def _for_workers(threads: int) -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
         # Also for the scheduler's sake: nobody reads its error stream, and a full pipe would stop it.
         "DASK_LOGGING__DISTRIBUTED": "critical",
+        **{name: value for name, value in _MEMORY.items() if name not in os.environ},
         PARENT: str(os.getpid()),
         **{name: str(threads) for name in names if name not in os.environ},
     }

@@ -7,11 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, exports
+from app import compute, exports, results
 from app.encode import encoding_costs, raw_data
 from app.invert.translate_panel import settings_of
 from app.stitch.stitch_setup import candidates
-from app.study import study_runs
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.experiments.cross_domain import CrossDomainResult, CrossDomainSpec
@@ -107,7 +106,7 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], st
     )
     datas = [raw_data.preview(dataset) for dataset in domains.datasets]
     n_networks = len(datas) * len(architectures)
-    entry = study_runs.result_of(
+    entry = results.result_of(
         "cross-domain",
         ([data.digest for data in datas], domains.encoders, domains.anchor_dataset, spec),
         domains_job,
@@ -142,7 +141,7 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], s
         found,
         default=found[:8],
         format_func=space_labels(found).get,
-        key=f"domains.spaces-{study_runs.place_of(found)}",
+        key=f"domains.spaces-{results.place_of(found)}",
         **_KEEP,
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -155,11 +154,11 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], s
     domains, encoders = [domain for _, domain in names], [encoder or domain for encoder, domain in names]
     settings = {"domains": domains, "encoders": encoders, "anchors": workspace.anchors, "spec": spec}
     digests = [space.digest for space in spaces]
-    entry = study_runs.result_of(
+    entry = results.result_of(
         "cross-domain",
         (digests, settings),
         session_domains_job,
-        lambda: {"inputs": study_runs.inputs(specs, spaces), **settings},
+        lambda: {"inputs": results.inputs(specs, spaces), **settings},
         title=f"Across {len(set(domains))} domains",
         label=f"Ask {len(specs) ** 2} pairs",
         seconds=1.0 + 0.03 * len(specs) ** 2 * len(spec.methods) * len(spec.random_states),
@@ -209,7 +208,7 @@ def _show(result: CrossDomainResult, made_of: dict[str, Any], how: str) -> None:
         result.spec.methods,
         default=result.spec.methods[0],
         format_func=lambda name: METHODS[name].title,
-        key=f"domains.shown-{study_runs.place_of((), result.spec.methods)}",
+        key=f"domains.shown-{results.place_of((), result.spec.methods)}",
         required=True,
         **_KEEP,
     )

@@ -7,22 +7,16 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, exports, session
+from app import compute, exports, results, session
 from app.invert.invert_panel import NO_ANCHORS
-from app.jobs import RESULTS, asked_again, engine, follow
+from app.jobs import engine
 from app.workspace import Workspace
-from relcore.engine import Job
 from relcore.experiments.all_pairs import put_space
 from relcore.experiments.inversion import side_names
 from relcore.experiments.inversion_sweep import DELTAS, OMEGAS, Sweep, estimated_seconds, inversion_sweep, put_sweep, sweep_job
 from relcore.figures.matrices import Matrices
-from relcore.progress import Context
 from relcore.recipes.inversion import draw_inversion_grid, sweep_matrices
 from relcore.spaces import Match, SpaceError
-from relcore.store import digest_of
-
-AT_ONCE_SECONDS = 1.0
-_ASKED = "relscope.sweep-asked"
 
 
 def draw(workspace: Workspace) -> None:
@@ -45,36 +39,21 @@ def _sweep(workspace: Workspace, pair: Match) -> Sweep | None:
     """From the store, at once or by a job; None while there is none, and then the page says what goes on."""
     spec = workspace.inversion
     settings = {"route": spec.route, "random_state": spec.random_state, "deltas": DELTAS, "omegas": OMEGAS}
-    key = digest_of("inversion-sweep", RESULTS, compute.pair_key(pair), workspace.anchors, settings)
-    job = engine().job(key)
-    if job is None:
-        seconds = estimated_seconds(pair, len(workspace.anchors), spec.route)
-        if seconds < AT_ONCE_SECONDS:
-            with st.spinner("Inverting by every δ and ω …"):
-                found = inversion_sweep(pair, workspace.anchors, **settings)
-            put_sweep(Context(key, engine().store), found)
-            return found
-        if st.session_state.get(_ASKED) != key:
-            label = f"Invert by {len(DELTAS)} δ and {len(OMEGAS)} ω · about {max(2, 2 * seconds):.0f} s"
-            st.button(label, icon=":material/grid_on:", key="invert.sweep", on_click=_ask, args=(key,), type="primary")
-            st.caption("As a job in the background: you can go on meanwhile, and the result stays.")
-            return None
-    if job is None or asked_again(job):
-        job = _submit(key, workspace, pair, settings)
-    if job.status().state == "done":
-        return Sweep.from_json(job.result().metadata["sweep"])
-    follow([job])
-    return None
-
-
-def _ask(key: str) -> None:
-    st.session_state[_ASKED] = key
-
-
-def _submit(key: str, workspace: Workspace, pair: Match, settings: dict[str, Any]) -> Job:
-    store = engine().store
-    inputs = [put_space(store, space) for space in (pair.source, pair.target)]
-    return engine().submit(key, sweep_job, title="Inversion, δ × ω", inputs=inputs, anchors=workspace.anchors, **settings)
+    entry = results.result_of(
+        "inversion-sweep",
+        (compute.pair_key(pair), workspace.anchors, settings),
+        sweep_job,
+        lambda: {
+            "inputs": [put_space(engine().store, space) for space in (pair.source, pair.target)],
+            "anchors": workspace.anchors,
+            **settings,
+        },
+        title="Inversion, δ × ω",
+        label=f"Invert by {len(DELTAS)} δ and {len(OMEGAS)} ω",
+        seconds=estimated_seconds(pair, len(workspace.anchors), spec.route),
+        here=lambda context: put_sweep(context, inversion_sweep(pair, workspace.anchors, **settings)),
+    )
+    return Sweep.from_json(entry.metadata["sweep"]) if entry else None
 
 
 def _show(workspace: Workspace, pair: Match, sweep: Sweep) -> None:

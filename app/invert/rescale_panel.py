@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import compute, exports
+from app import compute, exports, results
 from app.encode import encoding_costs, raw_data
 from app.stitch.stitch_setup import candidates
-from app.study import study_runs
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.experiments.rescale_input import (
@@ -87,13 +86,13 @@ def _input(workspace: Workspace) -> None:
         return
     space = compute.load_space(chosen)
     ordered = tuple(name for name in NETWORKS if name in networks)
-    held_out = study_runs.held_out_ids([chosen])
+    held_out = results.held_out_ids([chosen])
     spec = InputRescaleSpec(ordered, float(span), random_states=tuple(range(states)), test_ids=held_out)
-    entry = study_runs.result_of(
+    entry = results.result_of(
         "rescale-input",
         (space.digest, space.name, spec),
         rescale_input_job,
-        lambda: {"inputs": study_runs.inputs([chosen], [space]), "spec": spec},
+        lambda: {"inputs": results.inputs([chosen], [space]), "spec": spec},
         title="Rescale, at the input",
         label=f"Train {len(ordered) * states} small networks and rescale",
         seconds=estimated_seconds(len(space), space.dimension, spec),
@@ -139,7 +138,7 @@ def _layers(workspace: Workspace) -> None:
         span = _span("rescale.layer-span", 16, "Lengths from the layers' common mean divided by this to the mean times this.")
     spec = LayerRescaleSpec(1000 if small else 400, int(n_test), float(span), int(n_alphas))
     data = raw_data.preview(dataset)
-    entry = study_runs.result_of(
+    entry = results.result_of(
         "rescale-layers",
         (data.digest, encoder, encoder.content(), spec),
         rescale_layers_job,

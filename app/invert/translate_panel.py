@@ -5,8 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports
-from app.study import study_runs
+from app import compute, exports, results
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.experiments.translation import estimated_seconds, translation_job
@@ -42,7 +41,7 @@ def draw(workspace: Workspace) -> None:
         readable,
         default=usual,
         format_func=space_labels(readable).get,
-        key=f"translate.spaces-{study_runs.place_of(readable, workspace.anchors)}",
+        key=f"translate.spaces-{results.place_of(readable, workspace.anchors)}",
         placeholder="Choose two or more",
         help="Languages, encoders or layers over the same ids. Those that have all anchors are chosen first.",
         **_KEEP,
@@ -71,15 +70,15 @@ def draw(workspace: Workspace) -> None:
 def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...]) -> None:
     spaces = [compute.load_space(spec) for spec in specs]
     spec = TranslationSpec(
-        methods, workspace.k, compute.LIVE_QUERIES, test_ids=study_runs.held_out_ids(specs), settings=settings_of(workspace)
+        methods, workspace.k, compute.LIVE_QUERIES, test_ids=results.held_out_ids(specs), settings=settings_of(workspace)
     )
     content = tuple((space.digest, space.name) for space in spaces)
     n_pairs = len(spaces) * (len(spaces) - 1)
-    entry = study_runs.result_of(
+    entry = results.result_of(
         "translate",
         (content, workspace.anchors, spec),
         translation_job,
-        lambda: {"inputs": study_runs.inputs(specs, spaces), "anchors": workspace.anchors, "spec": spec},
+        lambda: {"inputs": results.inputs(specs, spaces), "anchors": workspace.anchors, "spec": spec},
         title=f"Translate {n_pairs} pairs",
         label=f"Translate {n_pairs} pairs in {len(methods)} ways",
         seconds=estimated_seconds(spaces, len(workspace.anchors), spec),

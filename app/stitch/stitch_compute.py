@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from app import compute
+from app import compute, results
 from app.jobs import RESULTS, asked_again, engine, follow
 from relcore.engine import Job
-from relcore.experiments.all_pairs import put_space
 from relcore.experiments.stitching import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
@@ -88,11 +87,7 @@ def _submit(key: str, setup: StitchSetup, spaces: list[LatentSpace]) -> Job:
     if before and before != key and (old := engine().job(before)) and not old.status().ended:
         old.cancel()
     st.session_state[_LATEST] = key
-    store = engine().store
-    inputs = []
-    for spec, space in zip(setup.specs, spaces, strict=True):
-        stored = spec.option("key")
-        inputs.append(stored if stored and store.has(stored) else put_space(store, space))
+    inputs = results.inputs(setup.specs, spaces)
     return engine().submit(key, stitching_job, title="Stitching every pair", inputs=inputs, spec=setup.spec)
 
 

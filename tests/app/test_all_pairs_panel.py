@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from app import all_pairs_panel
+from app import all_pairs_panel, results
 from relcore.experiments.all_pairs import similarity_matrix
 from relcore.sources.catalog import load
 from tests.app.conftest import Session, save_space
@@ -87,7 +87,7 @@ def test_a_cell_is_its_row_and_its_column(make_four):
 
 
 def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):
-    monkeypatch.setattr(all_pairs_panel, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
     # An engine serves all sessions of a process, and its store has what other tests computed: no other asks for this k.
     session = make_four(k=9).change("radio", "all-pairs.metric", "mutual knn")
     assert ran_in_place == []

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from app.invert import invert_grid_panel
+from app import results
 from app.invert.invert_grid_panel import cell_of
 from app.score_table import digits
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
@@ -113,11 +113,11 @@ def test_a_cell_is_its_delta_and_omega(open_page):
 
 
 def test_a_sweep_that_takes_long_is_a_job_that_is_asked_for_first(open_page, ran_in_place, monkeypatch):
-    monkeypatch.setattr(invert_grid_panel, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
     session = open_page("δ × ω", inversion=InversionSpec(random_state=77))  # no other test's result is in the engine's store
     assert ran_in_place == []
     assert not charts(session)
-    session.click("invert.sweep")
+    session.click("inversion-sweep.start")
     assert ran_in_place == ["Inversion, δ × ω"]
     assert len(charts(session)) == 3
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from app import results
 from app.invert import rescale_panel
-from app.study import study_runs
 from app.workspace import Workspace
 from relcore.engine import Engine
 from relcore.experiments.rescale_input import InputRescaleSpec, rescale_input
@@ -46,7 +46,7 @@ def open_tab(specs, tab: str, **changes) -> Session:
 @pytest.fixture
 def at_once(monkeypatch):
     monkeypatch.setattr(Engine, "submit", run_at_once)
-    monkeypatch.setattr(study_runs, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
 
 
 def test_the_cost_is_told_first_and_the_curves_are_the_cores(tmp_path, at_once):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.study import study_runs
+from app import results
 from tests.app.conftest import save_space
 from tests.app.test_rescale_panel import labelled_spaces, open_tab
 
@@ -24,7 +24,7 @@ def test_a_turned_space_comes_through_whole(tmp_path):
 
 
 def test_what_takes_long_is_asked_for_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(study_runs, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
     session = open_tab(labelled_spaces(tmp_path, seed=7), "Translate")
     assert session.button(key="translate.start").label.startswith("Translate 2 pairs in 6 ways · about")
 

@@ -1,4 +1,4 @@
-"""A study on a page: its result from the store, at once where it is quick, or else a button with the cost, then a bar."""
+"""What may take long, on a page: from the store, at once where it is quick, or else a button with the cost, then a bar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from relcore.spaces import LatentSpace
 from relcore.store import Entry, digest_of
 
 AT_ONCE_SECONDS = 1.0
-_ASKED = "relscope.studies-asked"
+_ASKED = "relscope.results-asked"
 
 
 def result_of(
@@ -30,11 +30,13 @@ def result_of(
     title: str,
     label: str,
     seconds: float,
+    here: Callable[[Context], None] | None = None,
 ) -> Entry | None:
-    """What the study found, or None: then the page says what it costs, or how far it is.
+    """What was found, or None: then the page says what it costs, or how far it is.
 
     `content` is everything that decides the result. `arguments` gives those of the function, a job of the engine, when it is
-    to run; `label` stands on the button, the cost behind it.
+    to run; `label` stands on the button, the cost behind it. `here` does the same where it runs at once, of what is loaded
+    already; by default the function itself.
 
     Raises
     ------
@@ -46,7 +48,8 @@ def result_of(
     if job is None:
         if seconds < AT_ONCE_SECONDS:
             with st.spinner(f"{title} …"):
-                function(Context(key, engine().store), **arguments())
+                context = Context(key, engine().store)
+                here(context) if here else function(context, **arguments())
             return engine().store.get(key)
         if key not in st.session_state.get(_ASKED, ()):
             cost = encoding_costs.in_words(seconds)
