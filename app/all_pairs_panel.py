@@ -120,19 +120,11 @@ def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str
     marked = (present.get(workspace.source, ""), present.get(workspace.target, ""))
     figure = pairs_figure(shown.table(), shown.title, exports.theme(), marked=marked)
     key = f"all-pairs.map-{results.place_of((workspace.source, workspace.target))}"
-    st.plotly_chart(
-        figure,
-        theme=None,
-        key=key,
-        config={"displaylogo": False, "displayModeBar": False},
-        alt=figure.layout.meta["alt"],
-        on_select=lambda: _pick(key, by_name),
-        selection_mode="points",
-    )
+    exports.chart(figure, key, picked=lambda points: _pick(points, by_name), tools=False)
 
 
-def _pick(key: str, by_name: dict[str, SpaceSpec]) -> None:
-    if pair := pair_of(st.session_state[key].selection.points, by_name):
+def _pick(points: Sequence[Mapping[str, Any]], by_name: dict[str, SpaceSpec]) -> None:
+    if pair := pair_of(points, by_name):
         session.guarded(choose_pair, *pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
 
 

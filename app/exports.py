@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -10,6 +11,7 @@ from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.palette import DARK, LIGHT, Theme
 from relcore.figures.style import COLUMN, PAGE, Style
 
+Picked = Callable[[Sequence[Mapping[str, Any]]], None]  # the points that were clicked
 _FORMATS = {
     "html": ("HTML", "Interactive page, works offline"),
     "pdf": ("PDF", "For the paper: vector axes, embedded fonts"),
@@ -26,10 +28,16 @@ def theme() -> Theme:
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
-def chart(figure: Any, key: str) -> None:
-    """A Plotly figure in its own colours, with its text alternative."""
+def chart(
+    figure: Any, key: str, picked: Callable[[Sequence[Mapping[str, Any]]], None] | None = None, tools: bool = True
+) -> None:
+    """A Plotly figure in its own colours, with its text alternative; `picked` is called with the points that are clicked."""
     alt = str((figure.layout.meta or {}).get("alt", ""))
-    st.plotly_chart(figure, theme=None, key=key, config={"displaylogo": False}, alt=alt)
+    clicks = {}
+    if picked:
+        clicks = {"on_select": lambda: picked(st.session_state[key].selection.points), "selection_mode": "points"}
+    config = {"displaylogo": False} | ({} if tools else {"displayModeBar": False})
+    st.plotly_chart(figure, theme=None, key=key, config=config, alt=alt, **clicks)
 
 
 def export_bar(figure: Exportable, key: str) -> None:

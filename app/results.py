@@ -10,6 +10,7 @@ import streamlit as st
 from app import compute
 from app.encode import encoding_costs
 from app.jobs import RESULTS, asked_again, engine, follow
+from relcore.engine import Job
 from relcore.experiments.all_pairs import put_space
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
@@ -31,12 +32,13 @@ def result_of(
     label: str,
     seconds: float,
     here: Callable[[Context], None] | None = None,
+    below: Callable[[list[Job]], None] | None = None,
 ) -> Entry | None:
     """What was found, or None: then the page says what it costs, or how far it is.
 
     `content` is everything that decides the result. `arguments` gives those of the function, a job of the engine, when it is
     to run; `label` stands on the button, the cost behind it. `here` does the same where it runs at once, of what is loaded
-    already; by default the function itself.
+    already; by default the function itself. `below` draws more of the job while it is under way.
 
     Raises
     ------
@@ -66,7 +68,7 @@ def result_of(
         job = engine().submit(key, function, title=title, **arguments())
     if job.status().state == "done":
         return job.result()
-    follow([job])
+    follow([job], below)
     return None
 
 

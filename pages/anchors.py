@@ -11,6 +11,7 @@ from app import anchor_lists, compute, exports, panes, session
 from app.inspector import inspector
 from app.items import with_items
 from app.score_table import digits
+from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparison import METRIC_NAMES
@@ -66,16 +67,8 @@ def show_table(workspace: Workspace, pair: Match) -> None:
         st.caption(f"The first {TABLE_ROWS:,} of {len(table):,} anchors; download the list for all.")
     shown, look = with_items(workspace, table.head(TABLE_ROWS))
     look["column_config"]["pinned"] = st.column_config.CheckboxColumn(help="Pinned anchors outlive a new strategy")
-    state = st.dataframe(
-        shown,
-        key=f"anchors.table-{digest_of(workspace.anchors)}",  # another list, another selection
-        hide_index=True,
-        height=380,
-        on_select="rerun",
-        selection_mode="multi-row",
-        **look,
-    )
-    chosen = tuple(shown["id"].iloc[[row for row in state.selection.rows if row < len(shown)]])
+    key = f"anchors.table-{digest_of(workspace.anchors)}"  # another list, another selection
+    chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):
         for label, icon, call, arguments in (
             ("Remove", ":material/delete:", session.remove_anchors, (chosen,)),

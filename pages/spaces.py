@@ -9,6 +9,7 @@ import streamlit as st
 from app import compute, exports, session
 from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
 from app.encode.dataset_panel import data_folder
+from app.tables import chosen_rows
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import BUNDLED, Workspace
@@ -124,15 +125,12 @@ def _catalogue_table(entries: list[Entry], where: str) -> None:
             for entry in entries
         ]
     )
-    state = st.dataframe(
+    rows = chosen_rows(
         table,
-        key=f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}",
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="single-row",
+        f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}",
         column_config={"megabytes": st.column_config.NumberColumn(format="%.0f")},
     )
-    chosen = [entries[row] for row in state.selection.rows if row < len(entries)]
+    chosen = [entries[row] for row in rows]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         limit = st.number_input(
             "At most so many rows", 1000, 10_000_000, 200_000, 10_000, key=f"spaces.limit-{where}", width=220

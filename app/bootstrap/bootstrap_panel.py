@@ -7,10 +7,9 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, session
+from app import compute, exports, results, session
 from app.bootstrap.bootstrap_setup import Setup
-from app.encode import encoding_costs
-from app.jobs import RESULTS, asked_again, engine, follow
+from app.jobs import engine
 from app.score_table import score_table
 from app.widgets import fit_to_pair, space_name
 from relcore.engine import Job
@@ -20,9 +19,7 @@ from relcore.figures.lines import Line, Lines
 from relcore.recipes.bootstrap import draw_rounds, draw_scores
 from relcore.sources.catalog import renamed_spec
 from relcore.sources.renamed import put_pairing
-from relcore.store import digest_of
 
-_ASKED = "relscope.bootstrap-asked"
 _CURVES = ("share found", "share paired")
 
 
@@ -94,31 +91,19 @@ def _list(outcome: Outcome) -> None:
 
 def _outcome(setup: Setup) -> Outcome | None:
     """From the store, or None: then the page says what it costs, or how far it is."""
-    key = digest_of("bootstrap", RESULTS, setup.digests, setup.spec)
-    job = engine().job(key)
-    if job is None and key not in st.session_state.get(_ASKED, ()):
-        seconds = estimated_seconds(len(setup.source), len(setup.target), setup.spec)
-        st.button(
-            f"Find the anchors · {encoding_costs.in_words(seconds)}",
-            key="bootstrap.start",
-            type="primary",
-            icon=":material/play_arrow:",
-            on_click=_ask,
-            args=(key,),
-        )
-        return None
-    if job is None or asked_again(job):
-        store = engine().store
-        inputs = tuple(put_space(store, space) for space in (setup.source, setup.target))
-        job = engine().submit(key, bootstrap_job, title="Bootstrap", inputs=inputs, spec=setup.spec)
-    if job.status().state == "done":
-        return read_outcome(job.result().metadata, engine().store)
-    follow([job], below=_live)
-    return None
-
-
-def _ask(key: str) -> None:
-    st.session_state[_ASKED] = (*st.session_state.get(_ASKED, ()), key)
+    spaces = (setup.source, setup.target)
+    entry = results.result_of(
+        "bootstrap",
+        (setup.digests, setup.spec),
+        bootstrap_job,
+        lambda: {"inputs": tuple(put_space(engine().store, space) for space in spaces), "spec": setup.spec},
+        title="Bootstrap",
+        label="Find the anchors",
+        # Anchors appear before one's eyes: never unasked, however quick.
+        seconds=max(results.AT_ONCE_SECONDS, estimated_seconds(len(setup.source), len(setup.target), setup.spec)),
+        below=_live,
+    )
+    return read_outcome(entry.metadata, engine().store) if entry else None
 
 
 def _live(jobs: list[Job]) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import jobs, session
 from app.encode import encoding_jobs
+from app.tables import chosen_rows
 from relcore.sources.encoder import encoder_class
 from relcore.spaces import SpaceError
 from relcore.store import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, Summary, digest_of
@@ -55,12 +56,10 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
             for one in encodings
         ]
     )
-    state = st.dataframe(
+    rows = chosen_rows(
         table,
-        key=f"store.table-{digest_of([one.key for one in encodings])}",
-        hide_index=True,
-        on_select="rerun",
-        selection_mode="multi-row",
+        f"store.table-{digest_of([one.key for one in encodings])}",
+        several=True,
         column_config={
             "name": st.column_config.TextColumn(width="medium"),
             "rows": st.column_config.NumberColumn(format="localized"),
@@ -70,7 +69,7 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
             ),
         },
     )
-    chosen = [encodings[row] for row in state.selection.rows if row < len(encodings)]
+    chosen = [encodings[row] for row in rows]
     with st.container(horizontal=True):
         st.button(
             "Add to the session",

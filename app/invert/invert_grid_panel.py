@@ -85,15 +85,7 @@ def _heat_map(workspace: Workspace, data: Matrices, name: str, width: int) -> No
     picked = (0, panel.rows.index(spec.omega), panel.columns.index(spec.delta)) if here else None
     figure = matrices_figure(data, exports.theme(), width=width, picked=picked)
     key = f"invert.map-{name}-{spec.omega}-{spec.delta:g}-{spec.method}"
-    st.plotly_chart(
-        figure,
-        theme=None,
-        key=key,
-        config={"displaylogo": False, "displayModeBar": False},
-        alt=figure.layout.meta["alt"],
-        on_select=lambda: _pick(st.session_state[key].selection.points, data),
-        selection_mode="points",
-    )
+    exports.chart(figure, key, picked=lambda points: _pick(points, data), tools=False)
 
 
 def _pick(points: Sequence[Mapping[str, Any]], data: Matrices) -> None:

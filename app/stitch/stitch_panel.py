@@ -94,15 +94,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     picked = (result.spec.methods.index(cell[0]), *cell[1:]) if cell else None
     figure = matrices_figure(stitch_matrices(result, metric, show), exports.theme(), width=1080, picked=picked)
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
-    st.plotly_chart(
-        figure,
-        theme=None,
-        key=key,
-        config={"displaylogo": False, "displayModeBar": False},
-        alt=figure.layout.meta["alt"],
-        on_select=lambda: stitch_cell.pick(cell_of(st.session_state[key].selection.points, result)),
-        selection_mode="points",
-    )
+    exports.chart(figure, key, picked=lambda points: stitch_cell.pick(cell_of(points, result)), tools=False)
     _, common = short_names(result.encoders)
     common = f" All of them: {common}." if common else ""
     lost = " Gap: what is lost against the same head on its own encoder." if show == "gap" else ""

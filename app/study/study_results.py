@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -10,6 +11,7 @@ import streamlit as st
 from app import exports, session
 from app.encode import encoding_jobs, raw_data
 from app.jobs import engine
+from app.tables import chosen_rows
 from app.widgets import space_name
 from relcore.recipes.studies import draw_study
 from relcore.sources.catalog import SpaceSpec
@@ -80,20 +82,11 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     key = f"studies.figure-{chart}"
     figure.update_layout(clickmode="event+select", dragmode="zoom")
     figure.update_traces(unselected={"marker": {"opacity": 0.45}}, selector={"mode": "markers"})
-    st.plotly_chart(
-        figure,
-        theme=None,
-        key=key,
-        config={"displaylogo": False},
-        alt=figure.layout.meta["alt"],
-        on_select=lambda: _pick(key),
-        selection_mode="points",
-    )
+    exports.chart(figure, key, picked=_pick)
     return chart
 
 
-def _pick(key: str) -> None:
-    points = st.session_state[key].selection.points
+def _pick(points: Sequence[Mapping[str, Any]]) -> None:
     if points and points[0].get("customdata"):
         st.session_state[_CHOSEN] = points[0]["customdata"][0]
 
@@ -112,13 +105,8 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     """Every run with every setting; one that is selected, here or in the figure, can be opened."""
     shown = table.drop(columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())])
     st.markdown(f"#### {len(table):,} runs")
-    state = st.dataframe(
-        shown,
-        key=f"studies.runs-{runs.study.kind}",
-        on_select="rerun",
-        selection_mode="single-row",
-        column_config={"seconds": st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")},
-    )
+    seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
+    rows = chosen_rows(shown, f"studies.runs-{runs.study.kind}", column_config={"seconds": seconds}, hide_index=False)
     st.download_button(
         "All runs as CSV",
         shown.to_csv(index_label="run"),
@@ -129,7 +117,6 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
         icon=":material/download:",
         on_click="ignore",
     )
-    rows = [row for row in state.selection.rows if row < len(table)]
     key = table.key.iloc[rows[0]] if rows else st.session_state.get(_CHOSEN)
     if key in set(table.key):
         _one(runs, key, int(table.index[table.key == key][0]))
