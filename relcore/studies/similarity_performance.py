@@ -23,7 +23,7 @@ POOR = 0.5  # runs whose best validation accuracy stays below it are left out of
 _DATA = {"digits": DatasetSpec("digits"), "Cora": DatasetSpec("planetoid", "Cora")}
 _REFERENCES = {
     "digits": {"encoder": "swept-vision", "architecture": "cnn", "width": 64, "depth": 3, "epochs": 20, "random_state": 1},
-    "Cora": {"encoder": "graph", "architecture": "gcn2", "layers": 32, "epochs": 100, "random_state": 1},
+    "Cora": {"encoder": "graph", "architecture": "gcn2", "layers": 32, "epochs": 50, "random_state": 1},
 }
 _N_ANCHORS = {"digits": 100, "Cora": 300}
 _INTERVALS = {"pearson": "Fisher's z", "spearman": "Fisher's z, Bonett and Wright's variance"}
@@ -72,7 +72,7 @@ class SimilarityPerformance(Study):
         if settings["data"] == "digits":
             return 1.0 + settings["epochs"] * {"mlp": 0.06, "cnn": 0.2}[settings["architecture"]]
         diverges = settings["architecture"] == "gin" and settings["layers"] > 8
-        return 3.0 + (2 if diverges else settings["epochs"]) * settings["layers"] * 0.04
+        return 3.0 + (2 if diverges else settings["epochs"]) * settings["layers"] * 0.065
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         table = _known(table)
