@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -50,13 +51,15 @@ def draw(setup: Setup) -> None:
     with rounds:
         st.subheader("Round by round", anchor=False)
         figure = draw_rounds(*arguments)
-        shown = figure.interactive(exports.theme())
-        if len(result.history) <= 20:
-            shown.update_xaxes(dtick=1)  # there is no half a round
-        exports.chart(shown, "bootstrap.rounds")
+        exports.chart(_by_rounds(figure.interactive(exports.theme()), len(result.history)), "bootstrap.rounds")
         exports.export_bar(figure, "bootstrap-rounds")
     with listed:
         _list(outcome)
+
+
+def _by_rounds(figure: Any, n: int) -> Any:
+    """A tick for every round where there are few of them: there is no half a round."""
+    return figure.update_xaxes(dtick=1) if n <= 20 else figure
 
 
 def _headline(outcome: Outcome) -> str:
@@ -86,7 +89,7 @@ def _list(outcome: Outcome) -> None:
             f"The first {result.n_seeds:,} are the seeds. There is no truth to score against: look whether they make sense."
         )
         table = pd.DataFrame(result.anchors, columns=["anchor", "matched to"])
-    st.dataframe(table, key="bootstrap.list", hide_index=True, height=360)
+    st.dataframe(table, key="bootstrap.list", hide_index=True, height=360 if len(table) > 9 else "content")
 
 
 def _outcome(setup: Setup) -> Outcome | None:
@@ -116,7 +119,8 @@ def _live(jobs: list[Job]) -> None:
         return
     lines = tuple(Line(name, range(1, len(curve[name]) + 1), curve[name]) for name in names)
     chart = Lines(lines, "round", "share", y_range=(0, 1.02))
-    exports.chart(lines_figure(chart, exports.theme(), height=320), "bootstrap.live")
+    figure = _by_rounds(lines_figure(chart, exports.theme(), height=320), len(curve[names[0]]))
+    exports.chart(figure, "bootstrap.live")
     known = " Found: anchors that have their true partner, which the method is not told." if "share found" in names else ""
     st.caption(
         f"Paired: source rows of the round whose nearest target row chooses them too; published method: its anchors.{known}"

@@ -71,8 +71,9 @@ def _described(spec: SpaceSpec) -> str:
 
 
 def introduce(study: Study) -> None:
+    """The question, and what is done to answer it; the paper stands under the study's name already."""
     st.subheader(study.question, anchor=False)
-    st.caption(study.paper)
+    st.caption(" ".join((study.__doc__ or study.paper).split()))
 
 
 def control(runs: StudyRuns) -> None:

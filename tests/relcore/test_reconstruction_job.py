@@ -185,7 +185,7 @@ def test_decoders_of_mnist_do_so_too(store):
         pytest.skip("mnist/train is not under RELSCOPE_DATA")
     pictures, found = PictureSpec(replace(known["mnist/train"], limit=7000), n_train=5000, n_test=300), {}
     for name in ("absolute", "relative"):
-        spec = ReconstructionSpec(pictures, AutoencoderSpec(name, epochs=5), (0, 1))
+        spec = ReconstructionSpec(pictures, AutoencoderSpec(name, epochs=5), (0, 1, 2))
         found[name] = collect([reconstruct(spec, store)]).table().iloc[0]
     assert found["absolute"].stitched >= 5 * found["relative"].stitched
     assert found["relative"].own < found["relative"].mean_picture / 3

@@ -7,6 +7,7 @@ import pytest
 
 from app.stitch import stitch_setup
 from relcore.commands import stitch
+from relcore.local_cluster import LocalCluster
 from relcore.recipes.stitching import cell_table, printed_summary, short
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
@@ -73,6 +74,16 @@ def test_by_the_engine_it_is_the_same(run, files, one_engine, monkeypatch):
     at_once = run("stitch", *files, "--methods", "relative,affine", "--csv", "--store", "one")
     monkeypatch.setattr(stitch, "AT_ONCE_SECONDS", 0)
     assert run("stitch", *files, "--methods", "relative,affine", "--csv", "--store", "other") == at_once
+
+
+@pytest.mark.slow
+def test_on_a_cluster_it_is_the_same(run, files):
+    options = ("stitch", *files, "--methods", "relative,affine", "--csv", "--store")
+    cluster = LocalCluster(n_workers=1, threads=1)
+    try:
+        assert run(*options, "there", "--scheduler", cluster.address) == run(*options, "here")
+    finally:
+        cluster.close()
 
 
 def test_rows_that_networks_held_out_are_tested_on(rng, monkeypatch):
