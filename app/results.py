@@ -63,6 +63,7 @@ def result_of(
                 on_click=_ask,
                 args=(key,),
             )
+            st.caption("A job in the background: you can go on meanwhile, and the result stays.")
             return None
     if job is None or asked_again(job):
         job = engine().submit(key, function, title=title, **arguments())

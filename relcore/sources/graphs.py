@@ -180,12 +180,17 @@ def _matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tensor:
 
 
 def _dropout(rows: torch.Tensor, share: float, training: bool) -> torch.Tensor:
-    """As torch's own, which draws from a distribution that takes three times as long as a uniform one on a CPU."""
+    """Zero a share of the entries, in steps of 1/65,536, and scale the others up to the same sum.
+
+    Torch draws a number for each entry, which on a CPU takes longer than the layer's product; here one draw serves four.
+    """
     import torch
 
     if not training or share == 0:
         return rows
-    return rows * ((torch.rand_like(rows) >= share) / (1 - share))
+    bits = torch.empty((rows.numel() + 3) // 4, dtype=torch.int64, device=rows.device).random_(-(2**63), None)
+    kept = bits.view(torch.int16)[: rows.numel()].view(rows.shape) >= round(share * 2**16) - 2**15
+    return rows * kept.to(rows.dtype).mul_(1 / (1 - share))
 
 
 def _network(spec: GraphEncoder, graph: _Graph) -> Any:
