@@ -149,7 +149,8 @@ def show_upload() -> None:
     uploaded = st.file_uploader(
         f"Vectors: {', '.join(sorted(READERS))}",
         key="spaces.upload",
-        help="Ids pair spaces: a column or array named “id”, the words of a word2vec file, or row numbers where there is none.",
+        help="Ids pair spaces: a column named “id” or “ids”, an array named “ids” (npz, safetensors), the words of a word2vec "
+        "file, or row numbers where there is none.",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         drop = st.toggle("Leave out rows with NaN or infinite values", key="spaces.drop-invalid")

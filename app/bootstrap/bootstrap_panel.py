@@ -143,4 +143,4 @@ def use(setup: Setup, outcome: Outcome) -> None:
     anchors = tuple(one for one, _ in result.anchors if one in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(anchors)
     session.history().edit(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
-    session.announce(f"{len(anchors):,} anchors and {len(pair):,} paired rows: Compare, Anchors and Stitch now stand on them.")
+    session.announce(f"{len(anchors):,} anchors and {len(pair):,} paired rows: Compare, Anchors and Invert now stand on them.")

@@ -45,7 +45,7 @@ def choose(workspace: Workspace) -> Setup | None:
     guessed = any(spec.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
         st.info(
-            "This pairing was bootstrapped: Compare, Anchors and Stitch stand on it. To bootstrap again, choose the space that "
+            "This pairing was bootstrapped: Compare, Anchors and Invert stand on it. To bootstrap again, choose the space that "
             "it was made of in the sidebar, or undo.",
             icon=":material/hub:",
         )
@@ -87,7 +87,8 @@ _MODE_HELP = (
     "two spaces whose rows may have no ids in common."
 )
 _SEEDS_HELP = (
-    "Pairs that are known to belong together. Three at least; the paper takes 15. Without any, frequent rows are needed."
+    "Pairs that are known to belong together. Three at least; the paper takes 15. Without any: both spaces "
+    "need word counts, or at most 4,000 rows."
 )
 _METHOD_HELP = (
     "Self-learning: Procrustes on the pairs, mutual nearest neighbours by CSLS, and again (after Artetxe et al.). As "

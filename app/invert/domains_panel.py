@@ -189,7 +189,7 @@ def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
         default=list(usual.methods),
         format_func=lambda name: METHODS[name].title,
         key="domains.ways",
-        help="δ, ω and λ are those above.",
+        help="δ, ω and the λ of the ridge are those of the tab Translate; the λ of whitening is that of the sidebar.",
         **_KEEP,
     )
     if not ways:

@@ -24,7 +24,10 @@ def draw(workspace: Workspace) -> None:
     if not loaded:
         return
     told = ", ".join(f"**{100 * variation(lengths(space)):.0f} %** in {labels[spec]}" for spec, space in loaded.items())
-    st.markdown(f"Lengths vary by {told}: what inversion cannot know. It gives every row the mean length of the anchors.")
+    st.markdown(
+        f"Lengths vary by {told}: what inversion cannot know. It starts from the mean length of the target's anchors, and a "
+        "row becomes shorter, the less of its direction they span."
+    )
     specs, spaces = list(loaded), list(loaded.values())
     centred, raw = st.columns(2, gap="large")
     with centred:

@@ -127,7 +127,8 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
     rows, columns = found.shape
     st.caption(
         f"Each recovered row is one product: a matrix W, {rows:,} × {columns:,}, takes a centred row from one space to the "
-        "other, whatever ω is; its length becomes the mean one, since the relative space does not know it."
+        "other, whatever ω is. Its own length is lost: it becomes the anchors' mean length, less what of its direction the "
+        "anchors do not span."
     )
 
 

@@ -23,8 +23,8 @@ _TASKS: dict[str, tuple[DatasetSpec, tuple[Encoder, ...], str, str]] = {
     "wikipedia": (
         WIKIPEDIA,
         (TfidfSvd(), MiniLM((2, 4, 6))),
-        "Wikipedia sentences: LSA and MiniLM · about 2 min",
-        "5,482 sentences of 16 articles. Which article is a sentence from? LSA counts words, MiniLM's layers read it.",
+        "Wikipedia sentences: TF-IDF and MiniLM · about 2 min",
+        "5,482 sentences of 16 articles. Which article is a sentence from? TF-IDF counts words, MiniLM's layers read it.",
     ),
 }
 

@@ -118,8 +118,9 @@ def _methods() -> tuple[str, ...]:
         format_func=lambda name: METHODS[name].title,
         key="stitch.methods",
         wrap=True,
-        help="Absolute: rows as they are. Relative: heads read similarities to the anchors. Inverse: back from them into the "
-        "other space. Each of these knows one space alone; Procrustes, least squares and affine need both at once.",
+        help="Absolute: rows as they are. Relative: heads read similarities to the anchors. Products: several similarities, side by "
+        "side or averaged. Inverse: back from them into the other space. Each of these knows one space alone; Procrustes, least "
+        "squares and affine need both at once.",
         **_KEEP,
     )
     return tuple(name for name in METHODS if name in chosen)
@@ -174,7 +175,7 @@ def _settings() -> MethodSettings:
         0.65,
         0.05,
         key="stitch.delta",
-        help="An anchor nearer than this, in cosine distance, to one that is kept is left out.",
+        help="An anchor nearer than this, by 1 − |cos|, to one that is kept is left out.",
         **_KEEP,
     )
     omega = st.number_input(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -290,8 +290,3 @@ def share_found(result: BootstrapResult, truth: Mapping[str, str]) -> float:
     """Share of the anchors beyond the seeds that have their true partner, 0 … 1."""
     found = result.anchors[result.n_seeds :]
     return float(np.mean([truth.get(one) == other for one, other in found])) if found else float("nan")
-
-
-def without_seeds(result: BootstrapResult) -> BootstrapResult:
-    """The same result with its anchors cut to the seeds: the baseline "Seed" of the paper."""
-    return replace(result, anchors=result.anchors[: result.n_seeds])

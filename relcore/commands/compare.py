@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="ask every row for its neighbours, not 300 at random as the page at first",
+        help="ask every row for its neighbours; without it 300 at random are asked, as on the page",
     )
     parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
     add_recipe(parser)

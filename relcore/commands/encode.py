@@ -19,7 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
-    parser.description += " They are kept in the store, under a key that the other commands and the app take for a space."
+    parser.description += (
+        " They are kept in the store: the other commands take them by name or key, the app lists them under Spaces, Store."
+    )
     add_dataset(parser)
     add_encoders(parser)
     parser.add_argument(

@@ -143,6 +143,9 @@ def list_studies(options: argparse.Namespace) -> None:
     for study in studies:
         lines += [f"{study.kind}: {study.question}", f"  {study.paper}"]
         for option in study.options:
+            if option.name == "spaces":
+                lines.append("  spaces: by --spec, a study file that the page saves; default the bundled word spaces")
+                continue
             choices = ", ".join(map(str, option.choices)) or "ids"
             usual = ", ".join(map(str, option.default)) if option.many else option.default
             lines.append(f"  --grid {option.name}=…  {choices}{' (several)' if option.many else ''}; default {usual or 'none'}")

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relcore.anchors.selection import shared_anchors
-from relcore.experiments.all_pairs import put_space
 from relcore.experiments.translation_result import TranslationResult, TranslationSpec
 from relcore.metrics.cka import mean_cosine
 from relcore.metrics.neighbours import Neighbours, asked_rows, nearest
@@ -21,7 +20,6 @@ from relcore.sources.encodings import load_encoding
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote, shared_ids
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import Side, carrier
-from relcore.store import Store
 
 _PERMUTATIONS = 20
 Report = Callable[[int, int, str], None]
@@ -172,8 +170,3 @@ def translation_job(context: Context, *, inputs: Sequence[str], anchors: Sequenc
     """`translate_all` as a job of the Engine; `inputs` are keys of `put_space` or of encodings."""
     spaces = [load_encoding(context.store, key) for key in inputs]
     context.put({}, {"translation": translate_all(spaces, anchors, spec, context.report).to_json()})
-
-
-def put_inputs(store: Store, spaces: Sequence[LatentSpace]) -> list[str]:
-    """Put spaces where workers find them: the `inputs` of a job."""
-    return [put_space(store, space) for space in spaces]

@@ -46,7 +46,7 @@ _QUERIES = 2000
 
 
 class AnchorChoice(Study):
-    """The question that Moschella et al. leave open in their last section; 300 anchors of words, 100 of labelled items."""
+    """The question that Moschella et al. leave open in their last section: strategies, and choices that are poor on purpose."""
 
     kind = "anchor-choice"
     title = "Which anchors"

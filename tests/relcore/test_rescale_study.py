@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from relcore.experiments.all_pairs import put_space
 from relcore.experiments.rescale_input import InputRescaleResult, InputRescaleSpec, rescale_input, rescale_input_job
-from relcore.experiments.translation import put_inputs
 from relcore.progress import Context
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
@@ -56,7 +56,7 @@ def test_rows_that_were_held_out_are_the_ones_tested(make_blobs):
 
 def test_a_job_finds_the_same_and_its_result_comes_back(make_blobs, tmp_path):
     space, store, spec = make_blobs(n=60), Store(tmp_path), InputRescaleSpec(("relu",), 4, 3, (0,))
-    rescale_input_job(Context("a" * 32, store), inputs=put_inputs(store, [space]), spec=spec)
+    rescale_input_job(Context("a" * 32, store), inputs=[put_space(store, space)], spec=spec)
     record = json.loads(json.dumps(store.get("a" * 32).metadata["rescale"]))
     assert InputRescaleResult.from_json(record) == rescale_input(space, spec)
 

@@ -6,7 +6,8 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from relcore.experiments.translation import put_inputs, translate_all, translation_job
+from relcore.experiments.all_pairs import put_space
+from relcore.experiments.translation import translate_all, translation_job
 from relcore.experiments.translation_result import TranslationResult, TranslationSpec
 from relcore.inversion import InverseRelativeProjection, recovered
 from relcore.progress import Context
@@ -97,7 +98,7 @@ def test_a_job_finds_the_same_and_its_result_comes_back_from_json(rotated, tmp_p
     spec, store, told = TranslationSpec(("absolute", "irp-whitened")), Store(tmp_path), []
     context = Context("0" * 32, store)
     context.report = lambda done, total, message: told.append((done, total, message))
-    translation_job(context, inputs=put_inputs(store, rotated), anchors=ANCHORS, spec=spec)
+    translation_job(context, inputs=[put_space(store, space) for space in rotated], anchors=ANCHORS, spec=spec)
     again = TranslationResult.from_json(store.get("0" * 32).metadata["translation"])
     assert again == translate_all(rotated, ANCHORS, spec)
     assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
