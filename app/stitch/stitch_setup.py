@@ -118,9 +118,9 @@ def _methods() -> tuple[str, ...]:
         format_func=lambda name: METHODS[name].title,
         key="stitch.methods",
         wrap=True,
-        help="Absolute: rows as they are. Relative: heads read similarities to the anchors. Products: several similarities, side by "
-        "side or averaged. Inverse: back from them into the other space. Each of these knows one space alone; Procrustes, least "
-        "squares and affine need both at once.",
+        help="Absolute: rows as they are. Relative: heads read similarities to the anchors. Products: several similarities, "
+        "side by side or averaged. Inverse: back from them into the other space. Each of these knows one space alone; "
+        "Procrustes, least squares and affine need both at once.",
         **_KEEP,
     )
     return tuple(name for name in METHODS if name in chosen)
