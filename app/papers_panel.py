@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import papers_tables
+from app import papers_tables, session
 from app.jobs import asked_again, engine, follow
 from relcore.papers import tables
 from relcore.papers.ours import Ours
@@ -149,8 +149,8 @@ def _button(row: PaperRow, name: str, known: bool) -> None:
         f"{'Run again' if known else 'Run'}{many} · about {run.minutes:g} min",
         key=f"papers.run-{row.id}-{name}",
         icon=":material/play_arrow:",
-        on_click=_start,
-        args=(name,),
+        on_click=session.guarded,
+        args=(_start, name),
         disabled=bool(missing),
         help=missing or run.title,
     )

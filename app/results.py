@@ -82,7 +82,7 @@ def inputs(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[st
     store = engine().store
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        stored = spec.option("key")
+        stored = spec.option("key") if spec.source == "encoding" else ""  # a pairing has a key, too, but of its own
         keys.append(stored if stored and store.has(stored) else put_space(store, space))
     return keys
 
@@ -93,8 +93,8 @@ def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
     for spec in specs:
         if isinstance(spec.encoder, SmallVision):
             space = compute.load_space(spec)
-            ids = space.ids[held_out_rows(len(space))].tolist()
-            apart = ids if apart is None else [identifier for identifier in apart if identifier in set(ids)]
+            ids = dict.fromkeys(space.ids[held_out_rows(len(space))].tolist())
+            apart = list(ids) if apart is None else [identifier for identifier in apart if identifier in ids]
     return tuple(apart or ())
 
 

@@ -13,7 +13,9 @@ from typing import Any
 import streamlit as st
 
 from app.workspace import MOST_ANCHORS, History, Workspace
+from relcore.engine import EngineError
 from relcore.spaces import SpaceError
+from relcore.store import StoreError
 
 _HISTORY = "relscope.history"
 _SELECTION = "relscope.selection"
@@ -49,7 +51,7 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
     """A change as a callback: what is wrong with it becomes a message, and nothing is changed."""
     try:
         change(*arguments)
-    except SpaceError as error:
+    except (SpaceError, EngineError, StoreError) as error:
         notify(str(error))
 
 

@@ -16,6 +16,7 @@ from relcore.engine import Job
 from relcore.metrics.calibration import Score
 from relcore.recipes.figures import draw_scores
 from relcore.spaces import Match
+from relcore.store import digest_of
 from relcore.views import View
 
 
@@ -78,14 +79,15 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:
             rows = rows.reset_index(drop=True)
+            place = f"compare.{key}-{digest_of(rows['id'].tolist())[:8]}"  # of other rows nothing is selected
             shown, look = with_items(workspace, rows)
             look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
             st.dataframe(
                 shown,
-                key=f"compare.{key}",
+                key=place,
                 hide_index=True,
                 height=300,
-                on_select=lambda rows=rows, key=key: _select_rows(rows, f"compare.{key}"),
+                on_select=lambda rows=rows, place=place: _select_rows(rows, place),
                 selection_mode="multi-row",
                 **look,
             )

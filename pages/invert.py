@@ -38,4 +38,5 @@ with translate:
         translate_panel.draw(workspace)
 with domains:
     if domains.open:
+        invert_setup.numbers(workspace, ("delta", "omega", "ridge"))
         domains_panel.draw(workspace)

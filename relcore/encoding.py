@@ -30,7 +30,8 @@ def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder) -> dic
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
     if all(map(store.has, keys.values())):
         return keys
-    store.remove(encoding_job_key(dataset_digest, encoder))  # a list of spaces of which some are gone would count as done
+    if len(keys) > 1:  # a list of spaces of which some are gone would count as done
+        store.remove(encoding_job_key(dataset_digest, encoder))
     return None
 
 

@@ -70,6 +70,9 @@ def choose(workspace: Workspace) -> Setup | None:
         random_state = int(st.number_input("Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140, **_KEEP))
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
+        if len(workspace.anchors) < 3:
+            st.info("Three anchors at least: choose some in the sidebar, or other seeds.", icon=":material/star:")
+            return None
         pairs = tuple((one, one) for one in workspace.anchors[:n_seeds])
     elif start == "typed":
         pairs = _typed()

@@ -11,11 +11,12 @@ from app import compute, exports, results
 from app.encode import encoding_costs, raw_data
 from app.invert.translate_panel import settings_of
 from app.stitch.stitch_setup import candidates
-from app.widgets import space_labels
+from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.experiments.cross_domain import CrossDomainResult, CrossDomainSpec
 from relcore.experiments.domain_spaces import DomainsSpec, domains_job, session_domains_job
 from relcore.recipes.translation import draw_cross_domain, made_of_datasets, made_of_spaces
+from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import available_datasets
 from relcore.sources.digit_looks import LOOKS
@@ -129,10 +130,10 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], st
 
 def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], str] | None:
     found = candidates(workspace)
-    if len(found) < 2 or not workspace.anchors:
+    if len(found) < 2 or len(workspace.anchors) < 2:
         st.info(
             "This takes two labelled spaces or more over the same ids, of one dataset or of several that are parallel (two "
-            "columns of a table, two languages, two looks), and anchors. Encode them on the Spaces page.",
+            "columns of a table, two languages, two looks), and two anchors or more. Encode them on the Spaces page.",
             icon=":material/grid_view:",
         )
         return None
@@ -150,9 +151,9 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], s
         st.info("Choose at least two spaces and one way.", icon=":material/grid_view:")
         return None
     spaces = [compute.load_space(one) for one in specs]
-    names = [name.rpartition(" · ")[::2] for name in space_labels(specs).values()]
-    domains, encoders = [domain for _, domain in names], [encoder or domain for encoder, domain in names]
-    settings = {"domains": domains, "encoders": encoders, "anchors": workspace.anchors, "spec": spec}
+    domains, encoders = _named(specs)
+    held_out = results.held_out_ids(specs)
+    settings = {"domains": domains, "encoders": encoders, "anchors": workspace.anchors, "spec": spec, "test_ids": held_out}
     digests = [space.digest for space in spaces]
     entry = results.result_of(
         "cross-domain",
@@ -166,12 +167,19 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], s
     if entry is None:
         return None
     result = CrossDomainResult.from_json(entry.metadata["cross_domain"])
-    made_of = made_of_spaces(specs, digests, domains, encoders, workspace.anchors)
-    return (
-        result,
-        made_of,
-        f"Anchors: {result.n_anchors:,} of this session's, by id. Test rows: a fifth of those that are no anchors.",
-    )
+    made_of = made_of_spaces(specs, digests, domains, encoders, workspace.anchors, held_out)
+    tested = "no network was trained on them" if held_out else "a fifth of those that are no anchors"
+    return result, made_of, f"Anchors: {result.n_anchors:,} of this session's, by id. Test rows: {tested}."
+
+
+def _named(specs: list[SpaceSpec]) -> tuple[list[str], list[str]]:
+    """Domain and encoder of each space, by its name "encoder · domain"; encoders of one name are numbered."""
+    domains, encoders = [], []
+    for one, label in space_labels(specs).items():
+        encoder, _, domain = space_name(one).rpartition(" · ")
+        domains.append(domain)
+        encoders.append((encoder or domain) + label.removeprefix(space_name(one)))
+    return domains, encoders
 
 
 def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
@@ -189,7 +197,7 @@ def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
         default=list(usual.methods),
         format_func=lambda name: METHODS[name].title,
         key="domains.ways",
-        help="δ, ω and the λ of the ridge are those of the tab Translate; the λ of whitening is that of the sidebar.",
+        help="δ, ω and the λ of the ridge are those above; the λ of whitening is that of the sidebar.",
         **_KEEP,
     )
     if not ways:

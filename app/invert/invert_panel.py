@@ -20,6 +20,7 @@ from app.workspace import Workspace
 from relcore.experiments.inversion import Inversion, side_names
 from relcore.recipes.inversion import draw_inversion, draw_inversion_errors
 from relcore.spaces import Match, SpaceError
+from relcore.store import digest_of
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
@@ -174,16 +175,17 @@ def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
                 table[way] = values[chosen]
         if pair.source.counts is not None:
             table["count"] = pair.source.counts[found.rows[chosen]]
+        place = f"invert.{key}-{digest_of(table['id'].tolist())[:8]}"  # of other rows nothing is selected
         with tab:
             shown, look = with_items(workspace, table)
             for way in found.errors:
                 look["column_config"][way] = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
             st.dataframe(
                 shown,
-                key=f"invert.{key}",
+                key=place,
                 hide_index=True,
                 height=330,
-                on_select=lambda ids=table["id"], key=key: _select(ids, f"invert.{key}"),
+                on_select=lambda ids=table["id"], place=place: _select(ids, place),
                 selection_mode="multi-row",
                 **look,
             )

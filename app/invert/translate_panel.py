@@ -126,7 +126,7 @@ def told(result: TranslationResult, spaces: list[LatentSpace], metric: str) -> s
             f"Heads were asked about **{result.n_test:,}** rows; each on its own space, not stitched: {own:.3f} in the mean."
         )
     elif not result.n_test:
-        parts.append("No accuracy: not every shared row has a label.")
+        parts.append("No accuracy: it takes a label on every shared row, and rows of every class to train on.")
     parts.append(
         "Chance: what is left when the rows are permuted." if metric != "accuracy" else "Chance: the most frequent class."
     )

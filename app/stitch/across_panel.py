@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import compute, exports
+from app import compute, exports, session
 from app.encode import raw_data
 from app.jobs import RESULTS, asked_again, engine, follow
 from app.widgets import space_labels
@@ -87,8 +87,8 @@ def _result(specs: tuple[SpaceSpec, SpaceSpec], pairs: tuple, spec: StitchSpec) 
             key="across.start",
             type="primary",
             icon=":material/conversion_path:",
-            on_click=_submit,
-            args=(key, specs, pairs, spec),
+            on_click=session.guarded,
+            args=(_submit, key, specs, pairs, spec),
         )
         return None
     if job.status().state == "done":

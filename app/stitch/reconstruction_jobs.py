@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from app import exports
+from app import exports, session
 from app.encode import encoding_costs
 from app.jobs import asked_again, engine
 from app.stitch import reconstruction_setup
@@ -27,9 +27,8 @@ def offer(setup: Setup, specs: tuple[ReconstructionSpec, ...], key: str, noun: s
     n_missing, seconds = reconstruction_setup.cost(setup, left)
     nouns = noun if n_missing == 1 else f"{noun}s"
     label = f"Train {n_missing} {nouns} · {encoding_costs.in_words(seconds)}" if n_missing else f"Stitch the {noun}s again"
-    st.button(
-        label, type="primary", icon=":material/play_arrow:", key=key, on_click=_submit, args=(setup, left), width="stretch"
-    )
+    begin = {"on_click": session.guarded, "args": (_submit, setup, left)}
+    st.button(label, type="primary", icon=":material/play_arrow:", key=key, width="stretch", **begin)
     st.caption("What is trained stays: stopped or killed, it goes on from there.")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from app import session
 from app.jobs import asked_again, engine, follow
 from relcore.experiments.one_item import (
     ItemEncoder,
@@ -56,8 +57,8 @@ def _offer_training(spec: SpaceSpec) -> None:
             key=f"warm.train-{key[:8]}",
             icon=":material/model_training:",
             help="Its weights were removed from the store to make room. The same settings give the same weights.",
-            on_click=_train,
-            args=(key, spec),
+            on_click=session.guarded,
+            args=(_train, key, spec),
         )
         return
     if asked_again(job):

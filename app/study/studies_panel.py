@@ -143,7 +143,7 @@ def offer_files(spec: StudySpec) -> None:
 def _open_file(content: bytes) -> None:
     try:
         record = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpaceError(f"study file: expected JSON, got a file that is none ({error})") from error
     spec = StudySpec.from_json(record)
     st.session_state["studies.kind"] = spec.kind

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app import exports, session
+from app import compute, exports, session
 from app.encode import encoding_jobs, raw_data
 from app.jobs import engine
 from app.tables import chosen_rows
-from app.widgets import space_name
+from app.widgets import fit_to_pair, space_name
 from relcore.recipes.studies import draw_study
 from relcore.sources.catalog import SpaceSpec
+from relcore.store import digest_of
 from relcore.studies.runs import StudyRuns, run_row
-from relcore.studies.study import Opening
+from relcore.studies.study import Opening, Study
 
 _CHOSEN = "relscope.study-run"
 
@@ -106,7 +108,8 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     shown = table.drop(columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())])
     st.markdown(f"#### {len(table):,} runs")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
-    rows = chosen_rows(shown, f"studies.runs-{runs.study.kind}", column_config={"seconds": seconds}, hide_index=False)
+    place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[:8]  # other runs, or a click in the figure: none chosen
+    rows = chosen_rows(shown, f"studies.runs-{place}", column_config={"seconds": seconds}, hide_index=False)
     st.download_button(
         "All runs as CSV",
         shown.to_csv(index_label="run"),
@@ -126,7 +129,7 @@ def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
 
 def _one(runs: StudyRuns, key: str, number: int) -> None:
     """The run that is selected, and the way to the other pages."""
-    opening = runs.study.opening(runs.settings[number])
+    opening = _opening(key, runs.study, runs.settings[number])
     told = ", ".join(f"{name} {value}" for name, value in _short(runs.settings[number]).items())
     with st.container(border=True):
         st.markdown(f"**Run {number}**")
@@ -143,6 +146,12 @@ def _one(runs: StudyRuns, key: str, number: int) -> None:
             on_click=session.guarded,
             args=(open_run, opening, f"open run {number} of {runs.study.title}"),
         )
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _opening(key: str, _study: Study, _settings: dict[str, Any]) -> Opening | None:
+    """Its anchors may take a k-means over all rows."""
+    return _study.opening(_settings)
 
 
 def _short(settings: dict[str, Any]) -> dict[str, Any]:
@@ -167,9 +176,9 @@ def open_run(opening: Opening, step: str) -> None:
     spaces = session.workspace().spaces
     new = tuple(spec for spec in opening.spaces if spec not in spaces)
     source, target = opening.spaces
-    session.edit(
-        step, spaces=(*spaces, *new), source=source, target=target, anchors=opening.anchors, anchors_from="", pinned=()
-    )
+    changed = replace(session.workspace(), spaces=(*spaces, *new), source=source, target=target)
+    changed = replace(changed, anchors=opening.anchors, anchors_from="", pinned=())
+    session.history().edit(step, fit_to_pair(changed, compute.matched(source, target)))
     session.announce(f"{_names(opening.spaces)}, with {len(opening.anchors)} anchors: see Compare.")
 
 

@@ -58,8 +58,12 @@ def session_parts(
     encoders: Sequence[str],
     anchors: Sequence[str],
     random_state: int = 0,
+    test_ids: Sequence[str] = (),
 ) -> list[Part]:
     """Parts of spaces over the same ids: labelled rows that all have, a fifth of them, no anchors, to test on.
+
+    `test_ids`, where given, are tested on instead, as far as they are shared rows and no anchors: those that no encoder has
+    seen the labels of.
 
     Raises
     ------
@@ -79,7 +83,9 @@ def session_parts(
     rest = np.setdiff1d(np.arange(len(ids)), taken[0].rows(chosen))
     if len(rest) < 5:
         raise SpaceError(f"expected five rows or more that are no anchors, got {len(rest)}; choose fewer anchors")
-    test = np.sort(np.random.default_rng(random_state).choice(rest, max(1, round(_TEST * len(rest))), replace=False))
+    test = rest[np.isin(ids[rest], list(test_ids))]
+    if not len(test):
+        test = np.sort(np.random.default_rng(random_state).choice(rest, max(1, round(_TEST * len(rest))), replace=False))
     parts = []
     for space, domain, encoder in zip(taken, domains, encoders, strict=True):
         labelled = space if space.labels is not None else LatentSpace(space.vectors, space.ids, name=space.name, labels=labels)
@@ -169,7 +175,9 @@ def session_domains_job(
     encoders: Sequence[str],
     anchors: Sequence[str],
     spec: CrossDomainSpec,
+    test_ids: Sequence[str] = (),
 ) -> None:
     """`cross_domain_matrix` of `session_parts` as a job; `inputs` are keys of `put_space` or of encodings."""
-    parts = session_parts([load_encoding(context.store, key) for key in inputs], domains, encoders, anchors)
+    spaces = [load_encoding(context.store, key) for key in inputs]
+    parts = session_parts(spaces, domains, encoders, anchors, test_ids=test_ids)
     context.put({}, {"cross_domain": cross_domain_matrix(parts, spec, context.report).to_json()})

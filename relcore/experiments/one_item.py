@@ -123,6 +123,12 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
     if reason := why_not(spec):
         raise SpaceError(f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}")
     dataset, encoder = load_dataset(spec.dataset, store), joined or spec.encoder
+    made = store.summary(spec.option("key"))
+    if made and made.metadata["dataset_digest"] != dataset.digest:
+        raise SpaceError(
+            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now on the Spaces page, and "
+            "choose that"
+        )
     if isinstance(encoder, TrainedEncoder):
         entry = store.get(trained_key(spec, store, dataset))
         if entry is None:

@@ -98,7 +98,7 @@ def _draw_points(figure: go.Figure, line: Line, color: str, theme: Theme) -> Non
 
 
 def _hover(line: Line, order: np.ndarray) -> dict:
-    band = [f" ({line.low[i]:.3f} to {line.high[i]:.3f})" if line.has_band else "" for i in order]
+    band = [f" ({line.low[i]:.3f} to {line.high[i]:.3f})" if line.has_band and not np.isnan(line.low[i]) else "" for i in order]
     texts = [f"{line.x[i]:.4g}: {line.y[i]:.3f}{part}" for i, part in zip(order, band, strict=True)]
     if len(line.labels):
         texts = [f"{plain_text(line.labels[i])}<br>{text}" for i, text in zip(order, texts, strict=True)]

@@ -75,10 +75,17 @@ def made_of_datasets(domains: DomainsSpec) -> dict[str, Any]:
 
 
 def made_of_spaces(
-    specs: Sequence[SpaceSpec], digests: Sequence[str], domains: Sequence[str], encoders: Sequence[str], anchors: Sequence[str]
+    specs: Sequence[SpaceSpec],
+    digests: Sequence[str],
+    domains: Sequence[str],
+    encoders: Sequence[str],
+    anchors: Sequence[str],
+    test_ids: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The part of a cross-domain recipe that tells which spaces it is of."""
     named = {"domain_names": list(domains), "encoder_names": list(encoders), "anchors": list(anchors)}
+    if test_ids:
+        named["test_ids"] = list(test_ids)
     return {"spaces": [one.to_json() for one in specs], "digests": list(digests), **named}
 
 
@@ -155,7 +162,7 @@ def _crossing(settings: dict[str, Any]) -> Exportable:
         domains = _domains(settings)
         return draw_cross_domain(cross_domain_matrix(trained_parts(domains, Store()), spec), method, made_of_datasets(domains))
     names = ("domain_names", "encoder_names", "anchors")
-    need_settings(settings, ("spaces", "digests", *names, "spec", "method"), figure, ("spaces", *names))
+    need_settings(settings, ("spaces", "digests", *names, "test_ids", "spec", "method"), figure, ("spaces", *names))
     specs, digests = specs_of(settings, figure), strings_of(settings, "digests", figure)
     domains, encoders, anchors = (strings_of(settings, name, figure) for name in names)
     if not len(specs) == len(domains) == len(encoders):
@@ -163,8 +170,9 @@ def _crossing(settings: dict[str, Any]) -> Exportable:
             f"recipe of {figure}: expected a domain and an encoder for each of {len(specs)} spaces, got {len(domains)} and "
             f"{len(encoders)}"
         )
-    parts = session_parts(load_all(specs, digests, figure), domains, encoders, anchors)
-    made_of = made_of_spaces(specs, digests, domains, encoders, anchors)
+    tested = strings_of(settings, "test_ids", figure)
+    parts = session_parts(load_all(specs, digests, figure), domains, encoders, anchors, test_ids=tested)
+    made_of = made_of_spaces(specs, digests, domains, encoders, anchors, tested)
     return draw_cross_domain(cross_domain_matrix(parts, spec), method, made_of)
 
 

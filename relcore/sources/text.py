@@ -49,7 +49,7 @@ class _Layered(Encoder):
         return replace(self, layers=(self.layers[self.outputs.index(output)],))
 
     def with_outputs_of(self, other: Encoder) -> Encoder | None:
-        if type(other) is not type(self) or replace(other, layers=self.layers) != self:
+        if type(other) is not type(self) or vars(other) | {"layers": ()} != vars(self) | {"layers": ()}:
             return None
         return replace(self, layers=tuple(sorted({*self.layers, *other.layers})))
 

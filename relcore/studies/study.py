@@ -163,7 +163,8 @@ class StudySpec:
         """
         from relcore.studies import study_of
 
-        if not isinstance(record, Mapping) or set(record) - {"study", "version", "options"} or "study" not in record:
+        names = {"study", "version", "options"}
+        if not isinstance(record, Mapping) or set(record) - names or not isinstance(record.get("study"), str):
             got = quote(sorted(record)) if isinstance(record, Mapping) else type(record).__name__
             raise SpaceError(f"study file: expected a JSON object of 'study', 'version' and 'options', got {got}")
         study = (known or study_of)(record["study"])
