@@ -7,9 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from app import jobs
+from app import jobs, results
 from app.bootstrap.bootstrap_setup import read_pairs
 from app.workspace import Workspace, from_session_file, to_session_file
+from relcore.encoding import load_encoding
 from relcore.engine import Engine
 from relcore.progress import Context
 from relcore.sources.catalog import load
@@ -90,6 +91,8 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     base, renamed = load(now.spaces[1]), load(now.target)
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
+    (key,) = results.inputs([now.target], [renamed])  # its pairing is in the store, too, but is no space
+    assert load_encoding(jobs.engine().store, key).digest == renamed.digest
     assert any("This pairing was bootstrapped" in info.value for info in session.at.info)
     session.open("compare")
     assert not session.errors
@@ -113,3 +116,12 @@ def test_pairs_are_read():
     assert read_pairs("a = b\n\nc\td = e\n") == (("a", "b"), ("c", "d = e"))
     with pytest.raises(SpaceError, match="line 2: expected “id of the source = id of the target”, got 'c'"):
         read_pairs("a=b\nc")
+
+
+def test_anchors_as_seeds_have_to_be_there(make_rotated):
+    session = Session(workspace=make_rotated("r").with_anchors(("r1", "r2"))).open("bootstrap")
+    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    start.set_value("anchors")
+    session.run()
+    assert any("Three anchors at least" in info.value for info in session.at.info)
+    assert not [one for one in session.at.button if one.key == "bootstrap.start"]

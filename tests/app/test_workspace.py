@@ -5,13 +5,16 @@ import json
 
 import pytest
 
+from app import session
 from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore import __version__
 from relcore.comparison import ProjectionSpec
+from relcore.engine import EngineError
 from relcore.experiments.inversion import InversionSpec
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
+from relcore.store import StoreError
 from relcore.views import ViewSpec
 
 FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))
@@ -275,3 +278,15 @@ def test_what_makes_no_sense_in_a_link_is_left_as_it_was(name, value):
 def test_a_link_names_at_most_twenty_pivots():
     pivots = tuple(f"word{number}" for number in range(30))
     assert from_query({"pivots": json.dumps(pivots)}, Workspace()).view.pivots == pivots[:20]
+
+
+@pytest.mark.parametrize("error", [SpaceError("no such row"), EngineError("no answer in 10 s"), StoreError("disk full")])
+def test_what_goes_wrong_in_a_callback_becomes_a_message(error, monkeypatch):
+    told = []
+    monkeypatch.setattr(session, "notify", told.append)
+
+    def change(what):
+        raise error
+
+    session.guarded(change, "it")
+    assert told == [str(error)]

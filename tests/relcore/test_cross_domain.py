@@ -102,6 +102,8 @@ def test_spaces_of_a_session_are_parts_by_their_shared_ids(rng, make_space):
     assert set(parts[0].space.ids[parts[0].test]).isdisjoint(anchors)
     np.testing.assert_array_equal(parts[0].space.labels, parts[1].space.labels)
     np.testing.assert_allclose(parts[1].anchors, X[[int(one[1:]) for one in anchors]].astype(np.float32))
+    told = session_parts(spaces, ["one", "two"], ["net", "net"], anchors, test_ids=["r0", "r30", "r2", "r31", "r40"])
+    assert told[0].space.ids[told[0].test].tolist() == ["r30", "r31", "r40"]  # r0 is an anchor, r2 has no label
     with pytest.raises(SpaceError, match="expected labels in 'second', 'second', got none"):
         session_parts([spaces[1]] * 2, ["one", "two"], ["net", "net"], anchors)
     with pytest.raises(SpaceError, match="five rows or more that are no anchors, got 4"):

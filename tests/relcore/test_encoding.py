@@ -312,6 +312,19 @@ def test_a_job_of_several_outputs_is_run_anew_when_one_was_evicted(store, log, d
     assert not store.has(key)
 
 
+def test_asking_what_is_stored_removes_nothing_that_came_meanwhile(store, log, digest, monkeypatch):
+    encoder = Noted(log)
+
+    def has_too_early(store, key):  # another worker's encoding comes between the question and what follows
+        monkeypatch.undo()
+        encode_job(Context(key, store), dataset=DIGITS, encoder=encoder)
+        return False
+
+    monkeypatch.setattr(Store, "has", has_too_early)
+    assert stored_encodings(store, digest, encoder) is None
+    assert stored_encodings(store, digest, encoder) is not None
+
+
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
     engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("engine")))

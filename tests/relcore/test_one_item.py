@@ -98,6 +98,7 @@ def test_only_layers_of_one_model_over_one_dataset_share_a_pass(store):
     assert MiniLM((4,)).with_outputs_of(MiniLM((2, 6))) == MiniLM((2, 4, 6))
     assert PretrainedText("a", (1,)).with_outputs_of(PretrainedText("b", (2,))) is None
     assert PretrainedText("a", (1,)).with_outputs_of(PretrainedText("a", (2,), "cls")) is None
+    assert PretrainedText("a", (2,)).with_outputs_of(PretrainedText("a", (-1,), "pooled")) is None
     assert MiniLM((1,)).with_outputs_of(PretrainedText("a", (2,))) is None
     assert TfidfSvd(20).with_outputs_of(TfidfSvd(30)) is None
     assert TfidfSvd(20).with_outputs_of(TfidfSvd(20)) == TfidfSvd(20)
@@ -128,6 +129,16 @@ def test_weights_that_the_store_has_lost_are_learnt_again_to_the_same_row(store)
         item_encoder(spec, store)
     train_again_job(Context(key, store), spec=spec)
     np.testing.assert_allclose(encode_items(spec, [load_dataset(DIGITS).item(5)], store)[0], space.vectors[5], atol=1e-4)
+
+
+def test_a_dataset_that_has_changed_gives_no_items(store, tmp_path):
+    path = tmp_path / "said.csv"
+    path.write_text("text,label\nfirst one,a\nsecond one,b\nthird one,a\n")
+    _, spec = encoded(DatasetSpec("file", str(path)), TfidfSvd(n_components=2, min_texts=1), store)
+    assert item_encoder(spec, store).dataset.item(1) == "second one"
+    path.write_text("text,label\nsecond one,b\nthird one,a\n")
+    with pytest.raises(SpaceError, match="its dataset has changed since it was encoded; encode what is there now"):
+        item_encoder(spec, store)
 
 
 def test_vectors_graphs_and_empty_items_are_refused(store):

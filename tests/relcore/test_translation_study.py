@@ -141,3 +141,11 @@ def test_other_ids_and_other_labels_are_told(rotated, vectors, make_space):
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(SpaceError, match=message):
         TranslationSpec.from_json(settings)
+
+
+def test_a_class_of_one_row_costs_the_accuracy_and_nothing_else(vectors, make_space):
+    labels = ["one of its kind" if row == 299 else "ab"[row % 2] for row in range(300)]
+    spaces = [make_space(vectors, name=name, labels=labels) for name in ("own", "copy")]
+    found = translate_all(spaces, ANCHORS, TranslationSpec(("procrustes",), test_ids=("r299", "r298")))
+    assert found.n_test == 0
+    np.testing.assert_allclose(found.matrix("procrustes", "cosine"), 1, atol=1e-3)

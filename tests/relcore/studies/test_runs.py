@@ -197,6 +197,7 @@ def test_spec_goes_to_json_and_back():
         ({"options": {"seeds": 3}}, "toy: expected options among .*n_runs.*, got .*seeds"),
         ({"options": []}, "'options' as an object, got list"),
         ({"grid": 1}, "expected a JSON object of 'study', 'version' and 'options'"),
+        ({"study": ["toy"]}, "expected a JSON object of 'study', 'version' and 'options'"),
     ],
 )
 def test_a_study_file_that_does_not_fit_says_so(change, message):
