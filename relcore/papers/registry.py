@@ -95,7 +95,7 @@ RUNS: dict[str, PaperRun] = {
         "60 runs of the paper's grid on Cora, 2,708 nodes",
         "from_studies:similarity",
         {"data": "Cora", "n_runs": 60},
-        minutes=60,
+        minutes=40,
         local="planetoid/Cora",
     ),
     "anchor-count": PaperRun(
