@@ -23,7 +23,7 @@ _TASKS: dict[str, tuple[DatasetSpec, tuple[Encoder, ...], str, str]] = {
     "wikipedia": (
         WIKIPEDIA,
         (TfidfSvd(), MiniLM((2, 4, 6))),
-        "Wikipedia sentences: TF-IDF and MiniLM · about 2 min",
+        "Wikipedia: TF-IDF and MiniLM · about 2 min",
         "5,482 sentences of 16 articles. Which article is a sentence from? TF-IDF counts words, MiniLM's layers read it.",
     ),
 }

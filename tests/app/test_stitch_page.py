@@ -76,7 +76,7 @@ def test_without_labelled_spaces_the_page_tells_what_stitching_is_and_offers_two
     assert "Nothing is trained again" in session.html
     labels = [button.label for button in session.button]
     assert any(label.startswith("Digits: four networks, trained here") for label in labels)
-    assert any(label.startswith("Wikipedia sentences: TF-IDF and MiniLM") for label in labels)
+    assert any(label.startswith("Wikipedia: TF-IDF and MiniLM") for label in labels)
 
 
 def test_a_button_submits_the_encoders_of_its_task(monkeypatch):
