@@ -22,7 +22,7 @@ def answers_html(data: Matrices, theme: Theme) -> str:
     for i, name in enumerate(panel.rows):
         cells = "".join(_cell(data, i, j, theme) for j in range(len(panel.columns)))
         lines.append(f'<tr><th scope="row">{escape(name_of(name))}</th>{cells}</tr>')
-    corner = f"<td><small>{escape(data.row_title)} ↓ &nbsp; {escape(data.column_title)} →</small></td>"
+    corner = f"<td><small>{escape(data.row_title)} ↓<br>{escape(data.column_title)} →</small></td>"
     return (
         f'<table class="relscope-answers"><caption class="relscope-unseen">{escape(data.alt)}</caption>'
         f"<thead><tr>{corner}{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
