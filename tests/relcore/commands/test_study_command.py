@@ -75,6 +75,8 @@ def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(run, 
     log = tmp_path / "log"
     command = ["study", "toy", "--grid", "n_runs=12", "--grid", "pause=0.3", "--grid", f"log={log}", "--csv"]
     script = (
+        # What a shell runs in the background ignores Ctrl-C, and so would all that these tests start there.
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"import sys\nfrom relcore.studies import STUDIES\nSTUDIES['toy'] = {TOY!r}\n"
         "from relcore.cli import main\nsys.exit(main(sys.argv[1:]))"
     )
