@@ -10,13 +10,13 @@ from app.inspector import inspector, neighbours_html
 from app.items import with_items
 from app.jobs import exact_scores, follow
 from app.score_table import digits, score_table
+from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.comparison import REPRESENTATIONS
 from relcore.engine import Job
 from relcore.metrics.calibration import Score
 from relcore.recipes.figures import draw_scores
 from relcore.spaces import Match
-from relcore.store import digest_of
 from relcore.views import View
 
 
@@ -79,18 +79,9 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:
             rows = rows.reset_index(drop=True)
-            place = f"compare.{key}-{digest_of(rows['id'].tolist())[:8]}"  # of other rows nothing is selected
             shown, look = with_items(workspace, rows)
             look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
-            st.dataframe(
-                shown,
-                key=place,
-                hide_index=True,
-                height=300,
-                on_select=lambda rows=rows, place=place: _select_rows(rows, place),
-                selection_mode="multi-row",
-                **look,
-            )
+            brushing_table(shown, f"compare.{key}", height=300, **look)
             st.caption(note)
     with one:
         asked = st.text_input(
@@ -100,11 +91,6 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
             st.warning(f"“{asked}” is not among the {len(pair):,} rows that both spaces have.", icon=":material/search_off:")
         elif asked:
             st.html(neighbours_html(pair, compute.neighbours_of(pair, asked, min(25, len(pair) - 1))))
-
-
-def _select_rows(rows, key: str) -> None:
-    chosen = st.session_state[key].selection.rows
-    session.select(tuple(rows["id"].iloc[chosen]))
 
 
 workspace = session.workspace()

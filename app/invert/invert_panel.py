@@ -16,11 +16,11 @@ from app.inspector import inspector
 from app.invert import inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
 from app.score_table import digits
+from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.experiments.inversion import Inversion, side_names
 from relcore.recipes.inversion import draw_inversion, draw_inversion_errors
 from relcore.spaces import Match, SpaceError
-from relcore.store import digest_of
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
@@ -175,22 +175,9 @@ def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
                 table[way] = values[chosen]
         if pair.source.counts is not None:
             table["count"] = pair.source.counts[found.rows[chosen]]
-        place = f"invert.{key}-{digest_of(table['id'].tolist())[:8]}"  # of other rows nothing is selected
         with tab:
             shown, look = with_items(workspace, table)
             for way in found.errors:
                 look["column_config"][way] = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
-            st.dataframe(
-                shown,
-                key=place,
-                hide_index=True,
-                height=330,
-                on_select=lambda ids=table["id"], place=place: _select(ids, place),
-                selection_mode="multi-row",
-                **look,
-            )
+            brushing_table(shown, f"invert.{key}", height=330, **look)
     st.caption("1 − cosine of recovered and true row by each way. Select rows to see them in the panes.")
-
-
-def _select(ids: pd.Series, key: str) -> None:
-    session.select(tuple(ids.iloc[st.session_state[key].selection.rows]))
