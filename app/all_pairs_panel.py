@@ -106,6 +106,7 @@ def _scores(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], settings:
         title=f"All pairs, {METRICS[settings['metric']]}",
         label=f"Compare {n_pairs:,} pairs",
         seconds=estimated_seconds(spaces, settings["metric"], n_anchors, n_queries),
+        slower=2.0,
         here=lambda context: put_scores(context, similarity_matrix(spaces, **settings)),
     )
     return PairScores.from_json(entry.metadata["scores"]) if entry else None

@@ -31,13 +31,15 @@ def result_of(
     title: str,
     label: str,
     seconds: float,
+    slower: float = 1.0,
     here: Callable[[Context], None] | None = None,
     below: Callable[[list[Job]], None] | None = None,
 ) -> Entry | None:
     """What was found, or None: then the page says what it costs, or how far it is.
 
     `content` is everything that decides the result. `arguments` gives those of the function, a job of the engine, when it is
-    to run; `label` stands on the button, the cost behind it. `here` does the same where it runs at once, of what is loaded
+    to run; `label` stands on the button, the cost behind it: `seconds`, as many times
+    as a worker, which has some of the cores, is slower. `here` does the same where it runs at once, of what is loaded
     already; by default the function itself. `below` draws more of the job while it is under way.
 
     Raises
@@ -54,7 +56,7 @@ def result_of(
                 here(context) if here else function(context, **arguments())
             return engine().store.get(key)
         if key not in st.session_state.get(_ASKED, ()):
-            cost = encoding_costs.in_words(seconds)
+            cost = encoding_costs.in_words(slower * seconds)
             st.button(
                 f"{label} · {cost}",
                 key=f"{what}.start",

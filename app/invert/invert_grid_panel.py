@@ -51,6 +51,7 @@ def _sweep(workspace: Workspace, pair: Match) -> Sweep | None:
         title="Inversion, δ × ω",
         label=f"Invert by {len(DELTAS)} δ and {len(OMEGAS)} ω",
         seconds=estimated_seconds(pair, len(workspace.anchors), spec.route),
+        slower=2.0,
         here=lambda context: put_sweep(context, inversion_sweep(pair, workspace.anchors, **settings)),
     )
     return Sweep.from_json(entry.metadata["sweep"]) if entry else None
