@@ -24,12 +24,13 @@ TRAINING = {"relcore.determinism"}
 LAYERS = {
     "relcore.spaces": set(),
     "relcore.similarity": {"relcore.spaces"},
+    "relcore.evaluation": {"relcore.spaces"},
     "relcore.projection": BASE,
     "relcore.inversion": BASE | {"relcore.anchors", "relcore.row_pass"},
     "relcore.row_pass": set(),
     "relcore.translation": BASE,
     "relcore.alignment": BASE,
-    "relcore.anchors": BASE | JOBS | {"relcore.translation"},
+    "relcore.anchors": BASE | JOBS | {"relcore.evaluation", "relcore.translation"},
     "relcore.metrics": BASE,
     "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map"},
     "relcore.umap_map": BASE | JOBS,
@@ -37,7 +38,7 @@ LAYERS = {
     "relcore.figures": BASE,
     "relcore.stitching": BASE
     | TRAINING
-    | {"relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
+    | {"relcore.evaluation", "relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
     "relcore.determinism": set(),
     "relcore.store": {"relcore.spaces"},
     "relcore.progress": {"relcore.spaces", "relcore.store"},

@@ -1,0 +1,161 @@
+"""Split: which rows are anchors, which are trained on and which are scored, disjoint by construction.
+
+Anchors are data that a method was fitted on: a relative space reproduces its own anchors, and a map fitted on pairs fits these
+pairs. A score on them flatters every method. So everything that scores takes a `Split` and looks at its test rows alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from relcore.spaces import SpaceError, quote
+
+TEST_FRACTION = 0.2
+
+
+def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
+    """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id wherever it stands.
+
+    It depends on the id, the stream and the random state alone, so a row more or less in one of two spaces moves no other
+    row. Two streams are unrelated: rows drawn from one say nothing about those drawn from another.
+    """
+    key = hashlib.blake2b(f"{stream}/{random_state}".encode(), digest_size=8).hexdigest()  # SipHash takes 16 characters
+    hashed = pd.util.hash_array(np.asarray(ids, dtype=object), hash_key=key, categorize=False)
+    return hashed / 2.0**64
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of n rows: no row is in two of the three parts, and a row may be in none.
+
+    Attributes
+    ----------
+    ids : array (n,)
+    anchors : array (k,)
+        In the order of the anchors; any map between two spaces is fitted on them.
+    train : array (m,)
+        Ascending; what else may be learned from, such as their labels.
+    test : array (t,)
+        Ascending; what is scored.
+    random_state : int
+    """
+
+    ids: np.ndarray
+    anchors: np.ndarray
+    train: np.ndarray
+    test: np.ndarray
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        parts = {"anchors": self.anchors, "train": self.train, "test": self.test}
+        owner = np.zeros(len(self.ids), dtype=np.int8)
+        for name, rows in parts.items():
+            if len(rows) and (rows.min() < 0 or rows.max() >= len(self.ids)):
+                raise SpaceError(f"split: expected {name} among rows 0 … {len(self.ids) - 1}, got {rows.min()} … {rows.max()}")
+            np.add.at(owner, rows, 1)
+        if owner.max(initial=0) > 1:
+            twice = self.ids[owner > 1]
+            raise SpaceError(f"split: expected each row in one part, got {len(twice)} in two, first {quote(twice[:3])}")
+
+    @property
+    def n(self) -> int:
+        return len(self.ids)
+
+    @property
+    def known(self) -> np.ndarray:
+        """Anchors and training rows together, ascending: what a head may be trained on, as the papers do."""
+        return np.sort(np.concatenate([self.anchors, self.train]))
+
+    def queries(self, n_queries: int | None = None) -> np.ndarray:
+        """All test rows, or so many of them at random, ascending: those whose neighbours are looked up.
+
+        Drawn by a stream of their own. One test row more replaces at most one of them.
+
+        Raises
+        ------
+        SpaceError
+            Fewer than one query.
+        """
+        if n_queries is not None and n_queries < 1:
+            raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
+        if n_queries is None or n_queries >= len(self.test):
+            return self.test
+        keys = row_keys(self.ids[self.test], "queries", self.random_state)
+        return np.sort(self.test[np.argpartition(keys, n_queries - 1)[:n_queries]])
+
+    @classmethod
+    def held_out(cls, ids: Sequence[str], anchors: np.ndarray = (), random_state: int = 0) -> Split:
+        """Every row that is no anchor is a test row: for scores that nothing but the anchors was fitted for.
+
+        Raises
+        ------
+        SpaceError
+            No row is left, or a row is an anchor twice.
+        """
+        ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
+        test = _without(np.arange(len(ids)), anchors, len(ids))
+        if not len(test):
+            raise SpaceError(f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer")
+        return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
+
+    @classmethod
+    def draw(
+        cls,
+        ids: Sequence[str],
+        *,
+        anchors: np.ndarray = (),
+        test_fraction: float = TEST_FRACTION,
+        test_ids: Sequence[str] = (),
+        labels: Sequence | None = None,
+        random_state: int = 0,
+    ) -> Split:
+        """Test rows by their ids' keys, so the same in every space and every dataset; anchors are taken out of them.
+
+        Parameters
+        ----------
+        test_fraction : float
+            Share of the rows to test on, above 0 and below 1; each row is drawn by itself, so the share is met on average.
+        test_ids : ids, optional
+            Test on these instead; those that are unknown here are passed over.
+        labels : n labels, optional
+            One row of each class that has no anchor stays in the training part, however the draw falls.
+
+        Raises
+        ------
+        SpaceError
+            A share that is none, or no test row left.
+        """
+        ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
+        if not 0 < test_fraction < 1:
+            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {test_fraction!r}")
+        keys = row_keys(ids, "test", random_state)
+        drawn = pd.Index(ids).isin(list(test_ids)) if len(test_ids) else keys < test_fraction
+        drawn[anchors] = False
+        if not len(test_ids):
+            if not drawn.any() and len(ids) - len(anchors) > 1:  # few rows: the one whose turn would come first
+                rest = _without(np.arange(len(ids)), anchors, len(ids))
+                drawn[rest[np.argmin(keys[rest])]] = True
+            if labels is not None:
+                _keep_one_of_each(drawn, keys, np.asarray(labels))
+        test = np.flatnonzero(drawn)
+        if not len(test):
+            given = f"none of the {len(test_ids):,} test ids is a row that is no anchor" if len(test_ids) else "too few rows"
+            raise SpaceError(f"split: expected a row to test on, got {len(ids):,} rows and {len(anchors):,} anchors: {given}")
+        return cls(ids, anchors, np.setdiff1d(np.flatnonzero(~drawn), anchors), test, random_state)
+
+
+def _keep_one_of_each(drawn: np.ndarray, keys: np.ndarray, labels: np.ndarray) -> None:
+    for label in set(labels[drawn]) - set(labels[~drawn]):
+        members = np.flatnonzero(labels == label)
+        drawn[members[np.argmax(keys[members])]] = False
+
+
+def _without(rows: np.ndarray, taken: np.ndarray, n: int) -> np.ndarray:
+    free = np.ones(n, dtype=bool)
+    free[taken] = False
+    return rows[free[rows]]
