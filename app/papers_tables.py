@@ -39,7 +39,7 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
         f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
         f'<div class="relscope-box here" tabindex="0">{_measured(numbers)}</div>'
         f'<p class="relscope-small">{escape(_rests_on(numbers))} · {escape(_settings(ours))} · {escape(ours.date)}, '
-        f"Relscope {escape(ours.version)}, {_took(ours.seconds)}</p>"
+        f"Relscope {escape(ours.version)}{_commit(ours.commit)}, {_took(ours.seconds)}</p>"
     )
 
 
@@ -131,6 +131,10 @@ def _value(value) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value)) if len(value) < 3 else f"{value[0]} … {value[-1]}"
     return str(value)
+
+
+def _commit(commit: str) -> str:
+    return f", commit {escape(commit)}" if commit else ""
 
 
 def _took(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""`python -m relcore.papers`: measure what stands beside the papers' tables, and keep it in assets/papers/ours.json."""
+"""`python -m relcore.papers`: measure what stands beside the papers' tables, and keep it in assets/papers/ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from relcore.papers.ours import SHIPPED, read_ours, write_ours
 from relcore.papers.registry import RUNS
 from relcore.papers.rows import find_row, load_rows
-from relcore.papers.runs import measure, what_is_missing
+from relcore.papers.runs import is_current, measure, what_is_missing
 from relcore.spaces import SpaceError
 from relcore.store import Store, StoreError
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="ROW", help="rows (relative-table-1) or runs (words); none: list them")
     parser.add_argument("--all", action="store_true", help="every run whose data are here")
     parser.add_argument("--again", action="store_true", help="also what is there already")
-    parser.add_argument("--out", type=Path, default=SHIPPED, help="the file to write, default that of the project")
+    parser.add_argument("--out", type=Path, default=SHIPPED, help="the folder to write into, default that of the project")
     asked = parser.parse_args(arguments)
     try:
         found = read_ours(asked.out)
@@ -53,7 +53,7 @@ def _measure(names: Sequence[str], again: bool, out: Path) -> int:
     store, failed = Store(), 0
     for name in names:
         known = read_ours(out).get(name)
-        if known and known.settings == dict(RUNS[name].settings) and not again:
+        if known and is_current(known) and not again:
             print(f"{name}: there already, of {known.date}")
             continue
         if missing := what_is_missing(name):
@@ -66,8 +66,9 @@ def _measure(names: Sequence[str], again: bool, out: Path) -> int:
             print(f"\r{name}: {error}", file=sys.stderr)
             failed += 1
             continue
-        write_ours(out, {**read_ours(out), name: made})  # read again: another process may have written meanwhile
-        print(f"\r{name}: {len(made.numbers)} numbers in {made.seconds:.0f} s{' ' * 60}")
+        write_ours(out, made)
+        told = f"{len(made.numbers)} numbers in {made.seconds:.0f} s, commit {made.commit or 'unknown'}"
+        print(f"\r{name}: {told}{' ' * 60}")
     return 1 if failed else 0
 
 

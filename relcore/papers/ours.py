@@ -12,7 +12,7 @@ from typing import Any
 from relcore.papers.rows import FOLDER
 from relcore.spaces import SpaceError
 
-SHIPPED = FOLDER / "ours.json"
+SHIPPED = FOLDER / "ours"
 SHARE = "0 … 1"
 
 
@@ -75,6 +75,10 @@ class Ours:
         All choices, JSON values.
     date, version : str
         Day, ISO; version of Relscope.
+    commit : str
+        Short hash of the checkout that measured it, with "+" where its code was changed and not committed; "" unknown.
+    run_version : int
+        `PaperRun.version` when it was measured.
     seconds : float
         What it took; parts that the store had already count with what they took when they were computed.
     numbers : tuple of Number
@@ -87,6 +91,8 @@ class Ours:
     version: str
     seconds: float
     numbers: tuple[Number, ...] = field(default_factory=tuple)
+    commit: str = ""
+    run_version: int = 1
 
     def of_groups(self, groups: Iterable[str]) -> tuple[Number, ...]:
         """The numbers of these groups; of none: all."""
@@ -116,27 +122,33 @@ def shipped() -> dict[str, Ours]:
     return read_ours(SHIPPED)
 
 
-def read_ours(path: Path) -> dict[str, Ours]:
-    """Run → what the file holds.
+def read_ours(folder: Path) -> dict[str, Ours]:
+    """Run → what its file in the folder holds; nothing where there is no such folder.
 
     Raises
     ------
     SpaceError
-        Not such a file.
+        A file that holds something else.
     """
-    if not path.is_file():
-        return {}
-    try:
-        records = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise SpaceError(f"{path}: expected a JSON list of measured numbers, got {error}; make it again") from error
-    found = [Ours.from_json(record) for record in records]
+    found = [_read(path) for path in sorted(folder.glob("*.json"))]
     return {one.run: one for one in found}
 
 
-def write_ours(path: Path, found: Mapping[str, Ours]) -> None:
-    """Write all, in the order of their names; whole or not at all."""
-    text = json.dumps([found[name].to_json() for name in sorted(found)], ensure_ascii=False, indent=1)
+def write_ours(folder: Path, found: Ours) -> None:
+    """Write one run's file, ``"words.json"``, whole or not at all; make the folder where it is not there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{found.run}.json"
     partial = path.with_suffix(".partial")
-    partial.write_text(text + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(found.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     partial.replace(path)
+
+
+def _read(path: Path) -> Ours:
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise SpaceError(f"{path}: expected a JSON object of measured numbers, got {error}; make it again") from error
+    found = Ours.from_json(record)
+    if found.run != path.stem:
+        raise SpaceError(f"{path}: expected numbers of the run {path.stem!r}, got those of {found.run!r}; rename the file")
+    return found

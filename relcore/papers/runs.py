@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from relcore import __version__
+from relcore.papers.commit import commit_of
 from relcore.papers.ours import Number, Ours, shipped
 from relcore.papers.registry import RUNS
 from relcore.progress import Context
@@ -46,11 +47,13 @@ def measure(name: str, store: Store, report: Report | None = None) -> Ours:
     run = RUNS[name]
     if missing := what_is_missing(name):
         raise SpaceError(missing)
+    commit = commit_of()  # before it runs: the code is loaded now
     module, _, function = run.function.partition(":")
     began = time.perf_counter()
     found = getattr(import_module(f"relcore.papers.{module}"), function)(run.settings, store, report or _silent)
     seconds = round(time.perf_counter() - began + found.earlier_seconds, 1)
-    return Ours(name, run.data, dict(run.settings), date.today().isoformat(), __version__, seconds, found.numbers)
+    today = date.today().isoformat()
+    return Ours(name, run.data, dict(run.settings), today, __version__, seconds, found.numbers, commit, run.version)
 
 
 def paper_job(context: Context, *, name: str) -> None:
@@ -60,11 +63,17 @@ def paper_job(context: Context, *, name: str) -> None:
 
 
 def result_of(name: str, store: Store) -> Ours | None:
-    """What is known of a run: the store's own, else what comes with the project where its settings are still these."""
+    """What is known of a run: the store's own, else what comes with the project where settings and version are still these."""
     if found := store.summary(run_key(name)):
         return Ours.from_json(found.metadata["ours"])
     known = shipped().get(name)
-    return known if known and known.settings == dict(RUNS[name].settings) else None
+    return known if known and is_current(known) else None
+
+
+def is_current(found: Ours) -> bool:
+    """Whether the run still has the settings and the version with which this was measured."""
+    run = RUNS.get(found.run)
+    return run is not None and (found.settings, found.run_version) == (dict(run.settings), run.version)
 
 
 def what_is_missing(name: str) -> str:

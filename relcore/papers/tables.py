@@ -39,7 +39,7 @@ _SIGNS = {
     "³": "$^3$",
     "…": r"\dots{}",
 }
-MORE = ["baseline_is", "data", "run", "date", "version", "seconds"]
+MORE = ["baseline_is", "data", "run", "date", "version", "commit", "seconds"]
 
 
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
@@ -60,8 +60,16 @@ def printed_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.Dat
             lines.append({**place, "what": line["what"], "metric": line["metric"], "published": line["text"]})
         for name in row.run_names():
             for number in found[name].of_groups(row.groups(name)) if name in found else ():
-                lines.append({**place, "what": number.label, "metric": number.metric, "here": number.text()})
-    return pd.DataFrame(lines, columns=["row", "what", "metric", "published", "here"])
+                lines.append(
+                    {
+                        **place,
+                        "what": number.label,
+                        "metric": number.metric,
+                        "here": number.text(),
+                        "commit": found[name].commit,
+                    }
+                )
+    return pd.DataFrame(lines, columns=["row", "what", "metric", "published", "here", "commit"])
 
 
 def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
@@ -118,7 +126,7 @@ def _measured(row: PaperRow, found: Mapping[str, Ours]) -> list[dict[str, Any]]:
         if name not in found:
             continue
         ours = found[name]
-        facts = {"data": ours.data, "run": ours.run, "date": ours.date, "version": ours.version, "seconds": ours.seconds}
+        facts = {name: getattr(ours, name) for name in MORE[1:]}
         for number in ours.of_groups(row.groups(name)):
             place = {"paper": row.paper.authors, "row": row.name, "source": "here", "what": number.label}
             own = {key: getattr(number, key) for key in (*COLUMNS[4:], "baseline_is")}

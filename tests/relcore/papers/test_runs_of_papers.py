@@ -1,6 +1,8 @@
 """Runs beside the papers' numbers: what they give, what ships, what the command line writes."""
 
 import json
+import re
+import subprocess
 from dataclasses import replace
 from importlib import import_module
 
@@ -8,10 +10,11 @@ import pytest
 
 from relcore.papers import ours, runs
 from relcore.papers.__main__ import main
+from relcore.papers.commit import commit_of
 from relcore.papers.ours import Number, Ours, read_ours, write_ours
 from relcore.papers.registry import RUNS
 from relcore.papers.rows import load_rows
-from relcore.papers.runs import Measured, measure, paper_job, result_of, run_key
+from relcore.papers.runs import Measured, is_current, measure, paper_job, result_of, run_key
 from relcore.papers.summaries import averaged, grouped
 from relcore.papers.tables import as_csv, as_json, as_latex, long_table
 from relcore.progress import Context
@@ -52,7 +55,8 @@ def test_shipped_numbers_come_from_known_runs_with_all_they_depend_on():
     shipped = ours.shipped()
     assert sum(any(name in shipped for name in row.run_names()) for row in load_rows()) >= 12
     for name, found in shipped.items():
-        assert found.settings == RUNS[name].settings, f"{name}: other settings than now; run python -m relcore.papers {name}"
+        assert is_current(found), f"{name}: other settings or version than now; run python -m relcore.papers {name}"
+        assert re.fullmatch(r"[0-9a-f]{7,}", found.commit), f"{name}: measured with code that is not committed"
         assert found.data
         assert found.version
         assert found.seconds > 0
@@ -93,7 +97,7 @@ def made_up(monkeypatch):
     number = Number("relative", "MRR", 0.5, 0.1, n=7, k=10, repeats=3, baseline=0.01)
     module = import_module("relcore.papers.word_spaces")
     monkeypatch.setattr(module, "neighbours", lambda *given: Measured((number,), 40.0))
-    monkeypatch.setattr(ours, "SHIPPED", ours.SHIPPED.with_name("absent.json"))
+    monkeypatch.setattr(ours, "SHIPPED", ours.SHIPPED.with_name("absent"))
     monkeypatch.setattr(runs, "shipped", dict)
     return number
 
@@ -118,13 +122,17 @@ def test_shipped_numbers_of_other_settings_do_not_count(tmp_path, made_up, monke
     found = Ours("words", "data", dict(RUNS["words"].settings), "2026-01-01", "0", 1.0, (made_up,))
     monkeypatch.setattr(runs, "shipped", lambda: {"words": found})
     assert result_of("words", Store(tmp_path)) == found
+    with monkeypatch.context() as later:
+        later.setitem(RUNS, "words", replace(RUNS["words"], version=RUNS["words"].version + 1))
+        assert result_of("words", Store(tmp_path)) is None  # the same settings, but the code gives other numbers
+    assert result_of("words", Store(tmp_path)) == found
     resized("words", n_anchors=7)
     assert result_of("words", Store(tmp_path)) is None
 
 
 def test_the_command_line_writes_skips_and_repeats(tmp_path, monkeypatch, capsys, made_up):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    out = tmp_path / "ours.json"
+    out = tmp_path / "ours"
     assert main(["relative-table-1", "--out", str(out)]) == 0
     assert read_ours(out)["words"].numbers == (made_up,)
     assert main(["words", "--out", str(out)]) == 0
@@ -147,14 +155,21 @@ def test_data_that_are_not_here_are_named(tmp_path, monkeypatch):
 
 def test_a_file_of_numbers_comes_back_whole_and_a_wrong_one_is_refused(tmp_path, made_up):
     found = Ours("words", "data", {"k": 10}, "2026-01-01", "0", 1.0, (made_up,))
-    write_ours(tmp_path / "ours.json", {"words": found})
-    assert read_ours(tmp_path / "ours.json") == {"words": found}
-    (tmp_path / "wrong.json").write_text("[{")
-    with pytest.raises(SpaceError, match="expected a JSON list of measured numbers"):
-        read_ours(tmp_path / "wrong.json")
-    (tmp_path / "wrong.json").write_text('[{"run": "words", "numbers": [{"colour": 1}]}]')
+    assert read_ours(tmp_path / "ours") == {}
+    write_ours(tmp_path / "ours", found)
+    write_ours(tmp_path / "ours", replace(found, run="codes"))
+    assert read_ours(tmp_path / "ours") == {"codes": replace(found, run="codes"), "words": found}
+    (tmp_path / "ours" / "words.json").rename(tmp_path / "ours" / "other.json")
+    with pytest.raises(SpaceError, match="expected numbers of the run 'other', got those of 'words'"):
+        read_ours(tmp_path / "ours")
+    wrong = tmp_path / "wrong" / "words.json"
+    wrong.parent.mkdir()
+    wrong.write_text("[{")
+    with pytest.raises(SpaceError, match="expected a JSON object of measured numbers"):
+        read_ours(wrong.parent)
+    wrong.write_text('{"run": "words", "numbers": [{"colour": 1}]}')
     with pytest.raises(SpaceError, match="a field is missing, unknown"):
-        read_ours(tmp_path / "wrong.json")
+        read_ours(wrong.parent)
 
 
 def test_means_and_deviations_are_over_repeats():
@@ -176,3 +191,26 @@ def test_exports_hold_every_number_of_both_sources(made_up):
     assert b"here,relative,MRR,0.5,0.1" in as_csv(rows, found)
     assert rb"0.500 $\pm$ 0.100" in as_latex(rows, found)
     assert json.loads(as_json(rows, found))[0]["here"][0]["numbers"][0]["value"] == 0.5
+
+
+def test_a_number_carries_the_commit_and_whether_its_code_was_changed(tmp_path):
+    def git(*asked):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        return subprocess.run(["git", *who, *asked], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert commit_of(tmp_path) == ""
+    git("init", "-q")
+    assert commit_of(tmp_path) == ""  # nothing is committed yet
+    (tmp_path / "relcore").mkdir()
+    code, text = tmp_path / "relcore" / "code.py", tmp_path / "README.md"
+    code.write_text("1")
+    text.write_text("1")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    head = git("rev-parse", "--short=7", "HEAD")
+    assert commit_of(tmp_path) == head
+    text.write_text("2")
+    assert commit_of(tmp_path) == head
+    code.write_text("2")
+    assert commit_of(tmp_path) == f"{head}+"
+    assert commit_of(tmp_path / "relcore") == ""  # a folder inside of another checkout

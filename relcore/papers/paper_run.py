@@ -1,0 +1,44 @@
+"""A run that stands beside a paper's numbers, and the data that several of them use, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+WORDS = "bundled Word2Vec and FastText, 20,000 words, 100 d"
+DIGITS = "scikit-learn's 1,797 digits, 8 × 8; an MLP, a CNN, a residual CNN and a ViT trained here, 64 d"
+SENTENCES = "2,000 sentences of 16 Wikipedia articles; TF-IDF + SVD and MiniLM's layers 2, 4 and 6, 384 d"
+TREC = "TREC, 5,452 questions to train on and 500 to test, 6 classes; TF-IDF + SVD and MiniLM's layers 2, 4 and 6"
+EVERYDAY = "438 bundled everyday sentences in English, Spanish, French and Japanese; TF-IDF + SVD a language"
+PICTURES = "scikit-learn's digits, 8 × 8"
+FIVE = [0, 1, 2, 3, 4]
+
+
+@dataclass(frozen=True)
+class PaperRun:
+    """One run.
+
+    Attributes
+    ----------
+    title, data : str
+        What it does; what on.
+    function : "module:name"
+        Under relcore.papers; called with settings, store, report, gives `Measured`.
+    settings : dict
+        JSON values: every size, so that a run on a laptop takes minutes.
+    minutes : float
+        Roughly, on one core that does nothing else.
+    local : str
+        What it needs in the data folder; "" where all is bundled.
+    version : int
+        Raise it when the same settings would give other numbers.
+    """
+
+    title: str
+    data: str
+    function: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    minutes: float = 1.0
+    local: str = ""
+    version: int = 1

@@ -1,0 +1,1 @@
+"""Runs by topic: each module has a dict `RUNS`, which relcore.papers.registry joins."""

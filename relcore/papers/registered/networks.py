@@ -1,0 +1,44 @@
+"""Runs of networks: trained on absolute and on relative rows, similarity as a proxy, number of anchors."""
+
+from __future__ import annotations
+
+from relcore.papers.paper_run import DIGITS, PICTURES, PaperRun
+
+RUNS = {
+    "training-digits": PaperRun(
+        "Heads on absolute and on relative rows",
+        DIGITS,
+        "from_studies:training",
+        {"data": "digits", "n_anchors": 500, "n_states": 6},
+        minutes=3,
+    ),
+    "similarity-digits": PaperRun(
+        "Similarity to a reference, digits",
+        "60 networks of many settings on scikit-learn's digits, 8 × 8",
+        "from_studies:similarity",
+        {"data": "digits", "n_runs": 60},
+        minutes=3,
+    ),
+    "similarity-cora": PaperRun(
+        "Similarity to a reference, Cora",
+        "60 runs of the paper's grid on Cora, 2,708 nodes",
+        "from_studies:similarity",
+        {"data": "Cora", "n_runs": 60},
+        minutes=40,
+        local="planetoid/Cora",
+    ),
+    "anchor-count": PaperRun(
+        "Number of anchors, frozen encoders",
+        DIGITS,
+        "from_studies:anchor_count",
+        {"data": "digits", "n_states": 3},
+        minutes=2,
+    ),
+    "trained-count": PaperRun(
+        "Number of anchors, trained along",
+        f"{PICTURES}; an MLP",
+        "from_studies:trained_count",
+        {"architecture": "mlp", "epochs": 12, "n_states": 3},
+        minutes=2,
+    ),
+}

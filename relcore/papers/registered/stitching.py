@@ -1,0 +1,58 @@
+"""Runs of stitched heads: relative ones, and absolute ones by inversion."""
+
+from __future__ import annotations
+
+from relcore.papers.paper_run import DIGITS, FIVE, PICTURES, SENTENCES, TREC, PaperRun
+
+RUNS = {
+    "stitch-digits": PaperRun(
+        "Every encoder with every head, digits",
+        DIGITS,
+        "stitched:relative_heads",
+        {"data": "digits", "n_anchors": 300, "head": "mlp", "random_states": FIVE},
+        minutes=5,
+    ),
+    "stitch-sentences": PaperRun(
+        "Every encoder with every head, sentences",
+        SENTENCES,
+        "stitched:relative_heads",
+        {"data": "sentences", "n_anchors": 768, "head": "logistic", "random_states": [0, 1, 2]},
+        minutes=3,
+    ),
+    "stitch-trec": PaperRun(
+        "Every encoder with every head, TREC",
+        TREC,
+        "stitched:relative_heads",
+        {"data": "trec", "n_anchors": 768, "head": "logistic", "random_states": [0, 1, 2]},
+        minutes=4,
+        local="trec",
+    ),
+    "inverse-digits": PaperRun(
+        "Absolute heads reached by inversion, digits",
+        DIGITS,
+        "stitched:absolute_heads",
+        {"data": "digits", "n_anchors": 300, "omega": 8, "delta": 0.65, "random_states": FIVE},
+    ),
+    "inverse-sentences": PaperRun(
+        "Absolute heads reached by inversion, sentences",
+        SENTENCES,
+        "stitched:absolute_heads",
+        {"data": "sentences", "n_anchors": 768, "omega": 8, "delta": 0.7, "random_states": [0, 1, 2]},
+        minutes=2,
+    ),
+    "inverse-trec": PaperRun(
+        "Absolute heads reached by inversion, TREC",
+        TREC,
+        "stitched:absolute_heads",
+        {"data": "trec", "n_anchors": 768, "omega": 8, "delta": 0.7, "random_states": [0, 1, 2]},
+        minutes=3,
+        local="trec",
+    ),
+    "cross-domain": PaperRun(
+        "Across looks of the digits",
+        f"{PICTURES}, as scanned, inverted and thick; an MLP and a CNN trained on each",
+        "stitched:across_looks",
+        {"looks": ["plain", "inverted", "thick"], "networks": ["mlp", "cnn"], "n_anchors": 1000, "omega": 16, "delta": 0.8},
+        minutes=2,
+    ),
+}
