@@ -188,7 +188,7 @@ class Engine:
                 return self._remember(job if job and job._state == "done" else stored)
             client = self._connected()
             job = self._remember(Job(self, key, title, "queued", function, kwargs))
-            self._dispatch(client, job, function, kwargs, priority)
+            self._dispatch(client, job, priority)
             return job
 
     def job(self, key: str) -> Job | None:
@@ -251,14 +251,14 @@ class Engine:
         if cluster is not None:
             cluster.close()
 
-    def _dispatch(
-        self, client: Any, job: Job, function: Callable[..., None], kwargs: dict[str, Any], priority: int = 0
-    ) -> None:
-        token = f"{function.__name__}-{uuid.uuid4().hex}"  # Dask learns durations by what precedes the dash
-        arguments = (function, job.key, str(self.store.root), self.store.limit_bytes, self._topic, token, kwargs)
+    def _dispatch(self, client: Any, job: Job, priority: int) -> None:
+        """Send the job to the scheduler; the caller holds the lock."""
+        token = f"{job.function.__name__}-{uuid.uuid4().hex}"  # Dask learns durations by what precedes the dash
+        arguments = (job.function, job.key, str(self.store.root), self.store.limit_bytes, self._topic, token, job.arguments)
+        self._running[token] = (job, None)  # noted before it is sent: an idle worker's "started" may outrun `submit`
         future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=priority)
         self._running[token] = (job, future)
-        future.add_done_callback(partial(self._finished, token, function, kwargs))
+        future.add_done_callback(partial(self._finished, token, priority))
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
         """In Dask's event loop: must not wait, and so takes no lock that a waiting thread may hold."""
@@ -270,7 +270,7 @@ class Engine:
             place = (message["worker"], message["pid"])
             threading.Thread(target=self._kill, args=place, name="kill-cancelled", daemon=True).start()
 
-    def _finished(self, token: str, function: Callable[..., None], kwargs: dict[str, Any], future: Any) -> None:
+    def _finished(self, token: str, priority: int, future: Any) -> None:
         from distributed import KilledWorker
 
         job, _ = self._running.get(token, (None, None))
@@ -283,7 +283,7 @@ class Engine:
             with self._lock:
                 self._running.pop(token, None)
                 if not job._ended.is_set():
-                    self._dispatch(self._connected(), job, function, kwargs)
+                    self._dispatch(self._connected(), job, priority)
             return
         self._running.pop(token, None)
         if future.status == "finished":
@@ -301,11 +301,13 @@ class Engine:
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
-        for token, (candidate, future) in list(self._running.items()):
-            if candidate is job and self._running.pop(token, None) and self._client is not None:
-                self._withdraw(token, future)
-                if job._place:
-                    self._kill(*job._place)
+        with self._lock:  # a job that is being sent at this moment has its future once the lock is free
+            own = [(token, future) for token, (candidate, future) in list(self._running.items()) if candidate is job]
+            own = [(token, future) for token, future in own if self._running.pop(token, None)]
+        for token, future in own if self._client is not None else ():
+            self._withdraw(token, future)
+            if job._place:
+                self._kill(*job._place)
 
     def _withdraw(self, token: str, future: Any) -> None:
         """Take a task from the scheduler; only then may its worker be killed, or it would be tried again."""

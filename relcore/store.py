@@ -226,7 +226,7 @@ def _canonical(part: Any) -> Any:
         pairs = [[_canonical(key), _canonical(value)] for key, value in part.items()]
         return ["dict", *sorted(pairs, key=json.dumps)]
     if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
-        content = hashlib.blake2b(memoryview(np.ascontiguousarray(part)).cast("B"), digest_size=16).hexdigest()
+        content = hashlib.blake2b(np.ascontiguousarray(part).reshape(-1).view(np.uint8), digest_size=16).hexdigest()
         return ["array", part.dtype.str, list(part.shape), content]
     if is_dataclass(part) and not isinstance(part, type):
         return [

@@ -7,10 +7,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
+from distributed import KilledWorker
 
 from relcore.engine import Engine, EngineError
 from relcore.spaces import SpaceError
@@ -208,6 +210,50 @@ def test_a_cancel_at_any_moment_of_the_start_stops_the_job(engine, key, log):
     assert done.wait(60).state == "done"
     pids = [int(line) for i in range(6) for line in lines(f"{log}{i}")]
     until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 5)
+
+
+class Scheduler:
+    """Stands for a connected client: keeps what it is sent, and may have the worker answer before `submit` returns."""
+
+    def __init__(self, engine, answers_at_once=False):
+        self.engine, self.answers_at_once, self.status = engine, answers_at_once, "running"
+        self.sent, self.cancelled, self.ended = [], [], []
+        engine._client = self
+
+    def submit(self, function, *arguments, key, priority, **options):
+        self.sent.append((key, priority))
+        if self.answers_at_once:
+            self.engine._heard((0.0, {"event": "started", "token": key, "worker": "tcp://worker", "pid": 1}))
+        return SimpleNamespace(add_done_callback=self.ended.append, cancel=lambda: self.cancelled.append(key))
+
+    def processing(self):
+        return {}
+
+
+def test_a_worker_that_begins_before_submit_returns_is_not_taken_for_a_cancelled_one(tmp_path, key, monkeypatch):
+    engine = Engine(store=Store(tmp_path))
+    scheduler = Scheduler(engine, answers_at_once=True)
+    killed = []
+    monkeypatch.setattr(engine, "_kill", lambda *place: killed.append(place))
+    job = engine.submit(key, count, title="t", log="", n=1)
+    assert job.status().state == "running"
+    for thread in threading.enumerate():
+        if thread.name == "kill-cancelled":
+            thread.join()
+    assert killed == []
+    job.cancel()
+    assert (scheduler.cancelled, killed) == ([scheduler.sent[0][0]], [("tcp://worker", 1)])
+
+
+def test_a_job_that_is_tried_again_keeps_its_priority(tmp_path, key):
+    """Its workers died of other jobs before it began, so it is sent anew: with the rank of what waits behind everything."""
+    engine = Engine(store=Store(tmp_path))
+    scheduler = Scheduler(engine)
+    job = engine.submit(key, count, title="t", priority=-1, log="", n=1)
+    ((token, _),) = scheduler.sent
+    scheduler.ended[0](SimpleNamespace(status="error", exception=lambda: KilledWorker(token, "tcp://worker", 3)))
+    assert [priority for _, priority in scheduler.sent] == [-1, -1]
+    assert job.status().state == "queued"
 
 
 def test_a_job_whose_worker_is_killed_is_tried_again(engine, key, log):

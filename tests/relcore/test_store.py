@@ -271,6 +271,12 @@ def test_digests_agree_where_the_content_does():
     assert digest_of([1, 2]) == digest_of((1, 2))
 
 
+def test_an_array_without_rows_has_a_digest():
+    empty = [np.empty((0, 3)), np.empty((0, 4)), np.empty((3, 0)), np.empty(0), np.empty((0, 3), np.int64)]
+    assert len({digest_of(array) for array in empty}) == len(empty)
+    assert digest_of(np.empty((0, 3))) == digest_of(np.zeros((0, 3)))
+
+
 def test_digests_are_the_same_in_another_process():
     script = "from relcore.store import digest_of; print(digest_of('x', {'b': 1, 'a': (2.5, None)}))"
     out = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
