@@ -14,6 +14,7 @@ from app.encode import encoding_jobs, raw_data
 from app.jobs import engine
 from app.tables import chosen_rows
 from app.widgets import fit_to_pair, space_name
+from relcore.figures.lines import lines_exportable
 from relcore.recipes.studies import draw_study
 from relcore.sources.catalog import SpaceSpec
 from relcore.store import digest_of
@@ -32,6 +33,7 @@ def draw(runs: StudyRuns) -> None:
     if table.empty:
         st.caption("Nothing is done yet. What it finds is drawn here while it runs.")
         return
+    _conclusion(runs, table)
     chart = _figure(runs, table, live=False)
     if chart:
         exports.export_bar(draw_study(runs.spec, chart, table), f"studies-{chart}")
@@ -42,7 +44,10 @@ def draw(runs: StudyRuns) -> None:
 @st.fragment(run_every=2.0)
 def _live(runs: StudyRuns) -> None:
     table = _table(runs)
-    if not table.empty and _figure(runs, table, live=True):
+    if table.empty:
+        return
+    _conclusion(runs, table)
+    if _figure(runs, table, live=True):
         _findings(runs, table)
 
 
@@ -64,6 +69,11 @@ def _rows() -> dict[str, dict[str, Any]]:
     return {}
 
 
+def _conclusion(runs: StudyRuns, table: pd.DataFrame) -> None:
+    if told := runs.study.conclusion(runs.spec.settings, table):
+        st.markdown(f"**{told}**" if len(table) == len(runs) else f"**{told}** So far: {len(table):,} of {len(runs):,} runs.")
+
+
 def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     """The chart that is chosen, by name; None where there is nothing to draw yet."""
     charts = runs.study.charts(runs.spec.settings, table)
@@ -76,7 +86,7 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
         key = f"studies.{runs.study.kind}.chart"
         chosen = st.segmented_control("Chart", names, default=names[0], required=True, key=key, label_visibility="collapsed")
         chart = chosen if chosen in names else names[0]
-    figure = draw_study(runs.spec, chart, table).interactive(exports.theme())
+    figure = lines_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it already
     has_keys = any(len(line.keys) for line in charts[chart].lines)
     if live or not has_keys:
         exports.chart(figure, f"studies.figure-{chart}")

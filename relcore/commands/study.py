@@ -57,8 +57,14 @@ def run(options: argparse.Namespace) -> None:
         write_recipe(options, draw_study(spec, options.chart, table))
     found = study.findings(spec.settings, table)
     done = f"{study.title}: {len(table):,} of {len(runs):,} runs are done."
-    lines = [done, "", findings_lines(found)] + (["", str(options.output)] if options.output else [])
-    show(options, table, lines, study=spec.to_json(), findings=found.to_dict("records"))
+    conclusion = study.conclusion(spec.settings, table) if len(table) else ""
+    lines = (
+        [done]
+        + ([conclusion] if conclusion else [])
+        + ["", findings_lines(found)]
+        + (["", str(options.output)] if options.output else [])
+    )
+    show(options, table, lines, study=spec.to_json(), conclusion=conclusion, findings=found.to_dict("records"))
     return None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 import numpy as np
 import plotly.graph_objects as go
 
@@ -10,6 +12,7 @@ from relcore.figures.lines import Line, Lines
 from relcore.figures.palette import LIGHT, Theme
 
 DASHES = ("dash", "dot", "dashdot", "longdash")
+_WIDE = 110  # letters of a note's line: as many have room over a chart on a page
 _FEW = 40  # points of a line that are marked one by one
 
 
@@ -29,15 +32,16 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     for name, value in lines.marks:
         line = {"color": theme.text, "width": 1.5, "dash": "dash"}
         figure.add_vline(value, line=line, name=f"{plain_text(name)}: {value:.3g}", showlegend=True, layer="below")
-    if lines.note:
+    note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
+    if note:
         look = {"font": {"size": 13, "color": theme.text}, "bgcolor": translucent(theme.surface, 0.85), "borderpad": 4}
         at = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom", "align": "left"}
-        figure.add_annotation(text=plain_text(lines.note).replace("\n", "<br>"), showarrow=False, **at, **look)
+        figure.add_annotation(text="<br>".join(map(plain_text, note)), showarrow=False, **at, **look)
     figure.update_layout(
         template=relscope_template(theme),
         meta={"alt": lines.describe()},
         height=height,
-        margin={"l": 64, "r": 16, "t": 24 + 18 * len(lines.note.splitlines()) if lines.note else 16, "b": 96},
+        margin={"l": 64, "r": 16, "t": 24 + 18 * len(note) if note else 16, "b": 96},
         showlegend=True,
         legend={"y": 0.01, "yanchor": "bottom"},
         hovermode="closest",

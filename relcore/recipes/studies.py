@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -18,7 +19,7 @@ from relcore.studies.study import StudySpec
 def draw_study(spec: StudySpec, chart: str = "", table: pd.DataFrame | None = None) -> Exportable:
     """One of a study's charts, default its first, of the finished runs in `table`; without it, of all runs.
 
-    The findings are what LaTeX prints.
+    The study's conclusion stands above the chart. The findings are what LaTeX prints.
 
     Raises
     ------
@@ -34,7 +35,10 @@ def draw_study(spec: StudySpec, chart: str = "", table: pd.DataFrame | None = No
     chart = chart or next(iter(charts))
     need_one_of("chart", chart, charts)
     recipe = {"relscope": __version__, "figure": "study", "study": spec.to_json(), "chart": chart}
-    drawn = lines_exportable(charts[chart], recipe, name=f"relscope-{study.kind}-{chart.replace(' ', '-')}")
+    lines = charts[chart]
+    if told := study.conclusion(spec.settings, table):
+        lines = replace(lines, note=f"{told}\n{lines.note}".rstrip())
+    drawn = lines_exportable(lines, recipe, name=f"relscope-{study.kind}-{chart.replace(' ', '-')}")
     return Exportable(
         drawn.name,
         drawn.interactive,

@@ -23,6 +23,15 @@ class Estimate:
     high: float
     n: int
 
+    @property
+    def has_interval(self) -> bool:
+        return not np.isnan(self.low)
+
+    def told(self, digits: int = 3) -> str:
+        """``0.932 (95 %: 0.901 to 0.954)``, as a sentence quotes it; the number alone where it has no interval."""
+        value, low, high = (f"{number:.{digits}f}" for number in (self.value, self.low, self.high))
+        return f"{value} (95 %: {low} to {high})" if self.has_interval else value
+
     def describe(self) -> str:
         """``Pearson .932 (.901 to .954)``."""
         told = f"{self.name} {self.value:.3f}"

@@ -114,6 +114,10 @@ class Study(ABC):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         """The answer in numbers. Columns: what, value, low, high (95 %), n, interval (how it was found)."""
 
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        """The finding in one sentence, with its 95 % interval; "" while too few runs are done to say it."""
+        return ""
+
     def opening(self, settings: Settings) -> Opening | None:
         """What of a run other pages can show."""
         return None

@@ -41,10 +41,14 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
     assert found["study"] == spec.to_json()
     assert [row["y"] for row in found["rows"]] == [0, 2, 4]
     assert found["findings"][0]["value"] == pytest.approx(1)
+    assert found["conclusion"] == "", "three runs give no interval"
     assert pd.read_csv(tmp_path / "runs.csv").y.tolist() == [0, 2, 4]
     told = run("study", "toy", "--grid", "n_runs=6", "--table")
     assert told.startswith("Toy: 3 of 6 runs are done.")
     assert "Pearson" in told
+    assert "on a line" not in told
+    all_done = run("study", "toy", "--grid", "n_runs=6").splitlines()
+    assert all_done[:2] == ["Toy: 6 of 6 runs are done.", "Twice a number is on a line: r = 1.00 (95 %: 1.00 to 1.00)."]
     run("figure", "r.json", "-o", "again.csv")
     assert pd.read_csv(tmp_path / "again.csv").y.tolist() == [0, 2, 4]
     (tmp_path / "spec.json").write_text(json.dumps(spec.to_json()))
