@@ -166,8 +166,7 @@ class Engine:
         self._jobs: dict[str, Job] = {}
         self._running: dict[str, tuple[Job, Any]] = {}  # token → job and Dask future
         self._topic = f"relscope-{uuid.uuid4().hex}"
-        self._client: Any = None
-        self._cluster: Any = None
+        self._client = self._cluster = None
 
     def __repr__(self) -> str:
         return f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} jobs under way)"
@@ -252,7 +251,6 @@ class Engine:
             cluster.close()
 
     def _dispatch(self, client: Any, job: Job, priority: int) -> None:
-        """Send the job to the scheduler; the caller holds the lock."""
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"  # Dask learns durations by what precedes the dash
         arguments = (job.function, job.key, str(self.store.root), self.store.limit_bytes, self._topic, token, job.arguments)
         self._running[token] = (job, None)  # noted before it is sent: an idle worker's "started" may outrun `submit`
@@ -301,13 +299,13 @@ class Engine:
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
-        with self._lock:  # a job that is being sent at this moment has its future once the lock is free
-            own = [(token, future) for token, (candidate, future) in list(self._running.items()) if candidate is job]
-            own = [(token, future) for token, future in own if self._running.pop(token, None)]
-        for token, future in own if self._client is not None else ():
-            self._withdraw(token, future)
-            if job._place:
-                self._kill(*job._place)
+        with self._lock:  # what is being sent at this moment has its future once the lock is free
+            sent = list(self._running.items())
+        for token, (candidate, future) in sent:
+            if candidate is job and self._running.pop(token, None) and self._client is not None:
+                self._withdraw(token, future)
+                if job._place:
+                    self._kill(*job._place)
 
     def _withdraw(self, token: str, future: Any) -> None:
         """Take a task from the scheduler; only then may its worker be killed, or it would be tried again."""

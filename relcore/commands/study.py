@@ -58,12 +58,8 @@ def run(options: argparse.Namespace) -> None:
     found = study.findings(spec.settings, table)
     done = f"{study.title}: {len(table):,} of {len(runs):,} runs are done."
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
-    lines = (
-        [done]
-        + ([conclusion] if conclusion else [])
-        + ["", findings_lines(found)]
-        + (["", str(options.output)] if options.output else [])
-    )
+    lines = [done, *([conclusion] if conclusion else []), "", findings_lines(found)]
+    lines += ["", str(options.output)] if options.output else []
     show(options, table, lines, study=spec.to_json(), conclusion=conclusion, findings=found.to_dict("records"))
     return None
 
