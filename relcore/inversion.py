@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.pruning import farthest_order, first_anchors
+from relcore.evaluation import Split
 from relcore.row_pass import finish_rows
 from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
@@ -228,23 +229,24 @@ def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataF
 
 
 def inversion_grid(
-    source_anchors: np.ndarray,
-    target_anchors: np.ndarray,
     source: np.ndarray,
     target: np.ndarray,
+    split: Split,
     deltas: Sequence[float],
     omegas: Sequence[int],
     random_state: int = 0,
+    n_rows: int | None = None,
 ) -> pd.DataFrame:
-    """Pruned inversion over δ × ω (Figs. 3 and 6 of the paper): rows of the source space (n, d_source) against the true ones.
+    """Pruned inversion over δ × ω (Figs. 3 and 6 of the paper): test rows of the source space against the true ones.
 
-    The means are those of the rows. Columns: delta, omega, cosine (mean over the rows), condition and kept (means over the
-    prunings). A δ that leaves a pruning with one anchor has NaN for a cosine.
+    Source (n, d_source) and target (n, d_target) are row-aligned; of the split's test rows all are scored, or `n_rows` of them
+    at random. The means are those of all rows. Columns: delta, omega, cosine (mean over the scored rows), condition and kept
+    (means over the prunings). A δ that leaves a pruning with one anchor has NaN for a cosine.
     """
-    means = [mean_row(source), mean_row(target)]
-    anchors_x = _directions(np.asarray(source_anchors, dtype=np.float32), means[0], "source")
-    anchors_y = _directions(np.asarray(target_anchors, dtype=np.float32), means[1], "target")
-    relative, true = project_directions(source, anchors_x.T, means[0]), unit_rows(target, means[1])
+    means, rows = [mean_row(source), mean_row(target)], split.queries(n_rows)
+    anchors_x = _directions(np.asarray(source[split.anchors], dtype=np.float32), means[0], "source")
+    anchors_y = _directions(np.asarray(target[split.anchors], dtype=np.float32), means[1], "target")
+    relative, true = project_directions(source[rows], anchors_x.T, means[0]), unit_rows(target[rows], means[1])
     cells = []
     for pruned in pruned_decoders(anchors_y, deltas, omegas, random_state):
         found = relative @ pruned.matrix.astype(np.float32)

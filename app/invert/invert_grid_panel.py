@@ -110,12 +110,21 @@ def _circumstances(sweep: Sweep) -> str:
     best = table.loc[table["cosine"].idxmax()]
     labelled = (
         f" Accuracy: a logistic head trained on {sweep.n_train:,} rows of the target, {sweep.n_classes} classes, "
-        f"asked {sweep.n_test:,} others; not stitched {sweep.not_stitched:.3f}, most frequent class {sweep.chance:.3f}."
+        f"tested on {sweep.n_test:,} others, none of them an anchor; not stitched {sweep.not_stitched:.3f}, chance level "
+        f"{sweep.chance:.3f} (most frequent class)."
         if sweep.n_classes
         else f" {sweep.why_none}"
     )
     return (
-        f"{sweep.n_rows:,} rows of {sweep.n:,}, {sweep.n_anchors:,} anchors, pruned method. Best cosine "
-        f"**{best.cosine:.3f}** at δ {best.delta:g}, ω {best.omega:g}; a rotation fitted on the same anchors (Procrustes) "
-        f"{sweep.procrustes:.3f}; chance {best.chance:.3f}.{labelled} Click a cell to take its δ and ω."
+        f"{sweep.n_rows:,} of {sweep.n - sweep.n_anchors:,} held-out rows, {sweep.n_anchors:,} anchors, pruned method. Best "
+        f"cosine **{best.cosine:.3f}** at δ {best.delta:g}, ω {best.omega:g}{_by_chance(sweep)}; a rotation fitted on the same "
+        f"anchors (Procrustes) {sweep.procrustes:.3f}.{labelled} Click a cell to take its δ and ω."
     )
+
+
+def _by_chance(sweep: Sweep) -> str:
+    """The band in which the best of all cells lies where rows are paired at random."""
+    if sweep.best_chance is None:
+        return ""
+    n_cells = int(sweep.table()["cosine"].notna().sum())
+    return f" (chance level of the best of {n_cells} cells {sweep.best_chance.low:.3f} … {sweep.best_chance.high:.3f})"

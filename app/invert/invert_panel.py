@@ -1,4 +1,7 @@
-"""The rows: original beside recovered, linked, with the numbers beside them, the worst and best rows, and all errors."""
+"""The rows: original beside recovered, linked, with the numbers beside them, the worst and best rows, and all errors.
+
+The panes show the anchors, too; numbers, lists and histogram are of held-out rows alone.
+"""
 
 from __future__ import annotations
 
@@ -129,20 +132,19 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
     st.caption(
         f"Each recovered row is one product: a matrix W, {rows:,} × {columns:,}, takes a centred row from one space to the "
         "other, whatever ω is. Its own length is lost: it becomes the anchors' mean length, less what of its direction the "
-        "anchors do not span."
+        "anchors do not span. The panes show the anchors, too; the scores are of the other rows."
     )
 
 
 def _numbers(pair: Match, found: Inversion) -> str:
-    """Mean cosine by each way beside chance, and what the inverse is made of."""
+    """Mean cosine by each method beside the chance level, and what the inverse is made of."""
     source, target = side_names(pair, found.spec.route)
     way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
-    sampled = f"{len(found.rows):,} of {found.n:,} rows" if len(found.rows) < found.n else f"{found.n:,} rows"
     lines = []
     for name, score in found.scores.items():
         own = name == found.spec.title
         knows = "" if own else "as they are, " if name == "absolute copy" else "sees both spaces, "
-        chance = f"{knows}chance {digits(score.null.low)} … {digits(score.null.high)}" if score.null else knows
+        chance = f"{knows}chance level {digits(score.null.low)} … {digits(score.null.high)}" if score.null else knows
         row = f"<th>{escape(name)}<small>{chance}</small></th><td><b>{digits(float(score))}</b></td>"
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned = found.spec.method == "pruned"
@@ -157,27 +159,35 @@ def _numbers(pair: Match, found: Inversion) -> str:
     return (
         f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {escape(way)}</caption><tbody>'
         f"{''.join(lines)}</tbody></table>"
-        f'<p class="relscope-facts">{sampled}, seen from the mean. Chance: the rows permuted, 95 % band.{averaged}</p>'
+        f'<p class="relscope-facts">{scored_rows(found)}, seen from the mean. Chance level: these rows permuted, 95 % band.'
+        f"{averaged}</p>"
     )
+
+
+def scored_rows(found: Inversion) -> str:
+    """``"700 held-out rows"``: how many rows the scores are of."""
+    left = found.n - found.n_anchors
+    return f"{found.n_scored:,} held-out rows" if found.n_scored == left else f"{found.n_scored:,} of {left:,} held-out rows"
 
 
 def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
     worst, best = st.tabs(["Worst rows", "Best rows"])
     errors = found.errors[found.spec.title]
-    order = np.argsort(-errors, kind="stable")
+    order = np.flatnonzero(found.scored)
+    order = order[np.argsort(-errors[order], kind="stable")]
     for tab, chosen, key in ((worst, order[:LISTED], "worst"), (best, order[::-1][:LISTED], "best")):
         table = pd.DataFrame({"id": pair.ids[found.rows[chosen]]})
         labels = pair.source.labels[found.rows[chosen]] if pair.source.labels is not None else np.array([])
         if (labels != "").sum() > len(labels) / 2:
             table["label"] = labels
-        for way, values in found.errors.items():
-            if way != "absolute copy":
-                table[way] = values[chosen]
+        for method, values in found.errors.items():
+            if method != "absolute copy":
+                table[method] = values[chosen]
         if pair.source.counts is not None:
             table["count"] = pair.source.counts[found.rows[chosen]]
         with tab:
             shown, look = with_items(workspace, table)
-            for way in found.errors:
-                look["column_config"][way] = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
+            for method in found.errors:
+                look["column_config"][method] = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
             brushing_table(shown, f"invert.{key}", height=330, **look)
-    st.caption("1 − cosine of recovered and true row by each way. Select rows to see them in the panes.")
+    st.caption("1 − cosine of recovered and true row by each method, held-out rows only. Select rows to see them in the panes.")

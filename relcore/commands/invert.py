@@ -18,7 +18,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.naming import add_anchors, add_pair
     from relcore.commands.output import add_format, add_recipe
 
-    parser.description += " The numbers are those of the Invert page: mean cosine of recovered and true rows, by each way."
+    parser.description += (
+        " The numbers are those of the Invert page: mean cosine of recovered and true rows that are no anchors, by each method."
+    )
     add_pair(parser)
     parser.add_argument(
         "--route",
@@ -34,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pruned: anchors nearer than this, by 1 - |cos|, are left out; 0 … 1; default %(default)s",
     )
     parser.add_argument(
-        "--omega", type=int, default=8, metavar="ω", help="pruned: so many prunings are averaged; 1 … 64; default %(default)s"
+        "--omega", type=int, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64; default %(default)s"
     )
     parser.add_argument(
         "--ridge", type=float, default=1.0, metavar="λ", help="ridge and whitened: above 0; default %(default)s"
@@ -73,18 +75,18 @@ def run(options: argparse.Namespace) -> None:
     source, target = side_names(pair, spec.route)
     way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
     facts = {"source": source, "target": target, "rank": found.rank, "condition": found.condition, "kept": found.kept}
-    lines = [f"Recovered to true, mean cosine: {way}", "", ways(found), "", *told(found)]
+    lines = [f"Recovered to true, mean cosine: {way}", "", methods(found), "", *told(found)]
     show(options, found.summary(), lines + ([str(options.output)] if options.output else []), **facts)
 
 
-def ways(found: Inversion) -> list[list[str]]:
-    """Mean cosine by each way, and the band of chance."""
+def methods(found: Inversion) -> list[list[str]]:
+    """Mean cosine by each method, and the band of chance."""
     from relcore.recipes.stitching import short
 
-    rows = [["way", "cosine", "95 % of chance"]]
-    for way, score in found.scores.items():
+    rows = [["method", "cosine", "chance level, 95 %"]]
+    for method, score in found.scores.items():
         band = f"{short(score.null.low)} … {short(score.null.high)}" if score.null else ""
-        rows.append([way, short(float(score)), band])
+        rows.append([method, short(float(score)), band])
     return rows
 
 
@@ -92,12 +94,13 @@ def told(found: Inversion) -> list[str]:
     """What the inverse is made of, as the page's head says it."""
     pruned = found.spec.method == "pruned"
     kept = f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
-    sampled = f"{len(found.rows):,} of {found.n:,} rows" if len(found.rows) < found.n else f"{found.n:,} rows"
+    left = found.n - found.n_anchors
+    scored = f"{found.n_scored:,} held-out rows" + (f" of {left:,}" if found.n_scored < left else "")
     condition = f"{found.condition:,.1f}" if found.condition < float("inf") else "∞"
     return [
         f"{found.spec.settings()}; anchors kept {kept}; condition number {condition}; "
         f"directions reached {found.rank:,} of {found.shape[1]:,}",
-        f"{sampled}, seen from the mean; chance: the rows permuted",
+        f"scored on {scored}, seen from the mean; chance level: these rows permuted",
     ]
 
 

@@ -164,10 +164,10 @@ def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], M
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
-    """The anchors that --anchors asks for: so many by strategy in this space, at most 300 where nothing is said, or by id."""
+    """The anchors that --anchors asks for: so many by strategy in this space, or by id; default 300, at most half the rows."""
     from relcore.anchors.selection import select_anchors
 
-    wanted = min(USUAL_ANCHORS, len(space)) if options.anchors is None else number_or_ids(options.anchors)
+    wanted = min(USUAL_ANCHORS, len(space) // 2) if options.anchors is None else number_or_ids(options.anchors)
     if not isinstance(wanted, int):
         return wanted
     return tuple(select_anchors(space, wanted, options.strategy, random_state=options.random_state)) if wanted else ()

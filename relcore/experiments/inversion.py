@@ -1,4 +1,8 @@
-"""Inversion between the two spaces of a pair: what comes back, row by row, beside what direct maps and chance give."""
+"""Inversion between the two spaces of a pair: what comes back, row by row, beside what direct maps and chance give.
+
+Scores are means over held-out rows: every method here is fitted on the anchors, and would reproduce them between spaces that
+have nothing in common.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import shared_anchors
+from relcore.evaluation import Split
 from relcore.inversion import METHODS, InverseRelativeProjection, recovered
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import mean_cosine
@@ -18,7 +23,7 @@ from relcore.translation import LeastSquares, Procrustes
 
 ROUTES = {"forward": "source → target", "backward": "target → source", "within": "within the source"}
 METHOD_TITLES = {"pruned": "pruned", "ridge": "ridge, ours", "whitened": "whitened, ours"}
-MOST_ROWS = 20_000  # rows that are carried over and drawn; of more a random sample
+MOST_ROWS = 20_000  # held-out rows that are carried over; of more a random sample
 MOST_OMEGA = 64
 
 
@@ -57,7 +62,7 @@ class InversionSpec:
 
     @property
     def title(self) -> str:
-        """How this way is called beside others: ``"inverse, pruned"``."""
+        """What this method is called beside others: ``"inverse, pruned"``."""
         return f"inverse, {METHOD_TITLES[self.method]}"
 
     def settings(self) -> str:
@@ -87,16 +92,18 @@ class Inversion:
     n : int
         Rows of the pair.
     rows : array (m,)
-        Those that were carried over, ascending.
+        Those that were carried over, ascending: held-out rows and the anchors.
+    scored : array (m,) of bool
+        Which of them are held out.
     true, found : arrays (m, d)
         In the target's absolute space.
-    errors : {way: array (m,)}
+    errors : {method: array (m,)}
         1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps that see both
         spaces at once.
     distance : array (m,)
         ‖found − true‖ over the true row's length from the mean, of the inverse.
-    scores : {way: Score}
-        Mean cosine, with chance: the same after permuting the rows.
+    scores : {method: Score}
+        Mean cosine of the held-out rows, with the chance level: the same after permuting these rows.
     n_anchors, kept : int, float
         Anchors given, and those left by a pruning, on average.
     condition : float
@@ -110,6 +117,7 @@ class Inversion:
     spec: InversionSpec
     n: int
     rows: np.ndarray
+    scored: np.ndarray
     true: np.ndarray
     found: np.ndarray
     errors: dict[str, np.ndarray]
@@ -121,12 +129,21 @@ class Inversion:
     rank: int
     shape: tuple[int, int]
 
+    @property
+    def held_out_errors(self) -> dict[str, np.ndarray]:
+        """`errors` of the rows that are scored."""
+        return {method: errors[self.scored] for method, errors in self.errors.items()}
+
+    @property
+    def n_scored(self) -> int:
+        return int(np.count_nonzero(self.scored))
+
     def summary(self) -> pd.DataFrame:
-        """One row a way: way, cosine, chance, low, high (its 95 % band), n, anchors."""
+        """One row a method: method, cosine, chance, low, high (its 95 % band), n held-out rows, anchors."""
         return pd.DataFrame(
             [
                 {
-                    "way": way,
+                    "method": method,
                     "cosine": float(score),
                     "chance": score.null.mean if score.null else np.nan,
                     "low": score.null.low if score.null else np.nan,
@@ -134,37 +151,42 @@ class Inversion:
                     "n": score.n,
                     "anchors": self.n_anchors,
                 }
-                for way, score in self.scores.items()
+                for method, score in self.scores.items()
             ]
         )
 
 
 def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_rows: int = MOST_ROWS) -> Inversion:
-    """Carry the pair's rows over through the relative space of these anchors; means are those of all rows of each space.
+    """Carry the pair's rows over through the relative space of these anchors, and score those that are no anchors.
+
+    Means are those of all rows of each space: they need no pairs.
 
     Raises
     ------
     SpaceError
-        Fewer than two anchors, ones that a space lacks, all on one line, or a δ that leaves one.
+        Fewer than two anchors, ones that a space lacks, all on one line, no other rows, or a δ that leaves one.
     """
     source, target = sides(pair, spec.route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
     means = mean_row(source.vectors), mean_row(target.vectors)
     inverse = spec.inverse().fit(source.vectors[chosen], target.vectors[chosen], source_mean=means[0], target_mean=means[1])
-    rows = sampled_rows(len(pair), most_rows)
+    held_out = Split.held_out(pair.ids, chosen).queries(most_rows)
+    rows = np.union1d(held_out, chosen)
+    scored = np.isin(rows, held_out)
     X, true = source.vectors[rows], target.vectors[rows]
     found = inverse.transform(X)
-    ways = {spec.title: found, **_direct(X, source.vectors[chosen], target.vectors[chosen], within=spec.route == "within")}
+    direct = _direct(X, source.vectors[chosen], target.vectors[chosen], within=spec.route == "within")
     units = unit_rows(true, means[1])
     errors, scores = {}, {}
-    for way, carried in ways.items():
+    for method, carried in {spec.title: found, **direct}.items():
         directions = unit_rows(carried, means[1])
-        errors[way] = 1 - np.einsum("ij,ij->i", directions, units)
-        scores[way] = mean_cosine(directions, units, of_unit_length=True)
+        errors[method] = 1 - np.einsum("ij,ij->i", directions, units)
+        scores[method] = mean_cosine(directions[scored], units[scored], of_unit_length=True)
     return Inversion(
         spec=spec,
         n=len(pair),
         rows=rows,
+        scored=scored,
         true=true,
         found=found,
         errors=errors,
@@ -176,13 +198,6 @@ def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_r
         rank=inverse.rank_,
         shape=inverse.matrix_.shape,
     )
-
-
-def sampled_rows(n: int, most: int, random_state: int = 0) -> np.ndarray:
-    """All of n rows, or `most` of them at random, ascending."""
-    if n <= most:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
 
 
 def _direct(X: np.ndarray, source: np.ndarray, target: np.ndarray, within: bool) -> dict[str, np.ndarray]:

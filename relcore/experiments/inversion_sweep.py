@@ -10,43 +10,47 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import shared_anchors
-from relcore.experiments.inversion import MOST_OMEGA, sampled_rows, sides
+from relcore.evaluation import Split, row_keys
+from relcore.experiments.best_cell import BestCellChance
+from relcore.experiments.inversion import MOST_OMEGA, sides
 from relcore.inversion import InverseRelativeProjection, pruned_decoders
+from relcore.metrics.calibration import Null
 from relcore.progress import Context
 from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.sources.encodings import load_encoding
 from relcore.spaces import LatentSpace, Match, SpaceError, match
-from relcore.stitching.classification import share_rows, split_rows
+from relcore.stitching.classification import share_rows
 from relcore.stitching.heads import Head, fit_head
-from relcore.stitching.spec import StitchSpec
 from relcore.translation import Procrustes
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
-MOST_ROWS, MOST_TRAIN = 2000, 4000  # rows that are carried over in each cell, and those that the head is trained on
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows that are carried over in each cell, rows that the head is trained on
 Report = Callable[[int, int, str], None]  # done, total, message
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What each cell gave, and what it is to be held against.
+    """What each cell gave, on rows that are no anchors, and what it is to be held against.
 
     Attributes
     ----------
     cells : tuple of dict
-        One a cell: delta, omega, cosine (mean over the rows, by the route), chance (the same over permuted rows), within (the
-        cosine from the target through its own relative space), condition and kept (means over the prunings), accuracy. None
-        where there is none.
+        One a cell: delta, omega, cosine (mean over the held-out rows, by the route), chance (the same over permuted rows),
+        within (the cosine from the target through its own relative space), condition and kept (means over the prunings),
+        accuracy. None where there is none.
     n, n_rows, n_anchors, dimension : int
-        Rows of the pair, rows carried over, anchors, width of the target.
+        Rows of the pair, held-out rows carried over, anchors, width of the target.
     procrustes : float
         Mean cosine by a rotation fitted on the same anchors; 1 within a space.
     not_stitched, chance : float or None
-        Accuracy of the target's head on its own test rows, and that of always saying the most frequent class.
+        Accuracy of the target's head on its own test rows, and that of always answering the most frequent class.
     n_classes, n_train, n_test : int
         0 where the spaces have no labels.
     why_none : str
         Why there is no accuracy.
+    best_chance : Null or None
+        Of the best cell's cosine: the best of all cells where rows are paired at random. None in results of an older version.
     """
 
     cells: tuple[dict[str, float | None], ...]
@@ -61,6 +65,7 @@ class Sweep:
     n_train: int = 0
     n_test: int = 0
     why_none: str = ""
+    best_chance: Null | None = None
 
     def table(self) -> pd.DataFrame:
         """One row a cell; columns as in `cells`, NaN for what there is none of."""
@@ -72,7 +77,8 @@ class Sweep:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Sweep:
         """Back from `to_json`."""
-        return cls(**{**record, "cells": tuple(record["cells"])})
+        chance = record.get("best_chance")
+        return cls(**{**record, "cells": tuple(record["cells"]), "best_chance": Null(**chance) if chance else None})
 
 
 def inversion_sweep(
@@ -88,18 +94,19 @@ def inversion_sweep(
 ) -> Sweep:
     """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
 
-    The rows are a random sample. Where both spaces have the same labels, a logistic head trained on rows of the target judges
-    test rows that were carried over.
+    The rows are a random sample of those that are no anchors. Where both spaces have the same labels, a logistic head trained
+    on rows of the target judges test rows that were carried over, none of them an anchor.
 
     Raises
     ------
     SpaceError
-        Wrong δ or ω, fewer than two anchors, ones that a space lacks, all on one line.
+        Wrong δ or ω, fewer than two anchors, ones that a space lacks, all on one line, no rows beside them.
     """
     _check(deltas, omegas)
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-    judge, rows = _Judge.of(source, target, n_rows, random_state), sampled_rows(len(pair), n_rows, random_state)
+    judge = _Judge.of(source, target, pair.ids[chosen], n_rows, random_state)
+    rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
     InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])  # refuses bad anchors
@@ -109,7 +116,7 @@ def inversion_sweep(
     if route != "within":
         inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
     tests = project_directions(source.vectors[judge.rows], units[0].T, means[0])
-    cells = []
+    cells, by_chance = [], BestCellChance(true, random_state=random_state)
     total = len(deltas) * len(omegas)
     for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
         decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))
@@ -123,6 +130,7 @@ def inversion_sweep(
                 cell[name] = float(np.einsum("ij,ij->i", found, true).mean(dtype=np.float64))
                 if name == "cosine":  # over all permutations of the rows the mean is the product of the two means
                     cell["chance"] = float(mean_row(found) @ mean_row(true))
+                    by_chance.add(found)
             if judge.head is not None:
                 cell["accuracy"] = judge.accuracy(tests @ decoder + means[1])
         cells.append(cell)
@@ -143,6 +151,7 @@ def inversion_sweep(
         n_train=judge.n_train,
         n_test=len(judge.rows),
         why_none=judge.why_none,
+        best_chance=by_chance.null(),
     )
 
 
@@ -159,22 +168,25 @@ class _Judge:
     why_none: str = ""
 
     @classmethod
-    def of(cls, source: LatentSpace, target: LatentSpace, n_rows: int, random_state: int) -> _Judge:
+    def of(cls, source: LatentSpace, target: LatentSpace, anchors: np.ndarray, n_rows: int, random_state: int) -> _Judge:
         nobody = np.empty(0, dtype=np.int64)
         if source.labels is None or target.labels is None:
             return cls(nobody, why_none="No accuracy: the spaces have no labels.")
         try:
             shared = share_rows((source, target))
-            train, test = split_rows(shared, StitchSpec(), random_state)
+            labelled = shared.spaces[0].index.get_indexer(anchors)
+            split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], labels=shared.targets, random_state=random_state)
         except SpaceError as error:
             return cls(nobody, why_none=f"No accuracy: {error}.")
-        test = test[sampled_rows(len(test), n_rows, random_state)]
-        train = train[sampled_rows(len(train), MOST_TRAIN, random_state)]
+        test, train = split.queries(n_rows), split.known
+        if len(train) > MOST_TRAIN:
+            keys = row_keys(shared.ids[train], "head", random_state)
+            train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
         if len(np.unique(shared.targets[train])) < len(shared.classes):
             return cls(nobody, why_none=f"No accuracy: the training sample lacks some of the {len(shared.classes)} classes.")
         head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
         rows, targets = target.rows(shared.ids[test]), shared.targets[test]
-        chance = float((targets == np.bincount(shared.targets[train]).argmax()).mean())
+        chance = float((targets == np.bincount(shared.targets).argmax()).mean())
         return cls(rows, head, targets, chance, len(shared.classes), len(train))
 
     def accuracy(self, found: np.ndarray) -> float | None:
@@ -191,9 +203,10 @@ def estimated_seconds(pair: Match, n_anchors: int, route: str = "forward", delta
     inverting = deltas * most * (4 * k * d * small + 60 * small**3) / 8e10
     ordering = most * k * (2e-5 + 2e-9 * k)
     carrying = deltas * len(OMEGAS) * 2 * (2 * m * k * d / 4e10 + 8 * m * d / 2e9)
+    chance = 200 * m * d * (4e-9 + deltas * len(OMEGAS) * 5e-11)
     both = source.labels is not None and target.labels is not None
     training = 5e-7 * min(len(pair), MOST_TRAIN) * d if both else 0.0
-    return float(inverting + ordering + carrying + training)
+    return float(inverting + ordering + carrying + chance + training)
 
 
 def sweep_job(context: Context, *, inputs: Sequence[str], **settings: Any) -> None:

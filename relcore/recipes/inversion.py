@@ -59,7 +59,8 @@ def inversion_scene(pair: Match, found: Inversion, color_by: str = "error", view
     caption = (
         f"{len(found.rows):,} of the {found.n:,} rows; both panes by the PCA of the original. Recovered through "
         f"{found.n_anchors:,} anchors, {found.spec.title}, {found.spec.settings()}: mean cosine to the true rows "
-        f"{float(found.scores[found.spec.title]):.3f}. Coloured by {'error, 1 − cosine' if color_by == 'error' else color_by}."
+        f"{float(found.scores[found.spec.title]):.3f} over {found.n_scored:,} held-out rows. "
+        f"Coloured by {'error, 1 − cosine' if color_by == 'error' else color_by}."
     )
     colors = ERROR_COLORS if color_by == "error" else ()
     return Scene(panes, pair.ids[found.rows], categories, names, caption=caption, category_colors=colors)
@@ -84,16 +85,19 @@ def draw_inversion(
 
 
 def _with_errors(table: pd.DataFrame, found: Inversion) -> pd.DataFrame:
-    columns = {f"error, {way}": errors for way, errors in found.errors.items()}
-    return table.assign(**columns, distance=found.distance)
+    columns = {f"error, {method}": errors for method, errors in found.errors.items()}
+    return table.assign(**columns, distance=found.distance, held_out=found.scored)
 
 
 def draw_inversion_errors(recipe: ComparisonRecipe, spec: InversionSpec, *, found: Inversion | None = None) -> Exportable:
-    """Histogram of 1 − cosine by each way; printed as a table it is the mean cosine by each way beside chance."""
+    """Histogram of 1 − cosine of the held-out rows by each method; as a table the mean cosine beside the chance level."""
     found = found or invert_pair(load_pair(recipe), recipe.anchors, spec)
     own = {"figure": "inversion-errors", "inversion": asdict(spec)}
     drawn = histogram_exportable(
-        found.errors, "1 − cosine of recovered and true row", recipe.to_json() | own, name="relscope-inversion-errors"
+        found.held_out_errors,
+        "1 − cosine of recovered and true row, held-out rows",
+        recipe.to_json() | own,
+        name="relscope-inversion-errors",
     )
     return replace(drawn, latex=found.summary)
 
@@ -135,6 +139,9 @@ def sweep_matrices(sweep: Sweep, measure: str, names: tuple[str, str]) -> Matric
     axes = {"row_title": "ω", "column_title": "δ"}
     best = table.loc[table["cosine"].idxmax()] if table["cosine"].notna().any() else None
     told = f" Best cosine {best.cosine:.3f} at δ {best.delta:g}, ω {best.omega:g}." if best is not None else ""
+    chance = sweep.best_chance
+    by_chance = f"; best cell by chance {chance.low:.3f} … {chance.high:.3f}" if chance else ""
+    told += f" Chance level of the best cell {chance.low:.3f} … {chance.high:.3f}." if chance else ""
     if measure == "condition":
         panel = _panel(
             table, "condition", "Condition number", f"of what is inverted in {target}; colour by its logarithm", digits=1
@@ -150,7 +157,8 @@ def sweep_matrices(sweep: Sweep, measure: str, names: tuple[str, str]) -> Matric
         alt = f"Heat map of anchors kept over δ × ω, {sweep.n_anchors:,} given.{told}"
         return Matrices((panel,), (0.0, float(sweep.n_anchors)), "anchors kept", alt, **axes)
     way = f"Within {target}" if source == target else f"{source} → {target}"
-    panels = [_panel(table, "cosine", way, f"cosine; Procrustes {sweep.procrustes:.2f}" if source != target else "cosine")]
+    rotation = f"; Procrustes {sweep.procrustes:.2f}" if source != target else ""
+    panels = [_panel(table, "cosine", way, f"cosine{rotation}{by_chance}")]
     if table["within"].notna().any():
         panels.append(_panel(table, "within", f"Within {target}", "cosine, by the same prunings"))
     if sweep.not_stitched is not None:
@@ -179,7 +187,7 @@ def _panel(table: pd.DataFrame, column: str, title: str, note: str, digits: int 
 def _explain(cell: Any) -> str:
     measured = [
         ("cosine", cell.cosine),
-        ("by chance", cell.chance),
+        ("chance level", cell.chance),
         ("within the target", cell.within),
         ("accuracy", cell.accuracy),
     ]

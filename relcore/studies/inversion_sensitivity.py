@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
+from relcore.evaluation import Split
 from relcore.figures.lines import Lines
 from relcore.inversion import inversion_grid
 from relcore.store import Store
@@ -25,13 +26,14 @@ class InversionSensitivity(Study):
     """Figs. 3 and 6: mean cosine of recovered rows to the true ones; with δ the pruning keeps fewer, more different anchors."""
 
     kind = "inversion-sensitivity"
+    version = 2
     title = "δ and ω of the inverse"
     question = "How much does inversion depend on δ and ω?"
     paper = "Maiorca et al. 2024, Figs. 3 and 6"
     options = (
         Option("direction", "Recovered", ("between", "within"), "between", names=("in the target", "in the source itself")),
         Option("n_anchors", "Anchors", (100, 300, 768), 300),
-        Option("n_states", "Random states", (3, 5, 10), 3, help=f"Each draws the anchors and the {_ROWS:,} rows."),
+        Option("n_states", "Random states", (3, 5, 10), 3, help=f"Each draws the anchors and the {_ROWS:,} held-out rows."),
         SPACES,
     )
 
@@ -43,14 +45,15 @@ class InversionSensitivity(Study):
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
         target = pair.target if settings["direction"] == "between" else pair.source
         anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
-        rows = np.sort(np.random.default_rng(state).choice(len(pair), min(_ROWS, len(pair)), replace=False))
-        spaces = (pair.source, target)
-        anchored = [space.vectors[space.rows(anchors)] for space in spaces]
-        found = inversion_grid(*anchored, *(space.vectors[rows] for space in spaces), [settings["delta"]], OMEGAS, state)
+        split = Split.held_out(pair.ids, pair.source.rows(anchors), state)
+        delta = [settings["delta"]]
+        found = inversion_grid(pair.source.vectors, target.vectors, split, delta, OMEGAS, state, n_rows=_ROWS)
         cosines = {f"cosine, ω = {row.omega}": None if np.isnan(row.cosine) else row.cosine for row in found.itertuples()}
         last = found.iloc[-1]
         condition = float(last.condition) if np.isfinite(last.condition) else None
-        return RunResult({**cosines, "anchors kept": float(last.kept), "condition number": condition, "rows": len(rows)})
+        return RunResult(
+            {**cosines, "anchors kept": float(last.kept), "condition number": condition, "rows": len(split.queries(_ROWS))}
+        )
 
     def seconds(self, settings: Settings) -> float:
         return 3.0
@@ -58,7 +61,7 @@ class InversionSensitivity(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         if not len(table):
             return {}
-        told = f"{int(table['rows'].iloc[0]):,} rows, {table.n_anchors.iloc[0]} anchors"
+        told = f"{int(table['rows'].iloc[0]):,} held-out rows, {table.n_anchors.iloc[0]} anchors"
         note = circumstances(table, told)
         kept = lines_over(table, "delta", {"anchors kept": "anchors kept", "condition number": "condition number"})
         return {

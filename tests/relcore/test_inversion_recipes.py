@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from scipy.stats import ortho_group
 
-from relcore.experiments.inversion import ROUTES, InversionSpec, invert_pair, sampled_rows, sides
+from relcore.evaluation import Split
+from relcore.experiments.inversion import ROUTES, InversionSpec, invert_pair, sides
 from relcore.experiments.inversion_sweep import Sweep, inversion_sweep, sweep_job
 from relcore.figures.marks import row_colors
 from relcore.figures.palette import LIGHT
@@ -68,7 +69,9 @@ def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
     expected = recovered(found.found, target.vectors, means[1])
     np.testing.assert_allclose(1 - found.errors[spec.title], expected["cosine"], atol=1e-5)
     np.testing.assert_allclose(found.distance, expected["error"], rtol=1e-4)
-    assert float(found.scores[spec.title]) == pytest.approx(expected["cosine"].mean(), abs=1e-5)
+    assert float(found.scores[spec.title]) == pytest.approx(expected["cosine"][K:].mean(), abs=1e-5)
+    assert found.scores[spec.title].n == found.n_scored == N - K
+    assert not found.scored[:K].any()
     assert found.shape == (source.dimension, target.dimension)
     assert found.kept == np.mean([len(kept) for kept in inverse.kept_])
     assert found.condition == pytest.approx(np.mean(inverse.condition_numbers_), rel=1e-3)
@@ -77,7 +80,8 @@ def test_rows_are_those_of_the_estimator(pair, anchors, route, method):
 def test_chance_is_what_permuted_rows_give(pair, anchors, rng):
     found = invert_pair(pair, anchors, InversionSpec())
     mean = found.true.mean(axis=0)
-    permuted = [recovered(found.found, rng.permutation(found.true), mean)["cosine"].mean() for _ in range(1000)]
+    rows, true = found.found[found.scored], found.true[found.scored]
+    permuted = [recovered(rows, rng.permutation(true), mean)["cosine"].mean() for _ in range(1000)]
     null = found.scores["inverse, pruned"].null
     assert null.mean == pytest.approx(np.mean(permuted), abs=0.003)
     assert np.quantile(permuted, [0.025, 0.975]) == pytest.approx([null.low, null.high], abs=0.012)
@@ -103,9 +107,10 @@ def test_few_anchors_reach_few_directions(pair):
 
 def test_of_many_rows_a_sample_is_carried_over(pair, anchors):
     found = invert_pair(pair, anchors, InversionSpec(), most_rows=50)
-    assert (len(found.rows), found.n, len(found.found)) == (50, N, 50)
+    assert (len(found.rows), found.n, len(found.found)) == (50 + K, N, 50 + K)
+    assert found.scores["inverse, pruned"].n == 50
+    assert set(found.rows[~found.scored]) == set(range(K))
     np.testing.assert_array_equal(found.true, pair.target.vectors[found.rows])
-    np.testing.assert_array_equal(sampled_rows(7, 9), np.arange(7))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,8 @@ def test_the_sweep_is_the_grid(pair, anchors, route):
     sweep = inversion_sweep(pair, anchors, route=route, random_state=3, n_rows=N, **SMALL)
     source, target = sides(pair, route)
     for column, side in (("cosine", source), ("within", target)):
-        expected = inversion_grid(side.vectors[:K], target.vectors[:K], side.vectors, target.vectors, DELTAS, OMEGAS, 3)
+        split = Split.held_out(pair.ids, np.arange(K))
+        expected = inversion_grid(side.vectors, target.vectors, split, DELTAS, OMEGAS, 3)
         found = sweep.table()
         if route == "within" and column == "within":
             assert found["within"].isna().all()
@@ -157,14 +163,15 @@ def test_the_sweep_is_the_grid(pair, anchors, route):
             found[["delta", "omega", "condition", "kept"]], expected[["delta", "omega", "condition", "kept"]]
         )
     assert found["chance"].abs().max() < 0.15
-    assert (sweep.n, sweep.n_rows, sweep.n_anchors, sweep.dimension) == (N, N, K, target.dimension)
+    assert (sweep.n, sweep.n_rows, sweep.n_anchors, sweep.dimension) == (N, N - K, K, target.dimension)
 
 
 def test_the_head_of_the_target_reads_what_is_recovered(pair, anchors):
     sweep = inversion_sweep(pair, anchors, **SMALL)
     table = sweep.table()
-    assert (sweep.n_classes, sweep.n_train, sweep.n_test) == (5, 240, 60)
-    assert sweep.chance == pytest.approx(0.2)
+    split = Split.draw(pair.ids, anchors=np.arange(K))
+    assert (sweep.n_classes, sweep.n_train, sweep.n_test) == (5, N - len(split.test), len(split.test))
+    assert sweep.chance == np.mean(split.test % 5 == 0)  # all are as frequent, and the first is answered
     assert sweep.not_stitched > 0.9
     assert table["accuracy"].iloc[0] == pytest.approx(sweep.not_stitched, abs=0.05)
     within = inversion_sweep(pair, anchors, route="within", deltas=(0.0,), omegas=(1,))
