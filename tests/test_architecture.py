@@ -26,7 +26,7 @@ LAYERS = {
     "relcore.similarity": {"relcore.spaces"},
     "relcore.evaluation": {"relcore.spaces"},
     "relcore.projection": BASE,
-    "relcore.inversion": BASE | {"relcore.anchors", "relcore.row_pass"},
+    "relcore.inversion": BASE | {"relcore.anchors", "relcore.evaluation", "relcore.row_pass"},
     "relcore.row_pass": set(),
     "relcore.translation": BASE,
     "relcore.alignment": BASE,
