@@ -14,7 +14,7 @@ from relcore.spaces import LatentSpace
 from relcore.stitching.across import head_across
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
-from relcore.studies.material import word_pair
+from relcore.studies.material import labelled_spaces, word_pair
 
 _METHODS = {"self-learning": "found (self-learning, ours)", "paper": "found (as published)"}
 _FORMS = {"ground truth": "GT", "seeds": "Seed"}
@@ -47,7 +47,7 @@ def heads(settings: Settings, store: Store, report: Report) -> Measured:
     rows = []
     for done, (data, state) in enumerate(steps):
         report(done, len(steps), f"{data}, random state {state}")
-        spaces = labelled(data, store, lambda *told: None)[0]
+        spaces = labelled_spaces(data, store, lambda *told: None)
         decoder, encoder = (spaces[number] for number in chosen[data])
         names = tuple(f"{space.name.partition(' · ')[0].partition(', state')[0]}" for space in (decoder, encoder))
         spec = BootstrapSpec(n_anchors=settings["n_anchors"], n_seeds=settings["n_seeds"], random_state=state)

@@ -8,9 +8,10 @@ from pathlib import Path
 from relcore.encoding import encode
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
+from relcore.sources.encoder import Encoder
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import Store
-from relcore.studies.material import encoders_of, labelled_spaces, test_ids_of
+from relcore.studies.material import dataset_of, labelled_spaces, test_ids_of
 from relcore.studies.study import Report
 
 
@@ -26,12 +27,21 @@ def labelled(data: str, store: Store, report: Report) -> tuple[list[LatentSpace]
 
     No ids where the test rows are to be drawn. Errors as in `encode`; TREC that is not in the data folder.
     """
-    if data != "trec":
+    if data == "digits":
         spaces = labelled_spaces(data, store, report)
         return spaces, test_ids_of(data, spaces[0])
-    dataset = trec()
-    spaces = [space for encoder in encoders_of("sentences") for space in encode(dataset, encoder, store, report)]
-    return spaces, tuple(one for one in spaces[0].ids if one.startswith("test/"))
+    dataset = trec() if data == "trec" else dataset_of("sentences")
+    spaces = [space for encoder in text_encoders() for space in encode(dataset, encoder, store, report)]
+    return spaces, tuple(one for one in spaces[0].ids if one.startswith("test/")) if data == "trec" else ()
+
+
+def text_encoders() -> tuple[Encoder, ...]:
+    """Four encoders of texts, each trained without the others; layers of one model would share some of their coordinates."""
+    from relcore.sources.lsa import TfidfSvd
+    from relcore.sources.pooled_words import PooledWords
+    from relcore.sources.text import MiniLM
+
+    return TfidfSvd(), PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()
 
 
 def trec() -> Dataset:

@@ -8,8 +8,9 @@ from typing import Any
 
 WORDS = "bundled Word2Vec and FastText, 20,000 words, 100 d"
 DIGITS = "scikit-learn's 1,797 digits, 8 × 8; an MLP, a CNN, a residual CNN and a ViT trained here, 64 d"
-SENTENCES = "2,000 sentences of 16 Wikipedia articles; TF-IDF + SVD and MiniLM's layers 2, 4 and 6, 384 d"
-TREC = "TREC, 5,452 questions to train on and 500 to test, 6 classes; TF-IDF + SVD and MiniLM's layers 2, 4 and 6"
+_TEXTS = "four independent encoders: TF-IDF + SVD (384 d), pooled Word2Vec (100 d), pooled FastText (100 d), MiniLM (384 d)"
+SENTENCES = f"2,000 sentences of 16 Wikipedia articles; {_TEXTS}"
+TREC = f"TREC, 5,452 questions to train on and 500 to test, 6 classes; {_TEXTS}"
 EVERYDAY = "438 bundled everyday sentences in English, Spanish, French and Japanese; TF-IDF + SVD a language"
 PICTURES = "scikit-learn's digits, 8 × 8"
 FIVE = [0, 1, 2, 3, 4]

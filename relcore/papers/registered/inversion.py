@@ -18,7 +18,7 @@ RUNS = {
         "rescaled:inputs",
         {"random_states": [0, 1, 2], "span": 32.0, "n_alphas": 41},
     ),
-    "norms": PaperRun("Lengths of rows", f"{DIGITS}. {SENTENCES}", "rescaled:lengths", {}),
+    "norms": PaperRun("Lengths of rows", f"{DIGITS}. {SENTENCES}", "rescaled:lengths", {}, version=2),
     "grid-digits": PaperRun(
         "δ × ω, digits",
         f"{PICTURES}, from a CNN to a ViT trained here, 64 d",

@@ -18,6 +18,7 @@ RUNS = {
         "stitched:relative_heads",
         {"data": "sentences", "n_anchors": 768, "head": "logistic", "random_states": [0, 1, 2]},
         minutes=3,
+        version=2,
     ),
     "stitch-trec": PaperRun(
         "Every encoder with every head, TREC",
@@ -26,6 +27,7 @@ RUNS = {
         {"data": "trec", "n_anchors": 768, "head": "logistic", "random_states": [0, 1, 2]},
         minutes=4,
         local="trec",
+        version=2,
     ),
     "inverse-digits": PaperRun(
         "Absolute heads reached by inversion, digits",
@@ -39,6 +41,7 @@ RUNS = {
         "stitched:absolute_heads",
         {"data": "sentences", "n_anchors": 768, "omega": 8, "delta": 0.7, "random_states": [0, 1, 2]},
         minutes=2,
+        version=2,
     ),
     "inverse-trec": PaperRun(
         "Absolute heads reached by inversion, TREC",
@@ -47,6 +50,7 @@ RUNS = {
         {"data": "trec", "n_anchors": 768, "omega": 8, "delta": 0.7, "random_states": [0, 1, 2]},
         minutes=3,
         local="trec",
+        version=2,
     ),
     "cross-domain": PaperRun(
         "Across looks of the digits",
