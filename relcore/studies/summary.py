@@ -61,3 +61,9 @@ def circumstances(table: pd.DataFrame, told: str, drawn: str = "bands") -> str:
 def average(table: pd.DataFrame, column: str) -> float:
     """The mean of a column over all runs."""
     return float(table[column].astype(float).mean())
+
+
+def listed(names: Sequence[Any]) -> str:
+    """``words, digits and sentences``."""
+    names = [str(name) for name in names]
+    return " and ".join(([", ".join(names[:-1])] if len(names) > 1 else []) + names[-1:])
