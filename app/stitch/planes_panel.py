@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -19,7 +20,7 @@ def draw(setup: Setup, button: DeltaGenerator) -> None:
         st.markdown("**Two numbers a picture**")
         st.caption(
             f"The same autoencoder with codes of two numbers, {spec.model.epochs} epochs. Its spaces can be seen whole: each "
-            "training gives another plane, and one is about a turn of the other."
+            "training gives another plane. The disparity says how much of the difference is left after the best turn."
         )
         offer(setup, (spec,), "reconstruct.planes", "plane")
     jobs, entries = under_way(setup, [spec]), stored(setup, [spec])
@@ -33,7 +34,7 @@ def draw(setup: Setup, button: DeltaGenerator) -> None:
 
 
 def _planes(setup: Setup, entry: Entry) -> None:
-    from relcore.experiments.plane_turn import fit_turn
+    from relcore.experiments.plane_turn import disparities, fit_turn
     from relcore.recipes.reconstruction import draw_planes
 
     states = setup.planes.random_states
@@ -49,4 +50,11 @@ def _planes(setup: Setup, entry: Entry) -> None:
         f"putting all of them in the middle would give. The second is {turn.describe()}."
     )
     exports.chart(figure.interactive(exports.theme()), f"reconstruct.planes-{first}-{second}")
+    every = disparities(codes)[np.triu_indices(len(codes), 1)]
+    if len(every) > 1:
+        st.caption(
+            f"All {len(every)} pairs of the {len(codes)} runs: after the best turn the disparity is {every.min():.2f} to "
+            f"{every.max():.2f}, median {np.median(every):.2f}. It varies from pair to pair and falls with longer training, so "
+            "one pair says little."
+        )
     exports.export_bar(figure, "planes")

@@ -25,7 +25,8 @@ class PictureSpec:
     dataset : DatasetSpec
     n_train, n_test : int
         At most so many, drawn at random, always the same: to test among the fifth that `held_out_rows` names, to train on
-        among the others.
+        among the others. No picture is in both parts, and anchors are chosen among those to train on. Each part has its own
+        random stream: another n_test leaves the training pictures as they are.
     image_size : int, optional
         Pixels a side to which every picture is resized; default as they are, which must be of one size. At most 64.
     """
@@ -85,11 +86,11 @@ def load_pictures(dataset: Dataset, spec: PictureSpec, report: Callable[..., Non
         raise SpaceError(f"{dataset.name}: expected pictures, got {dataset.kind}; choose a dataset of pictures")
     if len(dataset) < 10:
         raise SpaceError(f"{dataset.name}: expected ten pictures or more, got {len(dataset)}; choose a larger dataset")
-    rng = np.random.default_rng(0)
     held_out = held_out_rows(len(dataset))
+    others = np.setdiff1d(np.arange(len(dataset)), held_out)
     n_train, n_test = part_sizes(len(dataset), spec)
-    test = np.sort(rng.choice(held_out, n_test, replace=False))
-    train = np.sort(rng.choice(np.setdiff1d(np.arange(len(dataset)), held_out), n_train, replace=False))
+    test = np.sort(np.random.default_rng([0, 0]).choice(held_out, n_test, replace=False))
+    train = np.sort(np.random.default_rng([0, 1]).choice(others, n_train, replace=False))
     rows = np.sort(np.concatenate([train, test]))
     pixels = _grey(dataset, rows, spec.image_size, report)
     labels = dataset.labels

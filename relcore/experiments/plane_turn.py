@@ -1,6 +1,9 @@
-"""The turn of one set of points in the plane over another, by Procrustes."""
+"""The turn of one set of points over another, by Procrustes: of two planes to be drawn, of many runs as one number a pair."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -26,3 +29,39 @@ def fit_turn(reference: np.ndarray, moving: np.ndarray) -> PlaneTurn:
     matrix = Procrustes().fit(moving, reference).matrix_
     scale = float(np.sqrt(abs(np.linalg.det(matrix))))
     return PlaneTurn(reference, moving, matrix / scale, scale)
+
+
+def disparities(codes: Sequence[np.ndarray]) -> np.ndarray:
+    """What the best turn or reflection, scale and shift leaves between the codes of each pair of runs, (S, S) float64.
+
+    Parameters
+    ----------
+    codes : S arrays (n, d)
+        The same n items as each run encodes them; any d.
+
+    Returns
+    -------
+    array (S, S)
+        0 is equal up to a similarity transformation; 1 is as far as showing the mean of all items for each of them. It is the
+        disparity of `scipy.spatial.procrustes`, symmetric, 0 on the diagonal.
+
+    Raises
+    ------
+    SpaceError
+        Codes of different shapes, or a run that gives every item the same code.
+    """
+    if len({np.shape(one) for one in codes}) != 1:
+        raise SpaceError(f"expected paired codes of equal shape, got shapes {[np.shape(one) for one in codes]}")
+    units = []
+    for one in codes:
+        centred = np.asarray(one, dtype=np.float64) - np.mean(one, axis=0, dtype=np.float64)
+        length = np.linalg.norm(centred)
+        if not length > 1e-9 * (1 + np.abs(one).max()):
+            raise SpaceError("expected codes that differ, got all of them in one place; train for more epochs")
+        units.append(centred / length)
+    found = np.zeros((len(units), len(units)))
+    for i, j in combinations(range(len(units)), 2):
+        # Best overlap over all orthogonal maps: the nuclear norm (Schönemann 1966); the best scale squares it.
+        overlap = np.linalg.svd(units[i].T @ units[j], compute_uv=False).sum()
+        found[i, j] = found[j, i] = max(0.0, 1 - overlap**2)
+    return found

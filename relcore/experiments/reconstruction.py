@@ -21,7 +21,7 @@ from relcore.stitching.autoencoders import Autoencoder, AutoencoderSpec, Report,
 from relcore.stitching.reconstruction import Reconstructions, balanced_anchors, errors_of, mean_picture_error, rebuild
 from relcore.store import Entry, Store, digest_of
 
-VERSION = 1  # raise it when a training would come out differently: what an older version stored is then left alone
+VERSION = 2  # raise it when a training would come out differently: what an older version stored is then left alone
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,16 @@ def reconstruct(spec: ReconstructionSpec, store: Store, dataset_digest: str = ""
     if not store.has(context.key):
         reconstruction_job(context, spec=spec, dataset_digest=digest)
     return store.get(context.key)
+
+
+def trained_autoencoders(
+    spec: ReconstructionSpec, store: Store, report: Report | None = None
+) -> tuple[Pictures, list[Autoencoder]]:
+    """The pictures and the models, one a random state, trained where the store lacks them; nothing is crossed."""
+    report = report or (lambda *told: None)
+    dataset = load_dataset(spec.pictures.dataset, store)
+    pictures = load_pictures(dataset, spec.pictures, report)
+    return pictures, _train_all(store, report, dataset.digest, spec, pictures)[0]
 
 
 def collect(entries: Sequence[Entry]) -> Reconstructions:

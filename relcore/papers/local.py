@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from relcore.encoding import encode
+from relcore.experiments.pictures import PictureSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import Encoder
@@ -44,11 +45,19 @@ def text_encoders() -> tuple[Encoder, ...]:
     return TfidfSvd(), PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()
 
 
+def mnist(limit: int) -> DatasetSpec:
+    """The first so many of MNIST's 60,000 training pictures."""
+    return DatasetSpec("file", str(_needed("mnist") / "train.parquet"), limit=limit)
+
+
+def picture_spec(data: str, n_train: int = 5_000, image_size: int | None = None) -> PictureSpec:
+    """Pictures to train on, and up to 1,000 others to try: of "digits", or of the first 10,000 of "mnist"."""
+    return PictureSpec(DatasetSpec("digits") if data == "digits" else mnist(10_000), n_train, image_size=image_size)
+
+
 def trec() -> Dataset:
     """TREC's questions, train and test in one, with ids that say which; labels are the 6 coarse classes."""
-    folder = folder_of("trec")
-    if folder is None:
-        raise SpaceError("trec: expected a folder trec in the data folder, which RELSCOPE_DATA names, got none; put it there")
+    folder = _needed("trec")
     ids, texts, labels = [], [], []
     for part in ("train", "test"):
         table = load_dataset(DatasetSpec("folder", str(folder), part, "text", "coarse_label"))
@@ -56,3 +65,9 @@ def trec() -> Dataset:
         labels += table.labels.tolist()
         ids += [f"{part}/{number}" for number in range(len(table))]
     return Dataset(lambda start, stop: texts[start:stop], ids, name="trec", kind="texts", labels=labels)
+
+
+def _needed(name: str) -> Path:
+    if folder := folder_of(name):
+        return folder
+    raise SpaceError(f"{name}: expected a folder {name} in the data folder, which RELSCOPE_DATA names, got none; put it there")

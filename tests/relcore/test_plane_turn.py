@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import expm, logm
 from scipy.spatial import procrustes
 
-from relcore.experiments.plane_turn import fit_turn
+from relcore.experiments.plane_turn import disparities, fit_turn
 from relcore.spaces import SpaceError
 
 
@@ -66,3 +66,28 @@ def test_what_has_no_turn_is_refused(points):
         fit_turn(points, points[1:])
     with pytest.raises(SpaceError, match="expected points that differ, got all of them in one place"):
         fit_turn(points, np.ones((60, 2)))
+
+
+def test_disparities_of_many_runs_are_scipys_in_any_width(rng):
+    codes = [rng.normal(size=(50, 7)), rng.normal(size=(50, 7)) + 3, 5 * rng.normal(size=(50, 7))]
+    found = disparities(codes)
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        assert found[i, j] == found[j, i] == pytest.approx(procrustes(codes[i], codes[j])[2])
+    assert not np.diag(found).any()
+
+
+def test_runs_that_differ_by_a_turn_have_no_disparity_and_unrelated_ones_nearly_one(rng):
+    first = rng.normal(size=(400, 2)) * [3, 1]
+    turned = -2 * first @ rotation(50) + [7, 1]
+    found = disparities([first, turned, rng.normal(size=(400, 2))])
+    assert found[0, 1] == pytest.approx(0, abs=1e-12)
+    # The overlap is the nuclear norm of a 2 × 2 matrix whose entries have variance 1 / 400 over the product of the spreads:
+    # its square is at most twice the squared Frobenius norm, 1 / 400 on average. Eight times that is beyond chance.
+    assert 1 - 16 / 400 < found[0, 2] <= 1
+
+
+def test_runs_without_disparity_are_refused(points):
+    with pytest.raises(SpaceError, match=r"expected paired codes of equal shape, got shapes \[\(60, 2\), \(59, 2\)\]"):
+        disparities([points, points[1:]])
+    with pytest.raises(SpaceError, match="expected codes that differ, got all of them in one place"):
+        disparities([points, np.ones((60, 2))])

@@ -129,6 +129,15 @@ def test_pictures_are_parted_as_for_encoders_and_always_the_same():
     assert resized.train.shape == (200, 12, 12)
 
 
+def test_pictures_that_are_tried_are_not_trained_on_and_their_number_moves_no_training_picture():
+    dataset = load_dataset(DatasetSpec("digits"))
+    few, more = (load_pictures(dataset, PictureSpec(DatasetSpec("digits"), n_train=200, n_test=n)) for n in (20, 50))
+    np.testing.assert_array_equal(few.train, more.train)  # a stored training is found again by a key without n_test
+    trained = {picture.tobytes() for picture in more.train}
+    assert len(trained) == 200
+    assert not trained & {picture.tobytes() for picture in more.test}
+
+
 def test_a_spec_comes_back_from_json():
     spec = replace(TINY, pictures=replace(FEW, image_size=16))
     assert ReconstructionSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
