@@ -13,6 +13,7 @@ from relcore.papers.ours import Ours
 from relcore.papers.registry import RUNS
 from relcore.papers.rows import PaperRow, load_rows
 from relcore.papers.runs import paper_job, result_of, run_key, what_is_missing
+from relcore.papers.verdict import DOES_NOT, HOLDS, PARTLY, verdict_of
 
 _ASSETS = Path(__file__).parents[1] / "assets"
 STYLE = _ASSETS / "papers.css"
@@ -35,10 +36,13 @@ def draw() -> None:
     rows = load_rows()
     found = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
     told = sum(any(name in found for name in row.run_names()) for row in rows)
+    words = [verdict.word for row in rows if (verdict := verdict_of(row, found))]
+    holds, partly, does_not = (words.count(word) for word in (HOLDS, PARTLY, DOES_NOT))
     st.html(
         f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{told}</b> have numbers measured '
-        "here. Published numbers are of the papers’ data and models, ours of what is at hand: hold the pattern against theirs, "
-        "not digit against digit.</p>"
+        f"here. The paper’s pattern holds in <b>{holds}</b>, holds partly in <b>{partly}</b> and does not hold in "
+        f"<b>{does_not}</b>. Published numbers come from the papers’ data and models, ours from the data and models at hand: "
+        "compare the patterns, not the digits.</p>"
     )
     chosen = _filtered(rows, found)
     _exports(chosen, found)
@@ -110,13 +114,15 @@ def _row(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
 def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
     names = row.run_names()
     parts = [papers_tables.here(found[name], row.groups(name)) for name in names if name in found]
+    if verdict := verdict_of(row, found):
+        parts.insert(0, papers_tables.verdict(verdict))
     if parts and row.differs:
         parts.append(papers_tables.told(row.differs, "Otherwise than in the paper:"))
     waiting = [f"{RUNS[name].title}, about {RUNS[name].minutes:g} min" for name in names if name not in found]
     if waiting:
         parts.append(papers_tables.told(f"{'; '.join(waiting)}.", "Not run yet:"))
     if not names:
-        parts.append(papers_tables.told("Nothing is measured here."))
+        parts.append(papers_tables.told(row.why_not, "Nothing is measured here:"))
     st.html("".join(parts))
 
 

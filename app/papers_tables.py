@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from html import escape
+from math import isnan
 
+from relcore.papers.intervals import spread_of
 from relcore.papers.ours import SHARE, Number, Ours
 from relcore.papers.published import WORDS, Cell, PublishedTable
 from relcore.papers.rows import PaperRow
+from relcore.papers.verdict import DOES_NOT, HOLDS, NO, RULE, YES, Decided, Verdict
+
+_SIGNS = {YES: "✓", NO: "✗"}
 
 
 def head(row: PaperRow) -> str:
@@ -41,6 +46,23 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
         f'<p class="relscope-small">{escape(_rests_on(numbers))} · {escape(_settings(ours))} · {escape(ours.date)}, '
         f"Relscope {escape(ours.version)}{_commit(ours.commit)}, {_took(ours.seconds)}</p>"
     )
+
+
+def verdict(found: Verdict) -> str:
+    """The word, how many comparisons hold, and, folded, each of them with its difference and the rule."""
+    kind = {HOLDS: "holds", DOES_NOT: "not"}.get(found.word, "partly")
+    lines = "".join(f"<li>{_claim(one)}</li>" for one in found.claims)
+    return (
+        f'<details class="relscope-verdict {kind}"><summary><b>{escape(found.word.capitalize())}</b> · {escape(found.counts())}'
+        f"</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
+    )
+
+
+def _claim(one: Decided) -> str:
+    ends = "no interval" if isnan(one.low) else f"95 %: {_short(one.low)} … {_short(one.high)}"
+    told = f"{_short(one.more)} against {_short(one.than)}, difference {_short(one.difference)} ({ends})"
+    outcome = f"{_SIGNS.get(one.outcome, '○')} <b>{escape(one.outcome.capitalize())}:</b>"
+    return f"{outcome} {escape(one.claim.says)} <span>{told}</span>"
 
 
 def _printed(table: PublishedTable, name: str) -> str:
@@ -88,11 +110,8 @@ def _number(number: Number) -> str:
     value, plus, deviation = number.text().partition(" ± ")
     more = f" <span>± {deviation}</span>" if plus else ""
     least = "" if number.baseline is None else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
-    band = (
-        ""
-        if number.low is None or number.high is None
-        else f"<small>95 %: {_short(number.low)} … {_short(number.high)}</small>"
-    )
+    spread = spread_of(number)
+    band = f"<small>95 %: {_short(spread.low)} … {_short(spread.high)}</small>" if spread else ""
     return f"<td>{value}{more}{band}{least}</td>"
 
 

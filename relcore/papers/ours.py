@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from relcore.papers.rows import FOLDER
+from relcore.papers.published import FOLDER
 from relcore.spaces import SpaceError
 
 SHIPPED = FOLDER / "ours"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from relcore.spaces import SpaceError
 
+FOLDER = Path(__file__).parents[2] / "assets" / "papers"
 WORDS = ("setting",)  # units of columns that hold no numbers
 NONE = ("–", "-")
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?: ± (\d+(?:\.\d+)?))?")

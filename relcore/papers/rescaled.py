@@ -6,12 +6,13 @@ import numpy as np
 
 from relcore.anchors.selection import select_anchors
 from relcore.experiments.inversion_sweep import inversion_sweep
-from relcore.experiments.rescale_input import InputRescaleSpec, rescale_input
+from relcore.experiments.rescale_input import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
 from relcore.experiments.rescale_layers import LayerRescaleSpec, rescale_network
+from relcore.metrics.calibration import Z95
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
-from relcore.papers.summaries import rounded
+from relcore.papers.summaries import averaged, rounded
 from relcore.spaces import match
 from relcore.store import Store
 from relcore.studies.material import dataset_of
@@ -45,13 +46,24 @@ def inputs(settings: Settings, store: Store, report: Report) -> Measured:
         test_ids=test_ids,
     )
     result = rescale_input(spaces[_CNN], spec, report)
-    facts = {"n": result.n_test, "baseline": rounded(result.chance), "repeats": len(spec.random_states)}
+    facts = {"n": result.n_test, "baseline": rounded(result.chance)}
     numbers = []
-    for line in result.table().to_dict("records"):
-        for metric in ("as it is", "all at the mean length", "least from 1/8 to 8 times", "least of all"):
-            told = metric if metric != "least of all" else f"least from 1/{spec.span:g} to {spec.span:g} times"
-            numbers.append(Number(line["network"], f"{told}: accuracy", rounded(line[metric]), **facts))
+    for network in spec.networks:
+        for metric, values in _of_states(result, network).items():
+            numbers.append(averaged(NETWORKS[network], f"{metric}: accuracy", values, **facts))
     return Measured(tuple(numbers))
+
+
+def _of_states(result: InputRescaleResult, network: str) -> dict[str, list[float]]:
+    """Accuracy of each random state: as it is, at the mean length, and the least of lengths around it."""
+    away = np.abs(np.log(np.array(result.alphas) / result.mean_length))
+    curves, span = np.array(result.accuracy[network]), result.spec.span
+    return {
+        "as it is": list(result.own[network]),
+        "all at the mean length": curves[:, away.argmin()].tolist(),
+        "least from 1/8 to 8 times": curves[:, away <= np.log(8) + 1e-6].min(axis=1).tolist(),
+        f"least from 1/{span:g} to {span:g} times": curves.min(axis=1).tolist(),
+    }
 
 
 def lengths(settings: Settings, store: Store, report: Report) -> Measured:
@@ -64,7 +76,9 @@ def lengths(settings: Settings, store: Store, report: Report) -> Measured:
             facts = {"n": len(norms)}
             numbers.append(Number(name, "length", rounded(norms.mean()), rounded(norms.std(ddof=1)), "length", **facts))
             spread = norms.std(ddof=1) / norms.mean()
-            numbers.append(Number(name, "deviation ÷ mean", rounded(spread), unit="0 = all alike", **facts))
+            reach = Z95 * spread * np.sqrt((0.5 + spread**2) / len(norms))  # of a coefficient of variation (Gaussian)
+            ends = {"low": rounded(spread - reach), "high": rounded(spread + reach)}
+            numbers.append(Number(name, "deviation ÷ mean", rounded(spread), unit="0 = all alike", **facts, **ends))
             far = np.mean(np.abs(norms - norms.mean()) > 3 * norms.std(ddof=1))
             numbers.append(
                 Number(name, "share beyond 3 deviations", rounded(far), **facts, baseline=0.0027, baseline_is="Gaussian")
@@ -119,6 +133,16 @@ def _correlations(cells) -> list[Number]:
         known = cells[list(columns)].dropna()
         found = correlation(known[columns[0]], known[columns[1]], "pearson")
         numbers.append(
-            Number(label, "Pearson", rounded(found.value), unit="−1 … 1", n=found.n, baseline=0.0, baseline_is="unrelated")
+            Number(
+                label,
+                found.name,
+                rounded(found.value),
+                unit="−1 … 1",
+                n=found.n,
+                low=rounded(found.low),  # Fisher's interval, as if the cells were independent
+                high=rounded(found.high),
+                baseline=0.0,
+                baseline_is="unrelated",
+            )
         )
     return numbers

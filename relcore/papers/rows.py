@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from relcore.papers.published import PublishedTable
+from relcore.papers.claims import Claim, claims_of
+from relcore.papers.published import FOLDER, PublishedTable
 from relcore.spaces import SpaceError, quote
 
-FOLDER = Path(__file__).parents[2] / "assets" / "papers"
 PAPERS = ("relative", "inverse", "bootstrapping")
 
 
@@ -44,6 +43,10 @@ class PaperRow:
         How what is measured here differs from the paper.
     needs : str
         What its own data or models take that is not here, and how to get it.
+    why_not : str
+        Where nothing is measured here: why, in a sentence.
+    claims : tuple of Claim
+        What the paper's row asserts, as comparisons between numbers of its runs.
     """
 
     paper: Paper
@@ -58,6 +61,8 @@ class PaperRow:
     runs: tuple[str, ...]
     differs: str
     needs: str
+    why_not: str = ""
+    claims: tuple[Claim, ...] = ()
 
     @property
     def id(self) -> str:
@@ -109,5 +114,6 @@ def _rows_of(name: str) -> list[PaperRow]:
     for row in rows:
         table = row.pop("published", None)
         published = PublishedTable.from_json(table) if table else None
-        made.append(PaperRow(paper, published=published, **{"note": "", **row, "runs": tuple(row["runs"])}))
+        claims = claims_of(row.pop("claims", ()))
+        made.append(PaperRow(paper, published=published, claims=claims, **{"note": "", **row, "runs": tuple(row["runs"])}))
     return made

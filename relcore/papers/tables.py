@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from math import isnan
 from typing import Any
 
 import pandas as pd
 
-from relcore.papers.ours import Ours
+from relcore.papers.intervals import spread_of
+from relcore.papers.ours import Number, Ours
 from relcore.papers.published import WORDS
 from relcore.papers.rows import PaperRow
+from relcore.papers.verdict import Decided, verdict_of
 
 COLUMNS = [
     "paper",
@@ -28,6 +32,7 @@ COLUMNS = [
     "k",
     "baseline",
 ]
+_FIELDS = ["metric", "value", "deviation", "unit", "repeats", "n", "k", "baseline"]  # of a Number
 _SIGNS = {
     "±": r"$\pm$",
     "−": "$-$",
@@ -39,7 +44,8 @@ _SIGNS = {
     "³": "$^3$",
     "…": r"\dots{}",
 }
-MORE = ["baseline_is", "data", "run", "date", "version", "commit", "seconds"]
+_FACTS = ["data", "run", "date", "version", "commit", "seconds"]  # of an Ours
+MORE = ["baseline_is", "interval_is", *_FACTS, "verdict"]
 
 
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
@@ -56,20 +62,14 @@ def printed_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.Dat
     lines = []
     for row in rows:
         place = {"row": f"{row.paper.authors}, {row.name}"}
+        verdict = verdict_of(row, found)
         for line in _published(row):
             lines.append({**place, "what": line["what"], "metric": line["metric"], "published": line["text"]})
         for name in row.run_names():
             for number in found[name].of_groups(row.groups(name)) if name in found else ():
-                lines.append(
-                    {
-                        **place,
-                        "what": number.label,
-                        "metric": number.metric,
-                        "here": number.text(),
-                        "commit": found[name].commit,
-                    }
-                )
-    return pd.DataFrame(lines, columns=["row", "what", "metric", "published", "here", "commit"])
+                told = {"here": number.text(), "commit": found[name].commit, "verdict": verdict.word if verdict else None}
+                lines.append({**place, "what": number.label, "metric": number.metric, **told})
+    return pd.DataFrame(lines, columns=["row", "what", "metric", "published", "here", "commit", "verdict"])
 
 
 def as_csv(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
@@ -93,6 +93,7 @@ def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
             "shows": row.shows,
             "published": [{name: value for name, value in line.items() if value is not None} for line in _published(row)],
             "here": [found[name].to_json() for name in row.run_names() if name in found],
+            **_judged(row, found),
         }
         for row in rows
     ]
@@ -121,14 +122,33 @@ def _published(row: PaperRow) -> list[dict[str, Any]]:
 
 
 def _measured(row: PaperRow, found: Mapping[str, Ours]) -> list[dict[str, Any]]:
-    lines = []
+    lines, verdict = [], verdict_of(row, found)
     for name in row.run_names():
         if name not in found:
             continue
         ours = found[name]
-        facts = {name: getattr(ours, name) for name in MORE[1:]}
+        facts = {name: getattr(ours, name) for name in _FACTS} | {"verdict": verdict.word if verdict else None}
         for number in ours.of_groups(row.groups(name)):
             place = {"paper": row.paper.authors, "row": row.name, "source": "here", "what": number.label}
-            own = {key: getattr(number, key) for key in (*COLUMNS[4:], "baseline_is")}
+            own = {key: getattr(number, key) for key in _FIELDS} | _interval(number)
             lines.append({**place, **own, **facts, "baseline_is": number.baseline_is if number.baseline is not None else None})
     return lines
+
+
+def _interval(number: Number) -> dict[str, Any]:
+    spread = spread_of(number)
+    return {"low": spread.low, "high": spread.high, "interval_is": spread.found_from} if spread else {}
+
+
+def _judged(row: PaperRow, found: Mapping[str, Ours]) -> dict[str, Any]:
+    verdict = verdict_of(row, found)
+    if verdict is None:
+        return {"verdict": None, "claims": []}
+    return {"verdict": verdict.word, "claims": [_claim(one) for one in verdict.claims]}
+
+
+def _claim(decided: Decided) -> dict[str, Any]:
+    """The comparison, the difference between its sides with its 95 % interval, and the outcome."""
+    asked = {name: value for name, value in asdict(decided.claim).items() if value != {"times": 1.0, "plus": 0.0}.get(name)}
+    ends = {} if isnan(decided.low) else {"low": decided.low, "high": decided.high}
+    return {**asked, "difference": decided.difference, **ends, "outcome": decided.outcome}

@@ -1,5 +1,7 @@
 """The Papers page: forty rows, published beside ours, a run from its button to its numbers, and ways to other pages."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.jobs import engine
@@ -16,6 +18,7 @@ FOUND = Ours(
     "9.9",
     12.0,
     (Number("relative, here → there", "Jaccard", 0.123, 0.004, n=77, k=10, repeats=5, baseline=0.001),),
+    commit="abc1234",
 )
 
 
@@ -37,13 +40,13 @@ def test_all_rows_stand_there_with_both_tables(page):
     assert rows_of(page) == 40
     assert "<b>1</b> have numbers measured" in page.html
     assert 'aria-label="Table 1, as published"' in page.html
-    assert "0.123 <span>± 0.004</span><small>chance 0.001</small>" in page.html
+    assert "0.123 <span>± 0.004</span><small>95 %: 0.118 … 0.128</small><small>chance 0.001</small>" in page.html
     for fact in (
         "two small spaces",
         "n = 77, k = 10, mean ± deviation over 5",
         "n anchors 300",
         "2026-01-02",
-        "Relscope 9.9, 12 s",
+        "Relscope 9.9, commit abc1234, 12 s",
     ):
         assert fact in page.html
     assert "Figure, no numbers printed." in page.html
@@ -66,6 +69,24 @@ def test_a_run_of_this_store_replaces_what_ships(page):
     page.run()
     assert "2026-03-04" in page.html
     assert "2026-01-02" not in page.html
+
+
+@pytest.mark.parametrize(
+    ("relative", "absolute", "word", "told"),
+    [(0.95, 0.0, "Pattern holds", "✓ <b>Holds:</b>"), (0.0, 0.95, "Pattern does not hold", "✗ <b>Fails:</b>")],
+)
+def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, absolute, word, told):
+    numbers = tuple(
+        Number(f"{form}, {way}", metric, value, n=2000)
+        for form, value in (("relative, as published", relative), ("absolute", absolute))
+        for way in ("Word2Vec → FastText", "FastText → Word2Vec")
+        for metric in ("Jaccard", "MRR")
+    )
+    engine().store.put(run_key("words"), {}, {"ours": replace(FOUND, numbers=numbers).to_json()})
+    page.run()
+    assert f"<b>{word}</b> · " in page.html
+    assert told in page.html
+    assert "beyond its standard error at 95 %" in page.html
 
 
 def test_run_submits_and_its_numbers_join(page, monkeypatch):

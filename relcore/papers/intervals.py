@@ -1,0 +1,63 @@
+"""The 95 % interval of a measured number, and how it was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, sqrt
+
+from relcore.papers.ours import SHARE, Number
+
+_COSINES = "−1 … 1"
+_CORRELATIONS = ("Pearson", "Spearman")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard error of a number, degrees of freedom behind it (inf: known), and in words what it was found from.
+
+    `low` and `high` are the ends of the 95 % interval.
+    """
+
+    error: float
+    freedom: float
+    low: float
+    high: float
+    found_from: str
+
+
+def spread_of(number: Number) -> Spread | None:
+    """The number's standard error and 95 % interval; None where nothing says how far it is off.
+
+    In this order:
+
+    1. `low` and `high`, where the run found an interval itself (bootstrap over runs, Fisher's for a correlation);
+    2. Student's interval of the mean, where there are two or more repeats that differ. It covers what the repeats draw anew
+       (anchors, weights, splits), not the choice of the test rows where those are fixed;
+    3. of a single measurement with a deviation over its n rows, that deviation ÷ √n;
+    4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a mean can have:
+       √(v (1 − v) ÷ n), or √((1 − v²) ÷ n). Of an accuracy this is the binomial standard error.
+    """
+    if number.low is not None and number.high is not None:
+        return Spread((number.high - number.low) / (2 * quantile(inf)), inf, number.low, number.high, "found by the run")
+    if number.deviation and number.repeats > 1:
+        return _around(number.value, number.deviation / sqrt(number.repeats), number.repeats - 1, "Student's, over repeats")
+    if number.deviation and number.n:
+        return _around(number.value, number.deviation / sqrt(number.n), inf, "deviation over rows ÷ √n")
+    if number.n and number.unit in (SHARE, _COSINES) and number.metric not in _CORRELATIONS:
+        least = 0.0 if number.unit == SHARE else -1.0
+        variance = max((1 - number.value) * (number.value - least), 0.0)  # of all distributions on the range, the widest
+        found = _around(number.value, sqrt(variance / number.n), inf, "at most, from n rows")
+        return Spread(found.error, inf, max(found.low, least), min(found.high, 1.0), found.found_from)
+    return None
+
+
+def quantile(freedom: float) -> float:
+    """Of Student's distribution: what 97.5 % lie below."""
+    from scipy.stats import norm, t
+
+    return float(norm.ppf(0.975) if freedom == inf else t.ppf(0.975, freedom))
+
+
+def _around(value: float, error: float, freedom: float, found_from: str) -> Spread:
+    reach = quantile(freedom) * error
+    return Spread(error, freedom, value - reach, value + reach, found_from)
