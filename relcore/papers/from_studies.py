@@ -55,17 +55,19 @@ def trained_count(settings: Settings, store: Store, report: Report) -> Measured:
 
 
 def quantisation(settings: Settings, store: Store, report: Report) -> Measured:
-    """Mean distance of paired rows (the paper's score), that of rows of unit length, and MRR, by form."""
+    """Mean cosine distance of paired rows (the paper's score), Euclidean ones beside it, and MRR, by form."""
     from relcore.studies.quasi_isometry import FORMS
 
     _, _, table = _table("quasi-isometry", settings, store, report)
     units = {
-        "distance": ("mean distance (paper)", "length"),
-        "unit distance": ("mean distance of unit rows", "0 … 2"),
+        "cosine distance": ("cosine distance (the paper's)", "0 … 2"),
+        "distance": ("Euclidean distance", "length"),
+        "unit distance": ("Euclidean distance of unit rows", "0 … 2"),
         "mrr": ("MRR", SHARE),
     }
     rows = [
         {"label": FORMS[run["form"]], "metric": name, "unit": unit, "value": run[column], "n": run["rows"]}
+        | ({"k": run["k"], "baseline": run["mrr chance"]} if column == "mrr" else {})
         for run in sorted(table.to_dict("records"), key=lambda run: list(FORMS).index(run["form"]))
         for column, (name, unit) in units.items()
     ]

@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
+from relcore.evaluation import Split
 from relcore.figures.lines import Lines
-from relcore.metrics.cka import mean_cosine
 from relcore.metrics.neighbours import find_neighbours
 from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
+from relcore.studies.statistics import mean
 from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import circumstances, findings_over, points_over
 
@@ -24,22 +25,29 @@ FORMS = {
     "t = 1.5": "quantised, t = 1.5",
     "t = 2": "quantised, t = 2",
 }
-_MEASURES = {"cosine": "mean cosine", "mrr": "MRR"}
-_ROWS = 2000
+_DISTANCES = {
+    "cosine distance": "cosine distance (the paper's)",
+    "distance": "Euclidean distance",
+    "unit distance": "Euclidean distance of unit rows",
+}
+_TOLD = {"cosine distance": "cosine distance", "mrr": "MRR"}
+_ROWS, _K = 2000, 10
 
 
 class QuasiIsometry(Study):
     """Fig. 7: Ward clusters of the unit rows and anchors cut at distance t, as the paper's code does it, without centring.
 
-    The paper's score is the mean Euclidean distance between paired rows. Quantised rows are shorter (their anchors are
-    centroids, no unit vectors), and shorter rows are nearer: so the distance of rows of unit length, the cosine and MRR stand
-    beside it.
+    The paper's score is the mean cosine distance between paired rows, 1 − cosine (appendix A.3); its code prints the Euclidean
+    distance, which stands beside it. Quantised rows are shorter (their anchors are centroids, no unit vectors), and shorter
+    rows are nearer, so the Euclidean distance of unit rows is there, too. MRR says what quantising costs: words of one cluster
+    become one row, and none of them is found any more. All on rows that are no anchors.
     """
 
     kind = "quasi-isometry"
     title = "Quasi-isometry"
     question = "Does quantising make two spaces more alike?"
     paper = "Moschella et al. 2023, Fig. 7"
+    version = 2
     options = (
         Option("n_anchors", "Anchors", (100, 300), 300),
         Option("n_states", "Random states", (3, 5, 10), 5, help=f"Each draws the anchors and the {_ROWS:,} words compared."),
@@ -52,20 +60,18 @@ class QuasiIsometry(Study):
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]
-        rows = np.sort(np.random.default_rng(state).choice(len(pair), min(_ROWS, len(pair)), replace=False))
         anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
+        rows = Split.held_out(pair.ids, pair.source.rows(anchors), state).queries(_ROWS)
         made = [_form(space.vectors, space.rows(anchors), rows, settings["form"]) for space in (pair.source, pair.target)]
-        values: dict[str, Any] = {"rows": len(rows)}
-        if made[0].shape != made[1].shape:
-            return RunResult(
-                values | dict.fromkeys(("distance", "cosine", "unit distance", "mrr"))
-            )  # absolute rows of two widths
-        values["distance"] = float(np.linalg.norm(made[0] - made[1], axis=1).mean())
-        cosine = mean_cosine(*made)
-        values["cosine"] = float(cosine)
+        chance = float(np.sum(1 / np.arange(1, _K + 1)) / len(rows))  # of 1/rank where the order is random and ends at k
+        values: dict[str, Any] = {"rows": len(rows), "k": _K, "mrr chance": chance}
+        if made[0].shape != made[1].shape:  # absolute rows of two widths
+            return RunResult(values | dict.fromkeys((*_DISTANCES, "mrr")))
         units = [X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12) for X in made]
+        values["cosine distance"] = 1 - float(np.einsum("ij,ij->i", *units).mean(dtype=np.float64))
+        values["distance"] = float(np.linalg.norm(made[0] - made[1], axis=1).mean())
         values["unit distance"] = float(np.linalg.norm(units[0] - units[1], axis=1).mean())
-        values["mrr"] = float(find_neighbours(*made, k=10).mrr(n_permutations=2))
+        values["mrr"] = float(find_neighbours(*made, k=_K).reciprocal_rank.mean(dtype=np.float64))
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
@@ -75,22 +81,34 @@ class QuasiIsometry(Study):
         if not len(table):
             return {}
         forms = [form for form in FORMS if form in set(table.form)]
-        told = f"{int(table['rows'].iloc[0]):,} words, {table.n_anchors.iloc[0]} anchors"
+        told = f"{int(table['rows'].iloc[0]):,} words that are no anchors, {table.n_anchors.iloc[0]} anchors, k = {_K}"
         note = circumstances(table, told, "bars")
         look = {"kind": "points", "x_names": tuple(FORMS[form] for form in forms), "note": note}
-        distances = {"distance": "of the rows (the paper's)", "unit distance": "of rows of unit length"}
+        found = {"mrr": "MRR", "mrr chance": "chance level"}
         return {
             "distance": Lines(
-                tuple(points_over(table, "form", forms, distances)), "representation", "mean distance (0 = equal)", **look
+                tuple(points_over(table, "form", forms, _DISTANCES)), "representation", "mean distance (0 = equal)", **look
             ),
-            "similarity": Lines(
-                tuple(points_over(table, "form", forms, _MEASURES)), "representation", "score (1 = equal)", **look
+            "MRR": Lines(
+                tuple(points_over(table, "form", forms, found)), "representation", "MRR (1 = each word finds itself)", **look
             ),
         }
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
-        measures = {"distance": "distance", "unit distance": "distance at unit length", **_MEASURES}
+        measures = _DISTANCES | {"mrr": "MRR"}
         return findings_table(findings_over(table, "form", measures, FORMS) if len(table) else [])
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        ends = ("relative", "t = 2")
+        parts = dict(list(table.groupby("form"))) if len(table) else {}
+        told = {(form, column): mean(parts[form][column].astype(float)) for form in ends if form in parts for column in _TOLD}
+        if len(told) < len(ends) * len(_TOLD) or not all(one.has_interval for one in told.values()):
+            return ""
+        changes = [
+            f"the {name} from {told[ends[0], column].told()} to {told[ends[1], column].told()}"
+            for column, name in _TOLD.items()
+        ]
+        return f"Quantising relative rows with t = 2 takes {' and '.join(changes)}."
 
     def opening(self, settings: Settings) -> Opening:
         pair = word_pair(settings["spaces"], Store())

@@ -13,6 +13,6 @@ RUNS = {
         minutes=2,
     ),
     "quantisation": PaperRun(
-        "Quantised words", WORDS, "from_studies:quantisation", {"n_anchors": 300, "n_states": 3}, minutes=2
+        "Quantised words", WORDS, "from_studies:quantisation", {"n_anchors": 300, "n_states": 5}, minutes=2, version=2
     ),
 }

@@ -165,8 +165,20 @@ def test_quasi_isometry_of_a_rotated_copy_is_a_distance_of_zero(words, store):
     table = table_of(study, settings, store, lambda one: one["random_state"] == 0).set_index("form")
     assert table.distance["relative"] == pytest.approx(0, abs=1e-5)
     assert table.distance["t = 1.5"] == pytest.approx(0, abs=1e-4)
+    assert table["cosine distance"]["relative"] == pytest.approx(0, abs=1e-5)
+    assert table["cosine distance"]["absolute"] > 0.5
     assert table.distance["absolute"] > 0.5
+    assert table["rows"].tolist() == [140] * len(table), "240 rows but the 100 anchors"
     answers(study, settings, table.reset_index())
+
+
+def test_quasi_isometry_says_what_quantising_costs(words, store):
+    study, settings = study_of("quasi-isometry"), options_of("quasi-isometry", n_anchors=100, n_states=3)
+    table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
+    told = study.conclusion(settings, table)
+    assert told.startswith("Quantising relative rows with t = 2 takes the cosine distance from 0.000")
+    assert f"to {table[table.form == 't = 2'].mrr.mean():.3f} (95 %" in told
+    assert study.conclusion(settings, table[table.random_state == 0]) == "", "one state has no interval"
 
 
 def test_inversion_of_a_rotated_copy_is_exact_with_all_anchors(words, store):
