@@ -34,9 +34,7 @@ def test_every_measured_row_has_claims_and_every_other_row_says_why_not():
         assert bool(row.runs) != bool(row.why_not), row.id
         assert bool(row.runs) == bool(row.claims), row.id
         assert not row.why_not or row.why_not.endswith("."), row.id
-        assert {claim.run for claim in row.claims} == set(row.run_names()), (
-            f"{row.id}: a run without a claim, or a claim without"
-        )
+        assert {claim.run for claim in row.claims} <= set(row.run_names()), f"{row.id}: a claim on a run that is not the row's"
         for claim in row.claims:
             assert claim.says.endswith("."), (row.id, claim.says)
             assert "{" not in str(claim.sides()) + claim.says, (row.id, claim.says)
@@ -51,9 +49,10 @@ def test_all_that_claims_name_is_in_the_shipped_numbers():
 
 
 def test_every_shipped_row_gets_a_verdict():
+    known = {name: one for name, one in shipped().items() if is_current(one)}
     for row in load_rows():
-        if any(name in shipped() for name in row.run_names()):
-            assert verdict_of(row, shipped()).word in (HOLDS, PARTLY, DOES_NOT), row.id
+        if any(claim.run in known for claim in row.claims):
+            assert verdict_of(row, known).word in (HOLDS, PARTLY, DOES_NOT), row.id
 
 
 def test_a_reversed_result_does_not_hold():
