@@ -105,15 +105,15 @@ def _show(specs: tuple[SpaceSpec, SpaceSpec], pairs: tuple, spec: StitchSpec, re
     best = max(result.accuracy, key=result.accuracy.get)
     st.html(
         f'<p class="relscope-lead">The head answers <b>{result.accuracy[best]:.2f}</b> of {result.n:,} rows right, by '
-        f"{METHODS[best].title}; chance {result.chance:.2f}. At home it answers {result.home[best]:.2f}, and a head that is "
-        f"trained on those rows' own labels {result.ceiling:.2f}.</p>"
+        f"{METHODS[best].title}; chance level {result.chance:.2f}. At home it answers {result.home[best]:.2f}, and a head that "
+        f"is trained on those rows' own labels {result.ceiling:.2f}.</p>"
     )
     digests = [compute.load_space(one).digest for one in specs]
     figure = draw_across(specs, spec, pairs, digests=digests, result=result)
     exports.chart(figure.interactive(exports.theme()), "across.map")
     st.caption(
-        f"Accuracy. Trained on {result.n_train:,} rows of {result.names[0]}, asked about {result.n:,} of {result.names[1]}, a "
-        f"fifth of each class, {result.n_anchors:,} pairs of everyday sentences as anchors. Dotted: not stitched. Chance: "
-        "always the class most frequent in training."
+        f"Accuracy. The head was trained on {result.n_train:,} rows of {result.names[0]} and tested on {result.n:,} held-out "
+        f"rows of {result.names[1]}; rows that both have are trained on in both or held out of both. {result.n_anchors:,} pairs of "
+        "everyday sentences are the anchors. Dotted: not stitched. Chance level: always the head's most frequent class."
     )
     exports.export_bar(figure, "across")

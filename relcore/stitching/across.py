@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from relcore.evaluation import Split
 from relcore.similarity import mean_row
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.stitching.heads import fit_head
@@ -30,7 +31,7 @@ class AcrossResult:
     ceiling : float
         Of a head that was trained on the other's rows and labels: what stitching does without.
     chance : float
-        Of always answering the class that is most frequent where the head was trained.
+        Of always answering the class that is most frequent among the rows of the head.
     n, n_train, n_anchors : int
         Test rows of the other, rows that the head was trained on, pairs of anchors.
     """
@@ -45,7 +46,7 @@ class AcrossResult:
     n_anchors: int
 
     def table(self) -> pd.DataFrame:
-        """A row a method: method, stitched, at home, own head, chance, n, anchors."""
+        """A row a method: method, stitched, head at home, own head, chance, n (test rows), anchors."""
         rows = [(METHODS[name].title, score, self.home[name]) for name, score in self.accuracy.items()]
         table = pd.DataFrame(rows, columns=["method", "stitched", "head at home"])
         return table.assign(**{"own head": self.ceiling, "chance": self.chance, "n": self.n, "anchors": self.n_anchors})
@@ -67,7 +68,8 @@ def head_across(
 ) -> AcrossResult:
     """Train a head on the one space and ask it about the other, for each method of the spec, its first random state.
 
-    A share of each class is held out of both spaces; of rows that both have it is the same.
+    A share of the rows is held out of both spaces by their ids: a row that both have is held out of both. Anchors that are rows
+    of the spaces are not scored. `test_ids` of the spec, where given, are the test rows instead.
 
     Parameters
     ----------
@@ -87,8 +89,7 @@ def head_across(
                 f"anchors: expected as many for both spaces, of {space.name!r} {space.dimension} wide, got {anchors.shape}"
             )
     classes = _classes(head_space, row_space)
-    held = {label: number for number, label in enumerate(classes)}
-    parts = [_split(space, held, spec.test_fraction, state) for space in (head_space, row_space)]
+    parts = _parts((head_space, row_space), (head_anchors, row_anchors), classes, spec)
     sides = [
         Side(space.vectors[part.train], np.asarray(anchors, dtype=np.float32), mean_row(space.vectors[part.train]))
         for space, part, anchors in zip((head_space, row_space), parts, (head_anchors, row_anchors), strict=True)
@@ -110,7 +111,7 @@ def head_across(
         accuracy[method] = share(heads[kind], carry(rows), away.targets[away.test])
         at_home[method] = share(heads[kind], represent[0](head_space.vectors[home.test]), home.targets[home.test])
     own = fit_head(sides[1].train, away.targets[away.train], len(classes), spec.head, state)
-    majority = np.bincount(home.targets[home.train]).argmax()
+    majority = np.bincount(home.targets[home.targets >= 0]).argmax()
     return AcrossResult(
         (head_space.name, row_space.name),
         accuracy,
@@ -125,24 +126,46 @@ def head_across(
 
 @dataclass(frozen=True)
 class _Part:
-    """Row numbers to train and test on; the class of every row, −1 where it has none that both spaces have."""
+    """Row numbers of the labelled rows to train and test on; the class of every row, −1 where it has none that both have."""
 
     train: np.ndarray
     test: np.ndarray
     targets: np.ndarray
 
 
-def _split(space: LatentSpace, numbers: dict[str, int], share: float, random_state: int) -> _Part:
-    """A share of each class; by the order of ids, so that what two spaces share is held out of both."""
-    targets = np.array([numbers.get(label, -1) for label in space.labels], dtype=np.int64)
-    test = []
-    for number in numbers.values():
-        rows = np.flatnonzero(targets == number)
-        rows = rows[np.argsort(space.ids[rows].astype(str), kind="stable")]
-        rows = rows[np.random.default_rng([random_state, number]).permutation(len(rows))]
-        test.append(rows[: min(max(1, round(share * len(rows))), len(rows) - 1)])
-    test = np.sort(np.concatenate(test))
-    return _Part(np.setdiff1d(np.flatnonzero(targets >= 0), test), test, targets)
+def _parts(
+    spaces: Sequence[LatentSpace], anchors: Sequence[np.ndarray], classes: Sequence[str], spec: StitchSpec
+) -> tuple[_Part, _Part]:
+    """Both spaces' parts, drawn by the ids: what both have is tested on in both or trained on in both.
+
+    Where the draw had to give way, for an anchor or for the only row of a class that is left to train on, what one head was
+    trained on is not asked of the other space.
+    """
+    numbers = {label: number for number, label in enumerate(classes)}
+    parts = []
+    for space, given in zip(spaces, anchors, strict=True):
+        targets = np.array([numbers.get(label, -1) for label in space.labels], dtype=np.int64)
+        rows = np.flatnonzero(targets >= 0)
+        split = Split.draw(
+            space.ids[rows],
+            anchors=np.flatnonzero(_are_among(space.vectors[rows], given)),
+            test_fraction=spec.test_fraction,
+            test_ids=spec.test_ids,
+            labels=targets[rows],
+            random_state=spec.random_states[0],
+        )
+        parts.append(_Part(rows[split.known], rows[split.test], targets))
+    home, away = parts
+    test = away.test[~np.isin(spaces[1].ids[away.test], spaces[0].ids[home.train])]
+    if not len(test):
+        raise SpaceError(f"{spaces[1].name!r}: expected rows to test on that the head was not trained on, got none")
+    return home, replace(away, test=test)
+
+
+def _are_among(rows: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """Which rows (n, d) are anchors (k, d), to the last bit: anchors come as vectors, and may be rows of the space."""
+    known = {anchor.tobytes() for anchor in np.ascontiguousarray(anchors, dtype=np.float32)}
+    return np.fromiter((row.tobytes() in known for row in np.ascontiguousarray(rows, dtype=np.float32)), bool, len(rows))
 
 
 def _classes(head_space: LatentSpace, row_space: LatentSpace) -> tuple[str, ...]:
