@@ -19,7 +19,9 @@ import streamlit as st
 from relcore import comparison
 from relcore.anchors import diagnostics, selection
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
+from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
+from relcore.metrics.paired import Difference
 from relcore.recipes import comparison as recipe
 from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
@@ -171,11 +173,26 @@ def _pca_coordinates(
     return recipe.reduce_pair(pane_matrices(_pair, _view, pane, _anchors, spec), reduction)
 
 
-def scores(pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str) -> dict[str, Score]:
-    """All scores of one representation: neighbours from a random sample of rows, the rest from all."""
-    needed = () if pane == "absolute" else anchors
-    spec = spec if pane in ("relative", "whitened") else ProjectionSpec()  # the others do not depend on it
-    return _scores(pair_key(pair), pane, _anchors_key(needed), spec, k, convention, pair, needed)
+def split_of(pair: Match, anchors: tuple[str, ...]) -> Split:
+    """What every score of a pair looks at: the rows that are no anchors."""
+    return _split(pair_key(pair), _anchors_key(anchors), pair, anchors)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _split(key: str, anchors_key: str, _pair: Match, _anchors: tuple[str, ...]) -> Split:
+    return comparison.held_out(_pair, _anchors)
+
+
+def live_scores(
+    pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str
+) -> dict[str, Score]:
+    """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all."""
+    return _scores(pair_key(pair), pane, _anchors_key(anchors), scored_projection(pane, spec), k, convention, pair, anchors)
+
+
+def scored_projection(pane: str, spec: ProjectionSpec) -> ProjectionSpec:
+    """The settings that the scores of a representation depend on."""
+    return spec if pane in ("relative", "whitened") else ProjectionSpec()
 
 
 @st.cache_resource(max_entries=96, show_spinner=False)
@@ -190,8 +207,40 @@ def _scores(
     _pair: Match,
     _anchors: tuple[str, ...],
 ) -> dict[str, Score]:
-    spaces = represent(_pair, pane, _anchors, spec)
-    return comparison.score_pair(*spaces, k=k, convention=convention, n_queries=LIVE_QUERIES)
+    spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, _anchors)
+    return comparison.score_pair(*spaces, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
+
+
+def score_differences(
+    pair: Match,
+    pane: str,
+    before: tuple[str, ...],
+    now: tuple[str, ...],
+    spec: ProjectionSpec,
+    k: int,
+    convention: str,
+) -> dict[str, Difference]:
+    """How far a change of anchors moved each score, on the same held-out rows and queries."""
+    keys = _anchors_key(before), _anchors_key(now)
+    return _score_differences(pair_key(pair), pane, keys, spec, k, convention, pair, before, now)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+@_timed
+def _score_differences(
+    key: str,
+    pane: str,
+    anchors_keys: tuple[str, str],
+    spec: ProjectionSpec,
+    k: int,
+    convention: str,
+    _pair: Match,
+    _before: tuple[str, ...],
+    _now: tuple[str, ...],
+) -> dict[str, Difference]:
+    split = split_of(_pair, tuple(dict.fromkeys((*_now, *_before))))
+    pairs = [represent(_pair, pane, anchors, spec) for anchors in (_before, _now)]
+    return comparison.score_differences(*pairs, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
 
 
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:

@@ -46,18 +46,34 @@ def reduction(
 
 
 def exact_scores(
-    pair: Match, pane: str, anchors: tuple[str, ...], projection: ProjectionSpec, k: int, convention: str, *, start: bool
+    pair: Match,
+    pane: str,
+    anchors: tuple[str, ...],
+    projection: ProjectionSpec,
+    k: int,
+    convention: str,
+    *,
+    start: bool = False,
 ) -> dict[str, Score] | Job | None:
-    """Scores with every row asked, or the job that works on them; None if there is none and `start` is False."""
-    needed = () if pane == "absolute" else anchors
-    key = digest_of("scores", RESULTS, compute.pair_key(pair), pane, needed, projection, k, convention)
+    """Scores with every held-out row as a query, or the job that works on them; None if there is none and `start` is False."""
+    projection = compute.scored_projection(pane, projection)
+    key = digest_of("scores", RESULTS, compute.pair_key(pair), pane, anchors, projection, k, convention)
     job = engine().job(key)
     if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
         inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
-        job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, k=k, convention=convention)
+        settings = {"anchors": compute.split_of(pair, anchors).anchors.tolist(), "k": k, "convention": convention}
+        job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, **settings)
     if job is None or job.status().state != "done":
         return job
     return {name: Score.from_json(score) for name, score in job.result().metadata["scores"].items()}
+
+
+def scores(
+    pair: Match, pane: str, anchors: tuple[str, ...], projection: ProjectionSpec, k: int, convention: str
+) -> dict[str, Score]:
+    """The scores of one representation as every place on every page shows them: exact once they are known, else live."""
+    exact = exact_scores(pair, pane, anchors, projection, k, convention)
+    return exact if isinstance(exact, dict) else compute.live_scores(pair, pane, anchors, projection, k, convention)
 
 
 def follow(

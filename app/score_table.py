@@ -61,10 +61,10 @@ def digits(value: float, places: int = 3) -> str:
 def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     every = [score for by_metric in scores.values() for score in by_metric.values()]
     lists = [score for score in every if score.k]
-    parts = [f"n = {every[0].n:,} rows"]
+    parts = [f"n = {every[0].n:,} held-out rows; anchors are not scored"]
     if lists:
         asked = lists[0]
-        sampled = f", {asked.n_queries:,} of them asked (± is the 95 % sampling interval)" if asked.interval else ""
+        sampled = f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)" if asked.interval else ""
         parts.append(f"Jaccard and MRR: k = {asked.k}, {asked.convention} convention{sampled}")
-    parts.append("chance: rows of one space permuted, mean and 95 % band (cosine and CKA exactly, over all permutations)")
+    parts.append("chance: rows of one space permuted, mean and 95 % band (cosine and CKA over all permutations)")
     return " · ".join(parts)

@@ -10,12 +10,12 @@ import streamlit as st
 from app import anchor_lists, compute, exports, panes, session
 from app.inspector import inspector
 from app.items import with_items
+from app.jobs import scores
 from app.score_table import digits
 from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparison import METRIC_NAMES
-from relcore.metrics.calibration import Score
 from relcore.recipes.figures import draw_spectrum
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
@@ -26,25 +26,25 @@ TABLE_ROWS = 5000  # above that many the browser's table gives up selections; th
 def show_effect(workspace: Workspace, pair: Match) -> None:
     """Scores with these anchors in the lower panes' representation, and how far the last step moved them."""
     form, before = workspace.panes[1], session.history().before
-    scores = _scores(workspace, pair, form)
-    former = _scores(before, pair, form) if before and _comparable(before, workspace, pair) else {}
-    for column, (metric, score) in zip(st.columns(len(scores)), scores.items(), strict=True):
-        delta = float(score) - float(former[metric]) if metric in former else None
+    settings = workspace.projection, workspace.k, workspace.convention
+    found = scores(pair, form, workspace.anchors, *settings)
+    moved = {}
+    if before and _comparable(before, workspace, pair):
+        moved = compute.score_differences(pair, form, before.anchors, workspace.anchors, *settings)
+    for column, (metric, score) in zip(st.columns(len(found)), found.items(), strict=True):
+        change = moved.get(metric)
         column.metric(
             f"{METRIC_NAMES[metric]}, {form}",
             digits(score),
-            delta=None if delta is None or abs(delta) < 5e-4 else f"{delta:+.3f}",
-            help=score.describe(),
+            delta=f"{change.value:+.3f}" if change and change.is_clear else None,
+            help=score.describe() + (f". Last step: {change.describe()}" if change else ""),
             border=True,
         )
     st.caption(
-        f"{'; '.join(score.describe() for score in scores.values())}. Arrows: against the anchors before the last step. "
-        "Neighbours are asked for a sample of the rows; Compare can ask all."
+        f"{'; '.join(score.describe() for score in found.values())}. Only held-out rows are scored, never an anchor. An arrow "
+        "shows how far the last step moved a score, on the same rows before and after; there is none where the 95 % interval "
+        "of the difference holds 0."
     )
-
-
-def _scores(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
-    return compute.scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
 
 
 def _comparable(before: Workspace, now: Workspace, pair: Match) -> bool:

@@ -8,7 +8,7 @@ from app import compute, exports, panes, session, view_choosers
 from app.all_pairs_panel import all_pairs
 from app.inspector import inspector, neighbours_html
 from app.items import with_items
-from app.jobs import exact_scores, follow
+from app.jobs import exact_scores, follow, scores
 from app.score_table import digits, score_table
 from app.tables import brushing_table
 from app.workspace import Workspace
@@ -28,17 +28,28 @@ def lead(workspace: Workspace, pair: Match) -> str:
     if not all("mrr" in by_metric for by_metric in found.values()):
         text = "Two spaces of different widths have no coordinates in common; relative to the same anchors they have."
     else:
-        numbers = ", ".join(f"{form} <b>{digits(by_metric['mrr'])}</b>" for form, by_metric in found.items())
+        numbers = ", ".join(f"{form} <b>{digits(score)}</b>{_reach(score)}" for form, score in _mrr(found).items())
+        about = _mrr(found)["relative"]
+        asked = f"all {about.n:,}" if about.interval is None else f"{about.n_queries:,} of {about.n:,}"
         text = (
             f"Two encoders, the same {len(pair):,} rows. Does a row of one find itself in the other? "
-            f"Mean reciprocal rank: {numbers}, through {len(workspace.anchors):,} anchors."
+            f"Mean reciprocal rank through {len(workspace.anchors):,} anchors: {numbers}; chance {digits(about.null.mean, 4)}. "
+            f"Queries: {asked} held-out rows, none of them an anchor."
         )
     return f'<p class="relscope-lead">{text}</p>'
 
 
+def _mrr(found: dict[str, dict[str, Score]]) -> dict[str, Score]:
+    return {form: by_metric["mrr"] for form, by_metric in found.items()}
+
+
+def _reach(score: Score) -> str:
+    return f" ± {digits((score.interval[1] - score.interval[0]) / 2)}" if score.interval else ""
+
+
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
-    """Live scores of one representation, as the sidebar's settings say."""
-    return compute.scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
+    """Scores of one representation, as the sidebar's settings say."""
+    return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
 
 
 def show_scores(workspace: Workspace, pair: Match) -> None:
@@ -46,23 +57,25 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     title, button = st.columns([4, 1], vertical_alignment="bottom")
     title.subheader("How alike are they?", anchor=False)
     start = button.button(
-        "Ask every row", help="Exact neighbours of all rows, as a job", icon=":material/done_all:", width="stretch"
+        "Score every row",
+        help="Look up the neighbours of every held-out row, as a job. All pages then show the exact scores.",
+        icon=":material/done_all:",
+        width="stretch",
     )
     forms = REPRESENTATIONS if workspace.anchors else ("absolute",)
-    asked = {
-        form: exact_scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention, start=start)
+    asked = [
+        exact_scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention, start=start)
         for form in forms
-    }
-    exact = all(isinstance(found, dict) for found in asked.values())
-    scores = asked if exact else {form: scores_of(workspace, pair, form) for form in forms}
-    score_table(scores)
-    follow([found for found in asked.values() if isinstance(found, Job)])
+    ]
+    found = {form: scores_of(workspace, pair, form) for form in forms}
+    score_table(found)
+    follow([one for one in asked if isinstance(one, Job)])
     figure = draw_scores(
         workspace.recipe(pair.source.digest, pair.target.digest),
         k=workspace.k,
         convention=workspace.convention,
-        n_queries=None if exact else compute.LIVE_QUERIES,
-        scores=scores,
+        n_queries=None if all(isinstance(one, dict) for one in asked) else compute.LIVE_QUERIES,
+        scores=found,
     )
     exports.export_bar(figure, "scores")
 

@@ -9,18 +9,19 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import shared_anchors
+from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import Neighbours, find_neighbours
+from relcore.metrics.paired import Difference, cka_influence, difference, mean_difference
 from relcore.progress import Context
 from relcore.projection import RelativeProjection
 from relcore.similarity import SIMILARITIES, mean_row
 from relcore.spaces import Match, SpaceError, need_one_of
 from relcore.translation import Procrustes
 
-LIVE_QUERIES = (
-    300  # rows asked for their neighbours where scores are to come at once; the interval that goes with them is ± .02
-)
+LIVE_QUERIES = 300  # held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
+_INFLUENCE_ROWS = 1000  # rows that tell how sure a difference of CKA is
 
 
 @dataclass(frozen=True)
@@ -75,35 +76,101 @@ def represent(
     return made
 
 
+def held_out(match: Match, anchor_ids: Sequence[str] = ()) -> Split:
+    """What scores of this pair look at: every row that is no anchor. Without anchors, as published, it is every row.
+
+    Raises
+    ------
+    SpaceError
+        Anchors that the source lacks, or no row beside them.
+    """
+    return Split.held_out(match.ids, match.source.rows(anchor_ids))
+
+
 def score_pair(
     source: np.ndarray,
     target: np.ndarray,
+    split: Split,
     *,
     k: int = 10,
     convention: str = "paper",
     n_queries: int | None = None,
-    random_state: int = 0,
 ) -> dict[str, Score]:
-    """All scores of two row-aligned spaces: ``jaccard``, ``mrr``, ``cosine``, ``cka``; those that need one width only there."""
+    """All scores of two row-aligned spaces (n, d) on the split's test rows; those that need one width only there.
+
+    ``jaccard``, ``mrr``   of `n_queries` of the test rows, default all, whose neighbours are looked up among the test rows
+    ``cosine``, ``cka``    of all test rows
+    """
+    pair = scored_rows(source, target, split)
     same_width = source.shape[1] == target.shape[1]
     scores: dict[str, Score] = {}
     if same_width or convention == "mutual":
-        found = find_neighbours(source, target, k, convention, n_queries=n_queries, random_state=random_state)
+        found = find_neighbours(*pair, k, convention, queries=_places(split, n_queries))
         scores["jaccard"] = found.jaccard()
         if same_width:
             scores["mrr"] = found.mrr()
             scores["cosine"] = mean_cosine(found.source, found.target, of_unit_length=True)
-    scores["cka"] = linear_cka(source, target)
+    scores["cka"] = linear_cka(*pair)
     return scores
 
 
-def score_job(context: Context, *, inputs: Sequence[str], k: int, convention: str) -> None:
-    """`score_pair` with every row asked, as a job of the Engine; `inputs` are store keys of the two matrices."""
+def scored_rows(source: np.ndarray, target: np.ndarray, split: Split) -> tuple[np.ndarray, np.ndarray]:
+    """The test rows of both, (t, d) each; no copy where every row is one.
+
+    Raises
+    ------
+    SpaceError
+        Matrices of other rows than the split's.
+    """
+    if not len(source) == len(target) == split.n:
+        raise SpaceError(
+            f"expected {split.n:,} rows in both spaces, those of the split, got {len(source):,} and {len(target):,}"
+        )
+    return (source, target) if len(split.test) == split.n else (source[split.test], target[split.test])
+
+
+def _places(split: Split, n_queries: int | None) -> np.ndarray:
+    """Where the queries stand among the test rows."""
+    return np.searchsorted(split.test, split.queries(n_queries))
+
+
+def score_differences(
+    before: tuple[np.ndarray, np.ndarray],
+    now: tuple[np.ndarray, np.ndarray],
+    split: Split,
+    *,
+    k: int = 10,
+    convention: str = "paper",
+    n_queries: int | None = None,
+) -> dict[str, Difference]:
+    """How far each score of `score_pair` moved, on the same held-out rows and queries, with 95 % intervals.
+
+    The split's anchors are those of both: a row that is an anchor before or now is in neither score.
+    """
+    first, second = (scored_rows(*pair, split) for pair in (before, now))
+    places, found = _places(split, n_queries), {}
+    if first[0].shape[1] == first[1].shape[1] or convention == "mutual":
+        lists = [find_neighbours(*pair, k, convention, queries=places) for pair in (first, second)]
+        found["jaccard"] = mean_difference(*(one.overlap for one in lists))
+        if first[0].shape[1] == first[1].shape[1]:
+            found["mrr"] = mean_difference(*(one.reciprocal_rank for one in lists))
+            found["cosine"] = mean_difference(*(np.vecdot(one.source, one.target) for one in lists))
+    rows = Split.held_out(split.ids[split.test], random_state=split.random_state).queries(_INFLUENCE_ROWS)
+    pulls = [cka_influence(*(matrix[rows] for matrix in pair)) for pair in (first, second)]
+    error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
+    found["cka"] = difference(linear_cka(*second) - linear_cka(*first), error)
+    return found
+
+
+def score_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[int], k: int, convention: str) -> None:
+    """`score_pair` with every held-out row as a query, as a job of the Engine; `inputs` are store keys of the two matrices."""
     entries = [context.store.get(key) for key in inputs]
     if None in entries:
         raise SpaceError(f"the matrices are no longer in {context.store.root}; ask for the scores again")
-    context.report(0, 1, "asking every row for its neighbours")
-    scores = score_pair(*(entry.arrays["matrix"] for entry in entries), k=k, convention=convention)
+    context.report(0, 1, "looking up the neighbours of every held-out row")
+    matrices = [entry.arrays["matrix"] for entry in entries]
+    split = Split.held_out(range(len(matrices[0])), anchors)
+    scores = score_pair(*matrices, split, k=k, convention=convention)
     context.put({}, {"scores": {metric: score.to_json() for metric, score in scores.items()}})
 
 

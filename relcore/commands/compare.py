@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="ask every row for its neighbours; without it 300 at random are asked, as on the page",
+        help="take every held-out row as a query; without it 300 of them at random, as on the page",
     )
     parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
     add_recipe(parser)
@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of, projection_of
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
-    from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, represent, score_pair, score_table
+    from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, held_out, represent, score_pair, score_table
     from relcore.metrics.neighbours import CONVENTIONS
     from relcore.recipes.figures import draw_scores
     from relcore.spaces import SpaceError, distinct_names, need_one_of
@@ -56,15 +56,16 @@ def run(options: argparse.Namespace) -> None:
         raise SpaceError("--recipe: expected anchors, which every recipe of scores has, got 0; ask for some, or leave it out")
     settings = {"k": options.k, "convention": options.convention, "n_queries": None if options.exact else LIVE_QUERIES}
     forms, scores = REPRESENTATIONS if anchors else ("absolute",), {}
+    split = held_out(pair, anchors)
     with bar(options) as line:
         for number, form in enumerate(forms):
             line.show(number, len(forms), form)
-            scores[form] = score_pair(*represent(pair, form, anchors, projection), **settings)
+            scores[form] = score_pair(*represent(pair, form, anchors, projection), split, **settings)
     if options.recipe:
         write_recipe(options, draw_scores(comparison_recipe(specs, pair, anchors, projection), **settings, scores=scores))
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {len(anchors):,} anchors"
-    facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}
+    facts = {"source": names[0], "target": names[1], "n": len(pair), "held_out": len(split.test), "anchors": anchors}
     show(options, table, [head, "", printed(table), "", circumstances(scores)], **facts)
 
 
@@ -85,8 +86,8 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """The n, the k and what chance is."""
     every = [score for by_metric in scores.values() for score in by_metric.values()]
     lists = next((score for score in every if score.k), None)
-    told = [f"n = {every[0].n:,} rows"]
+    told = [f"n = {every[0].n:,} held-out rows, no anchor among them"]
     if lists is not None:  # a score of 0 counts, too
-        sampled = f", {lists.n_queries:,} of them asked (± is the 95 % sampling interval)" if lists.interval else ""
+        sampled = f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)" if lists.interval else ""
         told.append(f"Jaccard and MRR: k = {lists.k}, {lists.convention} convention{sampled}")
     return "; ".join([*told, "chance: rows of one space permuted"])

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
+QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
 
 
 @dataclass(frozen=True)
 class Null:
-    """What a score becomes when the rows of one space are permuted: its mean and the middle 95 % of its distribution.
+    """The chance level: what a score becomes when the rows of one space are permuted, its mean and its middle 95 %.
 
-    `n_permutations` is 0 where the moments over all n! permutations are known in closed form.
+    `n_permutations` is 0 where the distribution over all n! permutations, or its moments, are known in closed form.
     """
 
     mean: float
@@ -24,10 +25,34 @@ class Null:
     n_permutations: int = 0
 
     @classmethod
-    def from_moments(cls, mean: float, variance: float, n_permutations: int = 0) -> Null:
-        """Mean ± 1.96 standard deviations: a mean over many rows is close to normal."""
-        reach = Z95 * float(np.sqrt(max(variance, 0.0)))
-        return cls(float(mean), float(mean) - reach, float(mean) + reach, n_permutations)
+    def from_moments(cls, mean: float, variance: float, n_permutations: int = 0, skewness: float = 0.0) -> Null:
+        """The middle 95 % of a Pearson III distribution with these moments; without skewness it is the normal distribution."""
+        deviation = float(np.sqrt(max(variance, 0.0)))
+        low, high = _pearson_iii(skewness)
+        return cls(float(mean), float(mean) + low * deviation, float(mean) + high * deviation, n_permutations)
+
+    @classmethod
+    def from_draws(cls, draws: np.ndarray, mean: float | None = None) -> Null:
+        """From scores of permuted spaces: their quantiles where there are 200 or more, else those of a normal distribution.
+
+        `mean` is given where it is known exactly.
+        """
+        mean = float(np.mean(draws)) if mean is None else float(mean)
+        if len(draws) < QUANTILE_DRAWS:
+            return cls.from_moments(mean, float(np.var(draws, ddof=1)), len(draws))
+        low, high = np.quantile(draws, [0.025, 0.975])
+        return cls(mean, float(low), float(high), len(draws))
+
+
+def _pearson_iii(skewness: float) -> tuple[float, float]:
+    """2.5 % and 97.5 % points of the standardised distribution: a shifted gamma distribution, mirrored for skewness below 0."""
+    if abs(skewness) < 1e-3:
+        return -Z95, Z95
+    from scipy.special import gammaincinv
+
+    shape = 4 / skewness**2
+    low, high = (float((gammaincinv(shape, p) - shape) / np.sqrt(shape)) for p in (0.025, 0.975))
+    return (low, high) if skewness > 0 else (-high, -low)
 
 
 class Score(float):

@@ -8,42 +8,72 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.metrics.calibration import Null, Score
+from relcore.metrics.rv_null import SAMPLED_ROWS, RowSums, rv_null
 from relcore.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
 from relcore.spaces import SpaceError
 
 
 @dataclass(frozen=True)
 class OwnMoments:
-    """What linear CKA needs of one space alone: its mean row (d,), ‖XᵀX‖²_F of the centred rows, their squared lengths (n,)."""
+    """What linear CKA needs of one space alone: its mean row (d,), ‖XᵀX‖²_F of the centred rows, their squared lengths (n,),
+    and the sums that its chance level needs."""
 
     mean: np.ndarray
     square: float
     rows: np.ndarray
+    sums: RowSums | None
 
     @classmethod
     def of(cls, X: np.ndarray) -> OwnMoments:
         """Of a space (n, d), once, where it is compared with several others."""
-        mean = _mean_row(X)
-        squares, (rows,) = _centred_sums((X,), (mean,), {"xx": (0, 0)})
-        return cls(mean, squares["xx"], rows)
+        centred = _Centred((X,), (_mean_row(X),))
+        return cls.from_products(X, centred, 0, centred.products({"xx": (0, 0)})["xx"])
+
+    @classmethod
+    def from_products(cls, X: np.ndarray, centred: _Centred, side: int, product: np.ndarray) -> OwnMoments:
+        """From XᵀX (d, d), once it has been formed."""
+        mean, rows, square = centred.means[side], centred.lengths[side], float(np.vdot(product, product))
+        if square == 0 or len(X) < 2:
+            return cls(mean, square, rows, None)
+        sample = np.arange(len(X))
+        if len(X) > SAMPLED_ROWS:
+            sample = np.sort(np.random.default_rng(0).choice(len(X), SAMPLED_ROWS, replace=False))
+        return cls(mean, square, rows, RowSums.of(X[sample] - mean, sample, product, rows, centred.weighted[side]))
 
 
-def _centred_sums(
-    spaces: Sequence[np.ndarray], means: Sequence[np.ndarray], products: Mapping[str, tuple[int, int]], lengths: bool = True
-) -> tuple[dict[str, float], list[np.ndarray]]:
-    """‖XᵀY‖²_F of the named pairs of centred spaces, and each one's squared row lengths (n,) where they are wanted."""
-    n = len(spaces[0])
-    sums = {name: np.zeros((spaces[left].shape[1], spaces[right].shape[1])) for name, (left, right) in products.items()}
-    rows = [np.empty(n) for _ in spaces]
-    buffers = [np.empty((min(n, ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32) for X in spaces]
-    for block in row_blocks(n):
-        size = block.stop - block.start
-        centred = [np.subtract(X[block], mean, out=out[:size]) for X, mean, out in zip(spaces, means, buffers, strict=True)]
-        for name, (left, right) in products.items():
-            sums[name] += centred[left].T @ centred[right]
-        for side, part in enumerate(centred if lengths else ()):
-            rows[side][block] = np.vecdot(part, part)
-    return {name: float(np.vdot(total, total)) for name, total in sums.items()}, rows
+class _Centred:
+    """Products of centred spaces, blocks in float32 and sums in float64; what one pass gives beside them.
+
+    Attributes
+    ----------
+    lengths : squared row lengths (n,) of each space
+    weighted : Σ ‖xᵢ‖² xᵢ (d,) of each space
+    """
+
+    def __init__(self, spaces: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> None:
+        self.spaces, self.means = spaces, means
+        self.lengths = [np.empty(len(X)) for X in spaces]
+        self.weighted = [np.zeros(X.shape[1]) for X in spaces]
+
+    def products(self, wanted: Mapping[str, tuple[int, int]], rows: bool = True) -> dict[str, np.ndarray]:
+        """XᵀY of the named pairs; lengths and weighted sums too where `rows` are wanted."""
+        n = len(self.spaces[0])
+        widths = [X.shape[1] for X in self.spaces]
+        sums = {name: np.zeros((widths[left], widths[right])) for name, (left, right) in wanted.items()}
+        buffers = [np.empty((min(n, ROWS_PER_BLOCK), width), dtype=np.float32) for width in widths]
+        for block in row_blocks(n):
+            size = block.stop - block.start
+            parts = [
+                np.subtract(X[block], mean, out=out[:size])
+                for X, mean, out in zip(self.spaces, self.means, buffers, strict=True)
+            ]
+            for name, (left, right) in wanted.items():
+                sums[name] += parts[left].T @ parts[right]
+            for side, part in enumerate(parts if rows else ()):
+                lengths = np.vecdot(part, part)
+                self.lengths[side][block] = lengths
+                self.weighted[side] += lengths @ part
+        return sums
 
 
 def linear_cka(
@@ -66,60 +96,53 @@ def linear_cka(
     if len(X) < 4:
         raise SpaceError(f"expected at least 4 rows, got {len(X)}")
     moments = _Moments.of(X, Y, own)
-    if moments.xx == 0 or moments.yy == 0:
+    if moments.x.square == 0 or moments.y.square == 0:
         raise SpaceError("expected spaces whose rows differ, got one in which they are all equal")
     if debiased:
         value = moments.unbiased("xy") / np.sqrt(moments.unbiased("xx") * moments.unbiased("yy"))
         return Score(value, metric="cka", convention="debiased", n=len(X), null=moments.debiased_null())
-    value = moments.xy / np.sqrt(moments.xx * moments.yy)
+    value = moments.xy / np.sqrt(moments.x.square * moments.y.square)
     return Score(value, metric="cka", convention="linear", n=len(X), null=moments.null())
 
 
 @dataclass(frozen=True)
 class _Moments:
-    """Sums over centred rows: xy = ‖XᵀY‖²_F and its like, squared row lengths and their sums."""
+    """Sums over centred rows: xy = ‖XᵀY‖²_F, and what each space has of its own."""
 
     n: int
     xy: float
-    xx: float
-    yy: float
-    rows_x: np.ndarray
-    rows_y: np.ndarray
+    x: OwnMoments
+    y: OwnMoments
 
     @classmethod
     def of(cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None) -> _Moments:
         if own:
-            squares, _ = _centred_sums((X, Y), (own[0].mean, own[1].mean), {"xy": (0, 1)}, lengths=False)
-            return cls(len(X), squares["xy"], own[0].square, own[1].square, own[0].rows, own[1].rows)
-        means = _mean_row(X), _mean_row(Y)
-        squares, rows = _centred_sums((X, Y), means, {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
-        return cls(len(X), squares["xy"], squares["xx"], squares["yy"], *rows)
+            product = _Centred((X, Y), (own[0].mean, own[1].mean)).products({"xy": (0, 1)}, rows=False)["xy"]
+        else:
+            centred = _Centred((X, Y), (_mean_row(X), _mean_row(Y)))
+            products = centred.products({"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
+            product = products["xy"]
+            own = tuple(
+                OwnMoments.from_products(Z, centred, side, products[name])
+                for side, (Z, name) in enumerate(((X, "xx"), (Y, "yy")))
+            )
+        return cls(len(X), float(np.vdot(product, product)), *own)
 
     def unbiased(self, name: str) -> float:
         """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
-        left, right = ({"x": self.rows_x, "y": self.rows_y}[side] for side in name)
+        biased = {"xx": self.x.square, "yy": self.y.square, "xy": self.xy}[name]
+        left, right = ({"x": self.x.rows, "y": self.y.rows}[side] for side in name)
         n = self.n
-        return getattr(self, name) - n / (n - 2) * (left @ right) + left.sum() * right.sum() / ((n - 1) * (n - 2))
+        return biased - n / (n - 2) * (left @ right) + left.sum() * right.sum() / ((n - 1) * (n - 2))
 
     def null(self) -> Null:
-        """Exact mean and variance over all n! permutations (Kazi-Aoual et al. 1995; Josse, Pagès and Husson 2008, eq. 2–3)."""
-        n = self.n
-        (beta_x, tau_x), (beta_y, tau_y) = self._shape(self.rows_x, self.xx), self._shape(self.rows_y, self.yy)
-        mean = np.sqrt(beta_x * beta_y) / (n - 1)
-        spread = 2 * (n - 1 - beta_x) * (n - 1 - beta_y) / ((n + 1) * (n - 1) ** 2 * (n - 2))
-        return Null.from_moments(mean, spread * (1 + (n - 3) / (2 * n * (n - 1)) * tau_x * tau_y))
-
-    def _shape(self, rows: np.ndarray, square: float) -> tuple[float, float]:
-        """Effective dimension β = tr(S)² / tr(S²), 1 … d, and the excess τ of the squared row lengths."""
-        n = self.n
-        beta = rows.sum() ** 2 / square
-        excess = n * (n + 1) * (rows @ rows) / square - (n - 1) * (beta + 2)
-        return beta, (n - 1) / ((n - 3) * (n - 1 - beta)) * excess if n - 1 > beta else 0.0
+        """See `rv_null`."""
+        return rv_null(self.x.sums, self.y.sums)
 
     def debiased_null(self) -> Null:
         """Mean 0 by construction; the spread is that of the biased score, which differs from it by a constant and O(1/n)."""
         biased = self.null()
-        scale = np.sqrt(self.xx * self.yy / (self.unbiased("xx") * self.unbiased("yy")))
+        scale = np.sqrt(self.x.square * self.y.square / (self.unbiased("xx") * self.unbiased("yy")))
         return Null(0.0, (biased.low - biased.mean) * scale, (biased.high - biased.mean) * scale)
 
 

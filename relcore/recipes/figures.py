@@ -13,7 +13,7 @@ from typing import Any
 
 from relcore import __version__
 from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent, score_pair, score_table
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_pair, score_table
 from relcore.experiments.all_pairs import PairScores, similarity_matrix
 from relcore.figures.export import (
     Exportable,
@@ -68,14 +68,13 @@ def draw_scores(
     n_queries: int | None = None,
     scores: Mapping[str, Mapping[str, Score]] | None = None,
 ) -> Exportable:
-    """Scores of all representations beside their nulls; of every row, or of `n_queries` rows at random."""
+    """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or `n_queries`."""
     _need_counts(k, n_queries)
     if scores is None:
         pair = load_pair(recipe)
+        split, settings = held_out(pair, recipe.anchors), {"k": k, "convention": convention, "n_queries": n_queries}
         scores = {
-            form: score_pair(
-                *represent(pair, form, recipe.anchors, recipe.projection), k=k, convention=convention, n_queries=n_queries
-            )
+            form: score_pair(*represent(pair, form, recipe.anchors, recipe.projection), split, **settings)
             for form in REPRESENTATIONS
         }
     own = {"figure": "scores", "k": k, "convention": convention, "n_queries": n_queries}

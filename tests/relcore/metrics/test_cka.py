@@ -4,16 +4,27 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy.stats import beta, pearson3, skew
 from sklearn.metrics.pairwise import cosine_similarity
 
 from relcore.metrics.cka import linear_cka, mean_cosine
+from relcore.metrics.rv_null import SAMPLED_ROWS
 from relcore.spaces import SpaceError
 
 Z95 = 1.959963984540054
 
 
 def sd(null):
+    """Of a normal band."""
     return (null.high - null.mean) / Z95
+
+
+def all_scores(X, Y):
+    """CKA of X with every permutation of the rows of Y."""
+    K, L = gram(X), gram(Y)
+    scale = np.sqrt(np.sum(K * K) * np.sum(L * L))
+    orders = map(list, permutations(range(len(X))))
+    return np.array([np.sum(K * L[np.ix_(order, order)]) for order in orders]) / scale
 
 
 @pytest.fixture
@@ -94,17 +105,37 @@ def test_many_features_look_alike_by_chance_and_debiasing_takes_that_away(rng):
     assert debiased.null.low < debiased < debiased.null.high
 
 
-@pytest.mark.parametrize(("n", "widths"), [(6, (2, 3)), (7, (3, 2)), (7, (1, 4)), (7, (9, 5)), (4, (2, 2))])
-def test_the_null_of_cka_is_that_of_all_permutations(rng, n, widths):
+@pytest.mark.parametrize(("n", "widths"), [(6, (2, 3)), (7, (3, 2)), (7, (1, 4)), (7, (5, 5)), (8, (1, 1))])
+def test_the_null_of_cka_has_the_moments_of_all_permutations(rng, n, widths):
     X, Y = (rng.normal(size=(n, width)) ** 3 for width in widths)  # skewed: the third moments count
-    K, L = gram(X), gram(Y)
-    scale = np.sqrt(np.sum(K * K) * np.sum(L * L))
-    scores = np.array([np.sum(K * L[np.ix_(order, order)]) for order in map(list, permutations(range(n)))]) / scale
-    null = linear_cka(X, Y).null
+    scores, null = all_scores(X, Y), linear_cka(X, Y).null
+    gamma = pearson3(skew(scores), loc=scores.mean(), scale=scores.std())
     assert null.n_permutations == 0
     assert null.mean == pytest.approx(scores.mean(), abs=1e-6)
-    assert sd(null) == pytest.approx(scores.std(), rel=1e-4)
-    assert null.mean - null.low == pytest.approx(null.high - null.mean)
+    assert (null.low, null.high) == pytest.approx(gamma.ppf([0.025, 0.975]), rel=1e-3, abs=1e-5)
+
+
+def test_the_null_of_four_rows_has_mean_and_variance(rng):
+    X, Y = rng.normal(size=(2, 4, 2))
+    scores, null = all_scores(X, Y), linear_cka(X, Y).null
+    assert (null.mean, sd(null)) == pytest.approx((scores.mean(), scores.std()), abs=1e-5)
+
+
+def test_one_dimension_is_a_squared_correlation_whose_chance_is_beta(rng):
+    # r² of unrelated normal samples is Beta(1/2, (n − 2)/2); a symmetric band would end at 1.96 √2 / n + 1 / n = .0377.
+    null = linear_cka(rng.normal(size=(100, 1)), rng.normal(size=(100, 1))).null
+    assert null.high == pytest.approx(beta(0.5, 49).ppf(0.975), rel=0.03)
+    assert null.low == pytest.approx(0, abs=1e-3)
+
+
+def test_sums_over_a_sample_give_the_skewness_of_all_rows(rng):
+    # n > SAMPLED_ROWS: the skewness of unrelated normal spaces of d dimensions is that of χ²(d²), √8 / d.
+    X, Y = rng.normal(size=(2, 3 * SAMPLED_ROWS, 4)).astype(np.float32)
+    null = linear_cka(X, Y).null
+    shape = pearson3(
+        np.sqrt(8) / 4, loc=null.mean, scale=(null.high - null.low) / np.ptp(pearson3(np.sqrt(8) / 4).ppf([0.025, 0.975]))
+    )
+    assert (null.low, null.high) == pytest.approx(shape.ppf([0.025, 0.975]), rel=0.02)
 
 
 def test_a_simplex_is_the_same_in_every_order():
@@ -119,7 +150,7 @@ def test_the_null_of_debiased_cka_is_close_to_that_of_permutations(rng):
     null = linear_cka(X, Y, debiased=True).null
     assert null.mean == 0
     assert abs(scores.mean()) < 4 * scores.std() / 20
-    assert sd(null) == pytest.approx(scores.std(), rel=0.15)
+    assert null.high - null.low == pytest.approx(2 * Z95 * scores.std(), rel=0.15)
 
 
 def test_mean_cosine_is_the_diagonal_of_scikit_learns(rng):

@@ -134,13 +134,13 @@ def test_the_interval_of_a_sample_holds_the_score_of_all_rows(make_pair, metric,
     source, target = make_pair(n=600)
     whole = getattr(find_neighbours(source, target, 10, convention), metric)(n_permutations=2)
     held, widths = 0, []
-    for random_state in range(20):
+    for random_state in range(60):
         found = find_neighbours(source, target, 10, convention, n_queries=150, random_state=random_state)
         score = getattr(found, metric)(n_permutations=2)
         assert (score.n, score.n_queries) == (600, 150)
         held += score.interval[0] <= whole <= score.interval[1]
         widths.append(score.interval[1] - score.interval[0])
-    assert held >= 17  # 95 % of the samples; fewer than 17 of 20 happens once in 60 such tests at most
+    assert held >= 50  # 57 expected, with a deviation of 1.7
     assert max(widths) < 0.15
 
 
@@ -157,12 +157,12 @@ def test_a_sample_is_repeatable_and_asking_for_all_rows_is_no_sample(make_pair):
 def test_the_null_is_that_of_spaces_really_permuted(make_pair, metric, convention):
     source, target = make_pair(n=40)
     rng = np.random.default_rng(8)
-    real = np.array([BY_HAND[metric](source[rng.permutation(40)], target, 4, convention).mean() for _ in range(300)])
-    found = find_neighbours(source, target, 4, convention)
-    null = getattr(found, metric.__name__)(n_permutations=1500).null
-    assert null.n_permutations == 1500
-    assert null.mean == pytest.approx(real.mean(), abs=4 * real.std() * np.sqrt(1 / 300 + 1 / 1500))
-    assert null.high - null.low == pytest.approx(2 * 1.96 * real.std(), rel=0.2)
+    real = np.array([BY_HAND[metric](source[rng.permutation(40)], target, 4, convention).mean() for _ in range(400)])
+    null = getattr(find_neighbours(source, target, 4, convention), metric.__name__)(n_permutations=1500).null
+    assert null.mean == pytest.approx(real.mean(), abs=4 * real.std() * np.sqrt(1 / 400 + 1 / 1500))
+    # 400 draws know their 97.5 % point to about .15 deviations; that of "mutual" ranks may lie 1.4 times as far out.
+    assert null.high - np.quantile(real, 0.975) < (0.45 if convention == "paper" else 1) * real.std()
+    assert np.quantile(real, 0.975) - null.high < 0.45 * real.std()
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -173,17 +173,18 @@ def test_the_null_of_a_sample_has_the_mean_of_the_whole(make_pair, metric, conve
         getattr(find_neighbours(source, target, 10, convention, n_queries=n_queries), metric)(n_permutations=200).null
         for n_queries in (None, 120)
     )
-    assert sampled.mean == pytest.approx(whole.mean, abs=0.006)
+    assert sampled.mean == pytest.approx(whole.mean, abs=0.002)
     assert sampled.high - sampled.low > whole.high - whole.low
 
 
-def test_unrelated_spaces_lie_inside_their_null(rng):
-    source, target = rng.normal(size=(2, 500, 8)).astype(np.float32)
-    for convention in CONVENTIONS:
-        for metric in (jaccard, mrr):
-            null = metric(source, target, 10, convention).null
-            reach = null.high - null.mean
-            assert null.mean - 2 * reach < metric(source, target, 10, convention) < null.mean + 2 * reach
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_the_chance_level_of_mrr_is_the_harmonic_number_over_the_rows_however_few_are_asked(make_pair, convention):
+    # Permuted among the queries alone, 1 of 100 would stay where it is, and the chance level would be three times as high.
+    source, target = make_pair(n=4000, noise=0.1)
+    found = find_neighbours(source, target, 10, convention, n_queries=100)
+    assert found.mrr() > 0.7
+    assert found.mrr().null.mean == pytest.approx(np.sum(1 / np.arange(1, 11)) / 4000)
+    assert found.jaccard().null.mean < 0.006
 
 
 def test_without_permutations_there_is_no_null(make_pair):

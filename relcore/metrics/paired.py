@@ -1,0 +1,55 @@
+"""Did a score change? The difference of two scores on the same rows, with its 95 % interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.metrics.calibration import Z95
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A score less the one before, and its 95 % interval as the rows are a sample of such rows."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval excludes 0."""
+        return self.low > 0 or self.high < 0
+
+    def describe(self) -> str:
+        """``+0.012 (95 %: +0.003 … +0.021)``."""
+        return f"{self.value:+.3f} (95 %: {self.low:+.3f} … {self.high:+.3f})"
+
+
+def difference(value: float, error: float) -> Difference:
+    """Of a value with this standard error."""
+    return Difference(float(value), float(value - Z95 * error), float(value + Z95 * error))
+
+
+def mean_difference(before: np.ndarray, now: np.ndarray) -> Difference:
+    """Of the means of two values a row (m,), both of the same rows: much surer than that of two independent means."""
+    change = np.asarray(now, dtype=np.float64) - before
+    error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
+    return difference(change.mean(), error)
+
+
+def cka_influence(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """How much each of m rows moves linear CKA, (m,): its derivative by the row's weight, times m.
+
+    The standard deviation over √m is the standard error of CKA (the infinitesimal jackknife: Efron 1982, § 6), and that of the
+    difference of two such arrays over √m the standard error of a difference.
+    """
+    X, Y = (Z.astype(np.float64) - Z.mean(axis=0, dtype=np.float64) for Z in (X, Y))
+    pulls = {}
+    for name, left, right in (("xy", X, Y), ("xx", X, X), ("yy", Y, Y)):
+        product = left.T @ right
+        pulls[name] = np.einsum("ij,ij->i", left @ product, right), np.vdot(product, product)
+    (xy, xy_sum), (xx, xx_sum), (yy, yy_sum) = pulls["xy"], pulls["xx"], pulls["yy"]
+    cka = xy_sum / np.sqrt(xx_sum * yy_sum)
+    return len(X) * cka * (2 * xy / xy_sum - xx / xx_sum - yy / yy_sum)
