@@ -190,6 +190,11 @@ def live_scores(
     return _scores(pair_key(pair), pane, _anchors_key(anchors), scored_projection(pane, spec), k, convention, pair, anchors)
 
 
+def scored_neighbours(split: Split, k: int, convention: str) -> int:
+    """k, or as many neighbours as the held-out rows have."""
+    return max(1, min(k, len(split.test) - (convention == "mutual")))
+
+
 def scored_projection(pane: str, spec: ProjectionSpec) -> ProjectionSpec:
     """The settings that the scores of a representation depend on."""
     return spec if pane in ("relative", "whitened") else ProjectionSpec()
@@ -208,6 +213,7 @@ def _scores(
     _anchors: tuple[str, ...],
 ) -> dict[str, Score]:
     spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, _anchors)
+    k = scored_neighbours(split, k, convention)
     return comparison.score_pair(*spaces, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
 
 
@@ -240,6 +246,7 @@ def _score_differences(
 ) -> dict[str, Difference]:
     split = split_of(_pair, tuple(dict.fromkeys((*_now, *_before))))
     pairs = [represent(_pair, pane, anchors, spec) for anchors in (_before, _now)]
+    k = scored_neighbours(split, k, convention)
     return comparison.score_differences(*pairs, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
 
 

@@ -61,7 +61,9 @@ def exact_scores(
     job = engine().job(key)
     if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
         inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
-        settings = {"anchors": compute.split_of(pair, anchors).anchors.tolist(), "k": k, "convention": convention}
+        split = compute.split_of(pair, anchors)
+        settings = {"anchors": split.anchors.tolist(), "k": compute.scored_neighbours(split, k, convention)}
+        settings["convention"] = convention
         job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, **settings)
     if job is None or job.status().state != "done":
         return job

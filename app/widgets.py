@@ -115,7 +115,7 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
-    n_anchors = min(n_anchors, len(pair), MOST_ANCHORS)
+    n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)  # the other half is held out to be scored
     pinned = tuple(identifier for identifier in workspace.pinned if identifier in pair.source.index)
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     return fitted.with_anchors(_behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")

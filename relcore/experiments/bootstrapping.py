@@ -12,6 +12,7 @@ import numpy as np
 from relcore.anchors.bootstrap import METHODS, BootstrapResult, Pairs, Round, State, bootstrap_anchors, share_found
 from relcore.anchors.literal import STEPS
 from relcore.comparison import score_pair
+from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.progress import Context
 from relcore.projection import RelativeProjection
@@ -153,7 +154,7 @@ def relative_scores(
             RelativeProjection().fit(space.vectors, anchors=space.rows(column)).transform(space.vectors[taken])
             for space, column, taken in zip((source, target), ids, (own, rows[own]), strict=True)
         )
-        found = score_pair(first, second, k=k, n_queries=n_queries)
+        found = score_pair(first, second, Split.held_out(source.ids[own]), k=k, n_queries=n_queries)
         scores[form] = {metric: found[metric] for metric in SCORES}
     return scores
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from relcore.anchors.selection import select_anchors
-from relcore.comparison import ProjectionSpec, represent, score_pair
+from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
 from relcore.papers.ours import SHARE
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped
@@ -31,11 +33,14 @@ def neighbours(settings: Settings, store: Store, report: Report) -> Measured:
         anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
         representation, center = FORMS[form]
         made = represent(way, representation, anchors, ProjectionSpec(center=center))
-        asked = {"k": settings["k"], "n_queries": settings["n_queries"], "random_state": state}
-        scores = score_pair(*made, **asked)
+        split, asked = (
+            replace(held_out(way, anchors), random_state=state),
+            {"k": settings["k"], "n_queries": settings["n_queries"]},
+        )
+        scores = score_pair(*made, split, **asked)
         found = {"Jaccard": scores["jaccard"], "MRR": scores["mrr"], "cosine": scores["cosine"]}
         if way is pair:  # the same both ways
-            found["Jaccard, mutual"] = score_pair(*made, convention="mutual", **asked)["jaccard"]
+            found["Jaccard, mutual"] = score_pair(*made, split, convention="mutual", **asked)["jaccard"]
         names = f"{_NAMES[way.source.name]} → {_NAMES[way.target.name]}"
         for metric, score in found.items():
             told = names if metric != "Jaccard, mutual" else "Word2Vec and FastText"

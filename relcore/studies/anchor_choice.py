@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
-from relcore.comparison import ProjectionSpec, represent, score_pair
+from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
 from relcore.figures.lines import Lines
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of
@@ -52,6 +52,7 @@ class AnchorChoice(Study):
     title = "Which anchors"
     question = "Which anchors serve best?"
     paper = "Moschella et al. 2023, left open in section 6"
+    version = 2  # held-out rows alone are scored
     options = (
         Option("data", "On", ("words", *LABELLED), "words", help=f"Words: Jaccard, MRR, cosine of two spaces. {DATA.help}"),
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
@@ -89,10 +90,11 @@ class AnchorChoice(Study):
     def _words(self, settings: Settings, store: Store) -> RunResult:
         pair = word_pair(settings["spaces"], store)
         anchors = settings.get("anchors") or self._anchors(settings, pair.source)
-        values: dict[str, Any] = {"rows": len(pair)}
+        split = replace(held_out(pair, anchors), random_state=settings["random_state"])
+        values: dict[str, Any] = {"rows": len(split.test)}
         for form, prefix in (("relative", ""), ("whitened", "whitened ")):
             source, target = represent(pair, form, anchors, ProjectionSpec())
-            found = score_pair(source, target, n_queries=_QUERIES, random_state=settings["random_state"])
+            found = score_pair(source, target, split, n_queries=_QUERIES)
             values |= {f"{prefix}{name}": float(found[name]) for name in ("jaccard", "mrr", "cosine")}
         return RunResult(values)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
+from relcore.comparison import held_out, score_pair
 from relcore.figures.lines import Lines
-from relcore.metrics.neighbours import find_neighbours
 from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
@@ -42,6 +43,7 @@ class Robustness(Study):
     title = "Robustness"
     question = "What do relative spaces bear?"
     paper = "Not in the papers"
+    version = 2  # held-out rows alone are scored
     options = (
         Option("harm", "Harm", tuple(HARMS), "wrong", names=("noise", "missing anchors", "wrong pairs")),
         Option("n_anchors", "Anchors", (100, 300), 300),
@@ -64,15 +66,15 @@ class Robustness(Study):
         anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state)
         target, rows = pair.target.vectors, [space.rows(anchors) for space in (pair.source, pair.target)]
         target, rows = harmed(target, rows, settings["harm"], settings["amount"], rng)
-        values: dict[str, Any] = {"anchors used": len(rows[0]), "rows": len(pair)}
+        split = replace(held_out(pair, anchors), random_state=state)
+        values: dict[str, Any] = {"anchors used": len(rows[0]), "rows": len(split.test)}
         for form in ("relative", "whitened"):
             projection = RelativeProjection(whiten=form == "whitened")
             made = [
                 projection.fit(X, anchors=own).transform(X) for X, own in zip((pair.source.vectors, target), rows, strict=True)
             ]
-            found = find_neighbours(*made, k=10, n_queries=_QUERIES, random_state=state)
-            mrr, jaccard = found.mrr(10), found.jaccard(10)
-            values |= {f"{form} mrr": float(mrr), f"{form} jaccard": float(jaccard), "chance": mrr.null.mean}
+            found = score_pair(*made, split, k=10, n_queries=_QUERIES)
+            values |= {f"{form} {name}": float(found[name]) for name in ("mrr", "jaccard")} | {"chance": found["mrr"].null.mean}
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
@@ -81,7 +83,8 @@ class Robustness(Study):
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         if not len(table):
             return {}
-        told = f"k = 10, {_QUERIES:,} of {int(table['rows'].iloc[0]):,} rows asked, {table.n_anchors.iloc[0]} anchors"
+        n_rows, n_anchors = int(table["rows"].iloc[0]), table.n_anchors.iloc[0]
+        told = f"k = 10, {_QUERIES:,} of {n_rows:,} held-out rows as queries, {n_anchors} anchors"
         note = circumstances(table, told)
         baselines = (("chance of MRR", average(table, "chance")),)
         return {

@@ -34,8 +34,8 @@ def test_every_score_says_its_k_n_and_chance(bundled):
     cells = re.findall(r"<td.*?</td>", bundled.html)
     assert len(cells) == 16
     assert all(re.search(r"chance −?[\d.]+ \(−?[\d.]+ … −?[\d.]+\)", cell) for cell in cells)
-    assert "n = 20,000 rows" in bundled.captions
-    assert "k = 10, paper convention, 300 of them asked" in bundled.captions
+    assert "n = 19,700 held-out rows; anchors are not scored" in bundled.captions
+    assert "k = 10, paper convention, 300 of these rows as queries" in bundled.captions
 
 
 @pytest.mark.parametrize("page", ["compare", "anchors", "spaces"])
@@ -220,8 +220,8 @@ class IdleEngine(Engine):
     def _connected(self):
         return None
 
-    def _dispatch(self, client, job, function, kwargs, priority=0):
-        self.asked.append((job, function, kwargs))
+    def _dispatch(self, client, job, priority=0):
+        self.asked.append((job, job.function, job.arguments))
 
     def work(self):
         for job, function, kwargs in self.asked:
@@ -266,13 +266,23 @@ def test_pca_stands_in_until_the_job_is_done_and_a_stopped_job_can_be_asked_agai
     assert session.workspace.reduction.method == "pca"
 
 
-def test_asking_every_row_is_a_job_with_the_exact_answer(make_session, idle):
+def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, idle):
     session = make_session(600)
-    assert "300 of them asked" in session.captions
-    session.click("Ask every row")
+    assert "300 of these rows as queries" in session.captions
+    headline = lead_of(session)
+    assert "300 of 580 held-out rows" in headline
+    session.click("Score every row")
     assert len(idle.asked) == 4
-    assert "300 of them asked" in session.captions
+    assert "300 of these rows as queries" in session.captions
     idle.work()
     session.run()
-    assert "of them asked" not in session.captions
-    assert "n = 600 rows" in session.captions
+    assert "as queries" not in session.captions
+    assert "n = 580 held-out rows" in session.captions
+    assert "all 580 held-out rows" in lead_of(session)
+    exact = re.search(r"relative <b>(.*?)</b>", lead_of(session))[1]
+    session.open("anchors")
+    assert exact in [metric.value for metric in session.metric]
+
+
+def lead_of(session):
+    return re.search(r'<p class="relscope-lead">.*?</p>', session.html)[0]

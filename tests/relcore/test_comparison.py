@@ -11,13 +11,16 @@ from relcore.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
     centred_neighbours,
+    held_out,
     neighbour_agreement,
     neighbours_of,
     represent,
+    score_differences,
     score_job,
     score_pair,
     score_table,
 )
+from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import jaccard, mrr
@@ -81,32 +84,72 @@ def test_the_spec_reaches_the_projection(turned, anchors):
 
 
 def test_scores_of_a_turned_space(turned, anchors):
-    relative = score_pair(*represent(turned, "relative", anchors, SPEC))
+    split = held_out(turned, anchors)
+    relative = score_pair(*represent(turned, "relative", anchors, SPEC), split)
     assert {name: pytest.approx(float(score), abs=1e-4) for name, score in relative.items()} == {
         "jaccard": 1,
         "mrr": 1,
         "cosine": 1,
         "cka": 1,
     }
-    absolute = score_pair(*represent(turned, "absolute", anchors, SPEC))
+    assert {score.n for score in relative.values()} == {138}
+    absolute = score_pair(*represent(turned, "absolute", anchors, SPEC), split)
     assert absolute["cka"] == pytest.approx(1, abs=1e-4)
     assert absolute["jaccard"] < 0.2
 
 
-def test_scores_are_those_of_the_metrics(turned, rng):
+def test_scores_are_those_of_the_metrics_on_the_test_rows(turned, rng):
     source = turned.source.vectors
     target = (source + rng.normal(size=source.shape)).astype(np.float32)
-    scores = score_pair(source, target, k=5, convention="mutual", n_queries=50, random_state=3)
-    settings = {"convention": "mutual", "n_queries": 50, "random_state": 3}
+    split = Split.held_out(turned.ids, np.arange(20), random_state=3)
+    scores = score_pair(source, target, split, k=5, convention="mutual", n_queries=50)
+    settings = {"convention": "mutual", "queries": split.queries(50) - 20}
+    source, target = source[20:], target[20:]
     assert scores["jaccard"] == jaccard(source, target, 5, **settings)
     assert scores["mrr"] == mrr(source, target, 5, **settings)
     assert scores["cosine"] == mean_cosine(source, target)
     assert scores["cka"] == linear_cka(source, target)
+    assert [(score.n, score.n_queries) for score in scores.values()] == [(130, 50), (130, 50), (130, 130), (130, 130)]
+
+
+def test_as_published_every_row_is_scored(turned):
+    assert len(held_out(turned).test) == 150
+
+
+def test_matrices_of_other_rows_are_refused(turned, anchors):
+    with pytest.raises(SpaceError, match="expected 150 rows in both spaces, those of the split, got 149 and 150"):
+        score_pair(turned.source.vectors[1:], turned.target.vectors, held_out(turned, anchors))
+
+
+@pytest.mark.parametrize("convention", ["paper", "mutual"])
+def test_a_difference_is_that_of_the_scores_on_rows_that_are_anchors_in_neither(turned, rng, convention):
+    noisy = match(turned.source, turned.target.take(np.arange(150)))
+    fewer, more = tuple(noisy.ids[:10]), tuple(noisy.ids[5:25])
+    before, now = ([X + rng.normal(size=X.shape) for X in represent(noisy, "relative", ids, SPEC)] for ids in (fewer, more))
+    wide = [np.pad(X, [(0, 0), (0, 10)]) for X in before]
+    split = held_out(noisy, noisy.ids[:25])
+    found = score_differences(tuple(wide), tuple(now), split, k=5, convention=convention)
+    scores = [score_pair(*pair, split, k=5, convention=convention) for pair in (wide, now)]
+    assert {name: one.value for name, one in found.items()} == {
+        name: pytest.approx(float(scores[1][name]) - float(scores[0][name]), abs=1e-6) for name in found
+    }
+    assert set(found) == {"jaccard", "mrr", "cosine", "cka"}
+
+
+def test_an_anchor_more_that_says_nothing_shows_no_difference_and_a_rotation_undone_does(turned, rng):
+    split = held_out(turned, turned.ids[:12])
+    noise = rng.normal(size=(150, 12))
+    relative = represent(turned, "relative", turned.ids[:12], SPEC)
+    worse, bad = (relative[0], relative[1] + 0.2 * noise), (relative[0], relative[1] + 2 * noise)
+    assert all(one.value > 0 and one.is_clear for one in score_differences(bad, relative, split, k=5).values())
+    shuffled = score_differences(worse, (relative[0], relative[1] + 0.2 * noise[::-1]), split, k=5)
+    assert sum(one.is_clear for one in shuffled.values()) == 0  # as noisy as before
 
 
 @pytest.mark.parametrize(("convention", "expected"), [("paper", {"cka"}), ("mutual", {"jaccard", "cka"})])
 def test_different_widths_have_only_the_scores_that_need_no_common_one(turned, convention, expected):
-    assert set(score_pair(turned.source.vectors, turned.target.vectors[:, :4], convention=convention)) == expected
+    narrow = turned.target.vectors[:, :4]
+    assert set(score_pair(turned.source.vectors, narrow, held_out(turned), convention=convention)) == expected
 
 
 def test_the_score_job_reads_matrices_and_leaves_scores(turned, tmp_path):
@@ -124,15 +167,19 @@ def test_the_score_job_reads_matrices_and_leaves_scores(turned, tmp_path):
 
     for key, vectors in zip(KEYS, (turned.source.vectors, turned.target.vectors), strict=True):
         Context.store.put(key, {"matrix": vectors}, {})
-    score_job(Context(), inputs=KEYS, k=5, convention="mutual")
+    score_job(Context(), inputs=KEYS, anchors=[0, 1], k=5, convention="mutual")
     back = {name: Score.from_json(record) for name, record in json.loads(json.dumps(Context.results))["scores"].items()}
-    assert back == score_pair(turned.source.vectors, turned.target.vectors, k=5, convention="mutual")
+    split = held_out(turned, turned.ids[:2])
+    assert back == score_pair(turned.source.vectors, turned.target.vectors, split, k=5, convention="mutual")
     with pytest.raises(SpaceError, match=f"no longer in .*{Path(tmp_path).name}; ask for the scores again"):
-        score_job(Context(), inputs=[KEYS[0], "c" * 16], k=5, convention="mutual")
+        score_job(Context(), inputs=[KEYS[0], "c" * 16], anchors=[], k=5, convention="mutual")
 
 
 def test_the_table_has_a_row_a_score_with_its_circumstances(turned, anchors):
-    scores = {form: score_pair(*represent(turned, form, anchors, SPEC), k=4, n_queries=60) for form in ("absolute", "relative")}
+    split = held_out(turned, anchors)
+    scores = {
+        form: score_pair(*represent(turned, form, anchors, SPEC), split, k=4, n_queries=60) for form in ("absolute", "relative")
+    }
     table = score_table(scores).set_index(["form", "metric"])
     assert table.index.tolist() == [
         (form, metric) for form in scores for metric in ("Jaccard, k = 4", "MRR, k = 4", "cosine", "linear CKA")
@@ -146,7 +193,7 @@ def test_the_table_has_a_row_a_score_with_its_circumstances(turned, anchors):
         score.null.mean,
         score.null.high,
     ]
-    assert row[["convention", "k", "n", "queries"]].tolist() == ["paper", 4, 150, 60]
+    assert row[["convention", "k", "n", "queries"]].tolist() == ["paper", 4, 138, 60]
     assert np.isnan(table.loc["absolute", "linear CKA"].low)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from relcore.anchors.selection import select_anchors
-from relcore.comparison import ProjectionSpec, represent, score_pair
+from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
 from relcore.encoding import encode
 from relcore.sources.datasets import available_datasets
 from relcore.sources.lsa import TfidfSvd
@@ -30,7 +30,7 @@ def compared(source, target, n_anchors=256):
     """Scores of the relative spaces, through random anchors."""
     pair = match(source, target)
     anchors = select_anchors(pair.source, n_anchors, random_state=0)
-    return score_pair(*represent(pair, "relative", anchors, ProjectionSpec()), n_queries=500)
+    return score_pair(*represent(pair, "relative", anchors, ProjectionSpec()), held_out(pair, anchors), n_queries=500)
 
 
 def need_beyond_chance(scores, *metrics):

@@ -10,7 +10,7 @@ from app.score_table import digits
 from app.workspace import Workspace
 from relcore import comparison
 from relcore.anchors.selection import select_anchors
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent, score_pair, score_table
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_pair, score_table
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import match
 
@@ -23,7 +23,10 @@ def pair(files):
 def expected(pair, anchors, projection=None, **settings):
     projection = projection or ProjectionSpec()
     settings = {"k": 10, "convention": "paper", "n_queries": compute.LIVE_QUERIES} | settings
-    return score_table({form: score_pair(*represent(pair, form, anchors, projection), **settings) for form in REPRESENTATIONS})
+    split = held_out(pair, anchors)
+    return score_table(
+        {form: score_pair(*represent(pair, form, anchors, projection), split, **settings) for form in REPRESENTATIONS}
+    )
 
 
 def test_defaults_are_the_pages():
@@ -35,7 +38,9 @@ def test_numbers_are_those_that_the_page_computes(run, files, pair):
     found = json.loads(run("compare", *files, "--anchors", 20, "--json"))
     anchors = tuple(select_anchors(pair.source, 20, "random", random_state=0))
     assert tuple(found["anchors"]) == anchors
-    page = score_table({form: compute.scores(pair, form, anchors, ProjectionSpec(), 10, "paper") for form in REPRESENTATIONS})
+    page = score_table(
+        {form: compute.live_scores(pair, form, anchors, ProjectionSpec(), 10, "paper") for form in REPRESENTATIONS}
+    )
     assert found["n"] == len(pair) == 150
     for column in ("score", "null_low", "null_high", "chance"):
         assert [row[column] for row in found["rows"]] == page[column].tolist()
@@ -50,7 +55,7 @@ def test_the_table_shows_the_digits_of_the_page(run, files, pair):
         assert line[0] == row.form
         assert digits(row.score) in line
         assert digits(row.chance) in line
-    assert "n = 150 rows; Jaccard and MRR: k = 10, paper convention; chance" in out
+    assert "n = 130 held-out rows, no anchor among them; Jaccard and MRR: k = 10, paper convention; chance" in out
 
 
 def test_settings_reach_the_functions(run, files, pair):
@@ -75,10 +80,10 @@ def test_settings_reach_the_functions(run, files, pair):
 
 def test_exact_asks_every_row_and_else_a_sample(run, files, monkeypatch):
     monkeypatch.setattr(comparison, "LIVE_QUERIES", 30)
-    for exact, queries in (((), 30), (("--exact",), 150)):
+    for exact, queries in (((), 30), (("--exact",), 145)):
         table = [row for row in json.loads(run("compare", *files, "--anchors", 5, "--json", *exact))["rows"] if row["k"]]
         assert {row["queries"] for row in table} == {queries}
-    assert "30 of them asked (± is the 95 % sampling interval)" in run("compare", *files, "--anchors", 5)
+    assert "30 of them as queries (± is the 95 % sampling interval)" in run("compare", *files, "--anchors", 5)
 
 
 def test_the_recipe_draws_the_same_numbers(run, files, tmp_path):
