@@ -16,6 +16,7 @@ STUDIES: dict[str, str] = {
     "quasi-isometry": "relcore.studies.quasi_isometry:QuasiIsometry",
     "inversion-sensitivity": "relcore.studies.inversion_sensitivity:InversionSensitivity",
     "robustness": "relcore.studies.robustness:Robustness",
+    "quantisation": "relcore.studies.quantisation:Quantisation",
     "common-mean": "relcore.studies.common_mean:CommonMean",
 }
 
