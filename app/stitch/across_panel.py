@@ -113,7 +113,8 @@ def _show(specs: tuple[SpaceSpec, SpaceSpec], pairs: tuple, spec: StitchSpec, re
     exports.chart(figure.interactive(exports.theme()), "across.map")
     st.caption(
         f"Accuracy. The head was trained on {result.n_train:,} rows of {result.names[0]} and tested on {result.n:,} held-out "
-        f"rows of {result.names[1]}; rows that both have are trained on in both or held out of both. {result.n_anchors:,} pairs of "
-        "everyday sentences are the anchors. Dotted: not stitched. Chance level: always the head's most frequent class."
+        f"rows of {result.names[1]}; rows that both have are trained on in both or held out of both. {result.n_anchors:,} "
+        "pairs of everyday sentences are the anchors. Dotted: not stitched. Chance level: always the head's most frequent "
+        "class."
     )
     exports.export_bar(figure, "across")
