@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from pathlib import Path
 
 from relcore.encoding import encode
@@ -45,9 +46,26 @@ def text_encoders() -> tuple[Encoder, ...]:
     return TfidfSvd(), PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()
 
 
+def captions() -> Path:
+    """Multi30k's training captions, a column a language: "en", "de", "fr", "cs"."""
+    return _needed("multi30k") / "train.parquet"
+
+
 def mnist(limit: int) -> DatasetSpec:
     """The first so many of MNIST's 60,000 training pictures."""
     return DatasetSpec("file", str(_needed("mnist") / "train.parquet"), limit=limit)
+
+
+def labels_of(name: str, store: Store) -> Counter[str]:
+    """How many labelled items each class has: of "MNIST", "Cora", "CiteSeer", "TREC, coarse" or "TREC, fine", all parts."""
+    if name.startswith("TREC"):
+        column = f"{name.partition(', ')[2]}_label"
+        specs = [DatasetSpec("folder", str(_needed("trec")), part, "text", column) for part in ("train", "test")]
+    elif name == "MNIST":
+        specs = [DatasetSpec("file", str(_needed("mnist") / f"{part}.parquet")) for part in ("train", "test")]
+    else:
+        specs = [DatasetSpec("planetoid", name, options=(("folder", str(_needed("planetoid"))),))]
+    return Counter(label for spec in specs for label in load_dataset(spec, store).labels if label != "")
 
 
 def picture_spec(data: str, n_train: int = 5_000, image_size: int | None = None) -> PictureSpec:

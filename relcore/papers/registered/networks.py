@@ -41,4 +41,12 @@ RUNS = {
         {"architecture": "mlp", "epochs": 12, "n_states": 3},
         minutes=2,
     ),
+    "classes": PaperRun(
+        "Classes of the datasets, counted",
+        "MNIST, TREC, Cora and CiteSeer, all parts",
+        "counted:classes",
+        {"datasets": ["MNIST", "Cora", "CiteSeer", "TREC, coarse", "TREC, fine"]},
+        minutes=0.5,
+        local="mnist",
+    ),
 }
