@@ -16,6 +16,6 @@ def classes(settings: Settings, store: Store, report: Report) -> Measured:
         report(done, len(settings["datasets"]), name)
         counts = labels_of(name, store)
         n = sum(counts.values())
-        numbers.append(Number(name, "classes", len(counts), unit="count", n=n))
+        numbers.append(Number(name, "classes", len(counts), unit="count", n=n, low=len(counts), high=len(counts)))
         numbers.append(Number(name, "share of the largest class", rounded(max(counts.values()) / n), n=n))
     return Measured(tuple(numbers))
