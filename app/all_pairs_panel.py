@@ -8,16 +8,16 @@ from typing import Any
 import streamlit as st
 
 from app import compute, exports, results, session
+from app.score_table import digits
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
 from relcore.experiments.all_pairs import (
-    METRICS,
-    PairScores,
     estimated_seconds,
     put_scores,
     similarity_job,
     similarity_matrix,
 )
+from relcore.experiments.pair_scores import METRICS, PairScores
 from relcore.recipes.figures import draw_all_pairs
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
@@ -146,10 +146,18 @@ def _circumstances(found: PairScores) -> str:
     counts = sorted({score.n for score in scores})
     rows = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     some = next((score for score in scores if score.n_queries < score.n), None)
-    asked = f", {some.n_queries:,} of them asked" if some else ""
+    asked = f", {some.n_queries:,} of them as queries" if some else ""
     asked += f" for their k = {scores[0].k} nearest" if scores[0].k else ""
     left_out = " Hatched: cannot be compared, hover to read why." if len(scores) < len(pairs) else ""
+    best = ""
+    if found.best_chance:
+        first, second, score = found.best
+        band = found.best_chance
+        best = (
+            f" Most alike: {first} and {second}, {digits(score)}; the best of {len(scores)} pairs is {digits(band.low)} … "
+            f"{digits(band.high)} by chance."
+        )
     return (
-        f"{rows} rows, paired by id{asked}. Chance: what is left when the rows of one space are permuted; hover for its "
+        f"{rows} rows, paired by id{asked}.{best} Chance: the rows of one space are permuted; hover for its "
         f"95 % band. Click a cell to compare that pair: row as source, column as target.{left_out}"
     )

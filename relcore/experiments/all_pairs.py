@@ -2,122 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from relcore.anchors.selection import shared_anchors
 from relcore.comparison import ProjectionSpec
+from relcore.evaluation import Split
+from relcore.experiments.best_pair import PERMUTATIONS as BEST_PERMUTATIONS
+from relcore.experiments.best_pair import SAMPLED_ROWS as BEST_ROWS
+from relcore.experiments.best_pair import best_by_chance
+from relcore.experiments.pair_scores import METRICS, PairScores
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import OwnMoments, linear_cka, mean_cosine
-from relcore.metrics.neighbours import Neighbours, asked_rows, neighbours_within
+from relcore.metrics.neighbours import Neighbours, neighbours_within
 from relcore.progress import Context
-from relcore.similarity import unit_rows
+from relcore.similarity import mean_row, unit_rows
 from relcore.sources.encodings import load_encoding, put_encoding
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, match, need_one_of
 from relcore.store import Store, digest_of
 
-METRICS = {
-    "cka": "linear CKA",
-    "debiased cka": "debiased CKA",
-    "relative cosine": "relative cosine",
-    "mutual knn": "mutual kNN",
-}
 MOST_KEPT_BYTES = 512 * 2**20  # relative matrices beyond this are made anew for each pair
 Report = Callable[[int, int, str], None]
 Measure = Callable[[LatentSpace, LatentSpace], Score]
-
-
-@dataclass(frozen=True)
-class PairScores:
-    """A symmetric matrix of scores.
-
-    Attributes
-    ----------
-    names : s distinct names
-    metric : str
-        One of `METRICS`.
-    scores : s × s of Score or None
-        None where a pair cannot be compared.
-    reasons : s × s of str
-        Why not; "" where there is a score.
-    """
-
-    names: tuple[str, ...]
-    metric: str
-    scores: tuple[tuple[Score | None, ...], ...]
-    reasons: tuple[tuple[str, ...], ...]
-
-    @property
-    def values(self) -> np.ndarray:
-        """The scores as numbers, (s, s), NaN where there is none."""
-        return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
-
-    @property
-    def title(self) -> str:
-        """The metric as people write it: ``"mutual kNN, k = 10"``."""
-        k = next((score.k for row in self.scores for score in row if score is not None), None)
-        return METRICS[self.metric] + (f", k = {k}" if k else "")
-
-    def take(self, order: Sequence[int]) -> PairScores:
-        """The same scores with the spaces in this order."""
-
-        def square(matrix):
-            return tuple(tuple(matrix[i][j] for j in order) for i in order)
-
-        return PairScores(tuple(self.names[i] for i in order), self.metric, square(self.scores), square(self.reasons))
-
-    def grouped(self) -> PairScores:
-        """Alike spaces side by side: the order of the leaves when 1 − score is clustered by average linkage.
-
-        A pair without a score counts as the least alike of all.
-        """
-        from scipy.cluster.hierarchy import leaves_list, linkage
-        from scipy.spatial.distance import squareform
-
-        distance = np.maximum(1 - self.values, 0)
-        farthest = np.nanmax(distance, initial=1.0)
-        distance = np.where(np.isnan(distance), farthest, distance)
-        np.fill_diagonal(distance, 0)
-        return self.take(leaves_list(linkage(squareform(distance, checks=False), "average", optimal_ordering=True)).tolist())
-
-    def table(self) -> pd.DataFrame:
-        """One row a pair, each space with itself among them: what `figures` draw and the CSV holds.
-
-        Columns: first, second, score, chance (the null's mean), null_low, null_high (its 95 % band), low, high (sampling
-        interval, where rows were sampled), n, k, queries, reason (why there is no score).
-        """
-        rows = []
-        for i, first in enumerate(self.names):
-            for j in range(i, len(self.names)):
-                score, pair = self.scores[i][j], {"first": first, "second": self.names[j]}
-                rows.append(pair | (_described(score) if score is not None else {"reason": self.reasons[i][j]}))
-        columns = ["first", "second", "score", "chance", "null_low", "null_high", "low", "high", "n", "k", "queries", "reason"]
-        table = pd.DataFrame(rows).reindex(columns=columns)
-        counts = dict.fromkeys(("n", "k", "queries"), "Int64")
-        numbers = dict.fromkeys(columns[2:8], "float64")
-        return table.astype(counts | numbers).fillna({"reason": ""})
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        scores = [[None if score is None else score.to_json() for score in row] for row in self.scores]
-        return {"names": list(self.names), "metric": self.metric, "scores": scores, "reasons": [list(r) for r in self.reasons]}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> PairScores:
-        """Back from `to_json`."""
-        scores = tuple(tuple(None if one is None else Score.from_json(one) for one in row) for row in record["scores"])
-        return cls(tuple(record["names"]), record["metric"], scores, tuple(map(tuple, record["reasons"])))
-
-
-def _described(score: Score) -> dict[str, Any]:
-    low, high = score.interval or (np.nan, np.nan)
-    null = score.null
-    band = {"chance": null.mean, "null_low": null.low, "null_high": null.high} if null else {}
-    return {"score": float(score), **band, "low": low, "high": high, "n": score.n, "k": score.k, "queries": score.n_queries}
 
 
 def similarity_matrix(
@@ -133,9 +41,10 @@ def similarity_matrix(
     """Score every pair of spaces on the rows that the two share, paired by id; the widths may differ.
 
     "cka", "debiased cka"   `linear_cka` of the absolute spaces, with its exact null
-    "relative cosine"       `mean_cosine` of the two relative to the same `anchors`, with its exact null
-    "mutual knn"            `jaccard` of the absolute spaces, convention "mutual", with its permutation null; of all rows, or
-                            of `n_queries` of them at random
+    "relative cosine"       `mean_cosine` of the two relative to the same `anchors`, with its exact null, on the rows that are
+                            no anchors
+    "mutual knn"            `jaccard` of the absolute spaces, convention "mutual", with its permutation null; queries are all
+                            rows, or `n_queries` of them at random
 
     Each number equals that of the function called for the pair. What concerns one space alone (its relative form, its neighbour
     lists, its moments) is worked out once where the space takes part with all its rows. A pair that cannot be compared
@@ -169,7 +78,30 @@ def similarity_matrix(
     if report:
         report(len(pairs), len(pairs), "")
     every = range(len(spaces))
-    return PairScores(names, metric, *(tuple(tuple(one[i, j] for j in every) for i in every) for one in (scores, reasons)))
+    matrices = [tuple(tuple(one[i, j] for j in every) for i in every) for one in (scores, reasons)]
+    best = None
+    if all(space.index.equals(spaces[0].index) and not len(space.zero_rows) for space in spaces):
+        forms, both_axes = _sampled_forms(spaces, metric, tuple(anchors), projection or ProjectionSpec(), k)
+        best = best_by_chance({pair: scores[pair] for pair in pairs if pair[0] < pair[1]}, forms, both_axes=both_axes)
+    return PairScores(names, metric, *matrices, best)
+
+
+def _sampled_forms(
+    spaces: Sequence[LatentSpace], metric: str, anchors: tuple[str, ...], projection: ProjectionSpec, k: int
+) -> tuple[list[np.ndarray], bool]:
+    """What `best_by_chance` permutes, of a sample of the rows: relative rows, or matrices of similarities or of neighbours."""
+    if metric == "relative cosine":
+        rows = Split.held_out(spaces[0].ids, spaces[0].rows(anchors)).queries(BEST_ROWS)
+        fitted = [projection.projection().fit(space.vectors, anchors=space.rows(anchors)) for space in spaces]
+        return [unit_rows(one.transform(space.vectors[rows])) for one, space in zip(fitted, spaces, strict=True)], False
+    rows = Split.held_out(spaces[0].ids).queries(BEST_ROWS)
+    sampled = [space.vectors[rows] for space in spaces]
+    if metric == "mutual knn":
+        every = np.arange(len(rows))
+        lists = [neighbours_within(unit_rows(X), every, min(k, len(rows) - 1)) for X in sampled]
+        return [(found[:, :, None] == every).any(axis=1) for found in lists], True
+    centred = [X - mean_row(X) for X in sampled]
+    return [X @ X.T for X in centred], True
 
 
 def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -207,10 +139,14 @@ def _measure(
 
     def relative(space: LatentSpace) -> np.ndarray:
         rows = space.rows(anchors)
-        return unit_rows(projection.projection().fit(space.vectors, anchors=rows).transform(space.vectors))
+        fitted = projection.projection().fit(space.vectors, anchors=rows)
+        return unit_rows(fitted.transform(space.vectors[Split.held_out(space.ids, rows).test]))
+
+    def queries(space: LatentSpace) -> np.ndarray:
+        return Split.held_out(space.ids, random_state=random_state).queries(n_queries)
 
     def lists(space: LatentSpace) -> np.ndarray:
-        return neighbours_within(unit_rows(space.vectors), asked_rows(len(space), n_queries, random_state), k)
+        return neighbours_within(unit_rows(space.vectors), queries(space), k)
 
     def cka(a: LatentSpace, b: LatentSpace) -> Score:
         return linear_cka(a.vectors, b.vectors, debiased=metric == "debiased cka", own=(once(moments, a), once(moments, b)))
@@ -222,8 +158,7 @@ def _measure(
 
     def knn(a: LatentSpace, b: LatentSpace) -> Score:
         own, other = once(lists, a), once(lists, b)
-        asked = asked_rows(len(a), n_queries, random_state)
-        return Neighbours(a.vectors, b.vectors, asked, own, other, "mutual", "cpu").jaccard(random_state=random_state)
+        return Neighbours(a.vectors, b.vectors, queries(a), own, other, "mutual", "cpu").jaccard(random_state=random_state)
 
     keep_relative = 4 * len(anchors) * sum(map(len, spaces)) <= MOST_KEPT_BYTES
     return {"cka": cka, "debiased cka": cka, "relative cosine": cosine, "mutual knn": knn}[metric]
@@ -239,7 +174,10 @@ def estimated_seconds(spaces: Sequence[LatentSpace], metric: str, n_anchors: int
         "relative cosine": rows * (widths.sum() * n_anchors + 2 * n_pairs * n_anchors**2),
         "mutual knn": asked * rows * (widths.sum() + 20 * len(spaces)) + n_pairs * (rows + 20 * asked) * 5e4,
     }
-    return float(steps[metric.removeprefix("debiased ")] / 5e10)
+    sampled = min(rows, BEST_ROWS)
+    width = n_anchors if metric == "relative cosine" else sampled
+    by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
+    return float(steps[metric.removeprefix("debiased ")] / 5e10 + by_chance)
 
 
 def put_space(store: Store, space: LatentSpace) -> str:

@@ -14,7 +14,8 @@ from typing import Any
 from relcore import __version__
 from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_pair, score_table
-from relcore.experiments.all_pairs import PairScores, similarity_matrix
+from relcore.experiments.all_pairs import similarity_matrix
+from relcore.experiments.pair_scores import PairScores
 from relcore.figures.export import (
     Exportable,
     histogram_exportable,

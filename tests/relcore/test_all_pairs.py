@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.comparison import ProjectionSpec, represent
-from relcore.experiments.all_pairs import METRICS, PairScores, estimated_seconds, put_space, similarity_job, similarity_matrix
+from relcore.comparison import ProjectionSpec, held_out, represent, scored_rows
+from relcore.experiments.all_pairs import estimated_seconds, put_space, similarity_job, similarity_matrix
+from relcore.experiments.pair_scores import METRICS, PairScores
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import jaccard
 from relcore.progress import Context
@@ -43,9 +44,12 @@ def one_pair(metric, source, target, **settings):
     """The functions that the metrics are made of, called for one pair."""
     pair = match(source, target)
     if metric == "relative cosine":
-        return mean_cosine(*represent(pair, "relative", ANCHORS, settings.get("projection", ProjectionSpec())))
+        made = represent(pair, "relative", ANCHORS, settings.get("projection", ProjectionSpec()))
+        return mean_cosine(*scored_rows(*made, held_out(pair, ANCHORS)))
     if metric == "mutual knn":
-        return jaccard(pair.source.vectors, pair.target.vectors, 7, "mutual", n_queries=settings.get("n_queries"))
+        return jaccard(
+            pair.source.vectors, pair.target.vectors, 7, "mutual", queries=held_out(pair).queries(settings.get("n_queries"))
+        )
     return linear_cka(pair.source.vectors, pair.target.vectors, debiased=metric == "debiased cka")
 
 
@@ -54,7 +58,7 @@ def test_a_space_is_itself_and_its_rotated_copy(make_space, vectors, rotation, m
     copy = make_space(vectors @ rotation * 3, name="copy")
     found = similarity_matrix([make_space(vectors), copy], metric, ANCHORS)
     np.testing.assert_allclose(found.values, 1, atol=1e-5)
-    assert found.scores[0][1].n == N
+    assert found.scores[0][1].n == (N - len(ANCHORS) if metric == "relative cosine" else N)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -89,7 +93,7 @@ def test_pairs_without_the_anchors_say_so_and_the_others_are_scored(spaces):
     found = similarity_matrix([spaces[0], without, spaces[3]], "relative cosine", ANCHORS)
     assert found.scores[0][1] is found.scores[1][2] is None
     assert "'r20'" in found.reasons[0][1]
-    assert found.scores[0][2].n == N
+    assert found.scores[0][2].n == N - len(ANCHORS)
     assert found.reasons[0][2] == ""
 
 
@@ -158,6 +162,39 @@ def test_a_job_finds_the_same_numbers_through_the_store(spaces, tmp_path):
     assert told[0] == (0, 6, "first")
     assert told[1] == (1, 6, "first and noisy")
     assert told[-1] == (6, 6, "")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_space, metric):
+    """The best of 15 unrelated pairs is often above its own band, but seldom above that of the maximum."""
+    above_own = above_best = 0
+    for draw in range(40):
+        spaces = [make_space(np.random.default_rng([draw, i]).normal(size=(60, 3)), name=f"s{i}") for i in range(6)]
+        found = similarity_matrix(spaces, metric, ANCHORS[:4], k=5)
+        score = found.best[2]
+        above_own += score > score.null.high
+        above_best += score > found.best_chance.high
+    assert above_own >= 6
+    assert above_best <= 5  # 2.5 % of 40 is 1: more than 5 come once in 300 times
+
+
+def test_alike_spaces_are_beyond_the_best_by_chance(spaces):
+    found = similarity_matrix(spaces, "cka")
+    assert found.best[:2] == ("first", "wide")
+    assert found.best[2] > found.best_chance.high > max(score.null.high for row in found.scores for score in row) / 1.5
+    assert PairScores.from_json(found.to_json()).best_chance == found.best_chance
+    assert found.grouped().best_chance == found.best_chance
+
+
+def test_one_pair_and_pairs_of_other_rows_have_no_best(spaces):
+    assert similarity_matrix(spaces[:2]).best_chance is None
+    assert similarity_matrix([*spaces[:2], spaces[2].take(np.arange(100))]).best_chance is None
+
+
+def test_results_of_older_versions_have_no_best(spaces):
+    record = similarity_matrix(spaces, "cka").to_json()
+    del record["best_chance"]
+    assert PairScores.from_json(record).best_chance is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,129 @@
+"""PairScores: how alike each of several spaces is to each other, a number a pair with its chance level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.metrics.calibration import Null, Score
+
+METRICS = {
+    "cka": "linear CKA",
+    "debiased cka": "debiased CKA",
+    "relative cosine": "relative cosine",
+    "mutual knn": "mutual kNN",
+}
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """A symmetric matrix of scores.
+
+    Attributes
+    ----------
+    names : s distinct names
+    metric : str
+        One of `METRICS`.
+    scores : s × s of Score or None
+        None where a pair cannot be compared.
+    reasons : s × s of str
+        Why not; "" where there is a score.
+    best_chance : Null or None
+        Of the largest score of two different spaces: what it would be if rows were paired at random. None for a single pair,
+        for spaces of different rows, and in results of an older version.
+    """
+
+    names: tuple[str, ...]
+    metric: str
+    scores: tuple[tuple[Score | None, ...], ...]
+    reasons: tuple[tuple[str, ...], ...]
+    best_chance: Null | None = None
+
+    @property
+    def best(self) -> tuple[str, str, Score] | None:
+        """The two different spaces that are most alike, and their score; None where no two can be compared."""
+        pairs = [(i, j) for i in range(len(self.names)) for j in range(i) if self.scores[i][j] is not None]
+        if not pairs:
+            return None
+        i, j = max(pairs, key=lambda pair: self.scores[pair[0]][pair[1]])
+        return self.names[j], self.names[i], self.scores[i][j]
+
+    @property
+    def values(self) -> np.ndarray:
+        """The scores as numbers, (s, s), NaN where there is none."""
+        return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
+
+    @property
+    def title(self) -> str:
+        """The metric as people write it: ``"mutual kNN, k = 10"``."""
+        k = next((score.k for row in self.scores for score in row if score is not None), None)
+        return METRICS[self.metric] + (f", k = {k}" if k else "")
+
+    def take(self, order: Sequence[int]) -> PairScores:
+        """The same scores with the spaces in this order."""
+
+        def square(matrix):
+            return tuple(tuple(matrix[i][j] for j in order) for i in order)
+
+        names = tuple(self.names[i] for i in order)
+        return PairScores(names, self.metric, square(self.scores), square(self.reasons), self.best_chance)
+
+    def grouped(self) -> PairScores:
+        """Alike spaces side by side: the order of the leaves when 1 − score is clustered by average linkage.
+
+        A pair without a score counts as the least alike of all.
+        """
+        from scipy.cluster.hierarchy import leaves_list, linkage
+        from scipy.spatial.distance import squareform
+
+        distance = np.maximum(1 - self.values, 0)
+        farthest = np.nanmax(distance, initial=1.0)
+        distance = np.where(np.isnan(distance), farthest, distance)
+        np.fill_diagonal(distance, 0)
+        return self.take(leaves_list(linkage(squareform(distance, checks=False), "average", optimal_ordering=True)).tolist())
+
+    def table(self) -> pd.DataFrame:
+        """One row a pair, each space with itself among them: what `figures` draw and the CSV holds.
+
+        Columns: first, second, score, chance (the null's mean), null_low, null_high (its 95 % band), low, high (sampling
+        interval, where rows were sampled), n, k, queries, reason (why there is no score).
+        """
+        rows = []
+        for i, first in enumerate(self.names):
+            for j in range(i, len(self.names)):
+                score, pair = self.scores[i][j], {"first": first, "second": self.names[j]}
+                rows.append(pair | (_described(score) if score is not None else {"reason": self.reasons[i][j]}))
+        columns = ["first", "second", "score", "chance", "null_low", "null_high", "low", "high", "n", "k", "queries", "reason"]
+        table = pd.DataFrame(rows).reindex(columns=columns)
+        counts = dict.fromkeys(("n", "k", "queries"), "Int64")
+        numbers = dict.fromkeys(columns[2:8], "float64")
+        return table.astype(counts | numbers).fillna({"reason": ""})
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        scores = [[None if score is None else score.to_json() for score in row] for row in self.scores]
+        record = {
+            "names": list(self.names),
+            "metric": self.metric,
+            "scores": scores,
+            "reasons": [list(r) for r in self.reasons],
+        }
+        return record | {"best_chance": asdict(self.best_chance) if self.best_chance else None}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> PairScores:
+        """Back from `to_json`."""
+        scores = tuple(tuple(None if one is None else Score.from_json(one) for one in row) for row in record["scores"])
+        best = Null(**record["best_chance"]) if record.get("best_chance") else None
+        return cls(tuple(record["names"]), record["metric"], scores, tuple(map(tuple, record["reasons"])), best)
+
+
+def _described(score: Score) -> dict[str, Any]:
+    low, high = score.interval or (np.nan, np.nan)
+    null = score.null
+    band = {"chance": null.mean, "null_low": null.low, "null_high": null.high} if null else {}
+    return {"score": float(score), **band, "low": low, "high": high, "n": score.n, "k": score.k, "queries": score.n_queries}
