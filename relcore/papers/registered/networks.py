@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relcore.papers.paper_run import DIGITS, PICTURES, PaperRun
+from relcore.papers.paper_run import DIGITS, FIVE, MNIST, PICTURES, PaperRun
 
 RUNS = {
     "training-digits": PaperRun(
@@ -47,6 +47,22 @@ RUNS = {
         "counted:classes",
         {"datasets": ["MNIST", "Cora", "CiteSeer", "TREC, coarse", "TREC, fine"]},
         minutes=0.5,
+        local="mnist",
+    ),
+    "end-to-end-mnist": PaperRun(
+        "A CNN trained on absolute and on relative rows from the start",
+        f"{MNIST}, 5,000 to train on; a CNN with a linear head, 200 d or 200 anchors",
+        "end_to_end:pictures",
+        {
+            "data": "mnist",
+            "n_train": 5000,
+            "image_size": 14,
+            "width": 200,
+            "epochs": 6,
+            "n_anchors": 200,
+            "random_states": FIVE,
+        },
+        minutes=3,
         local="mnist",
     ),
 }
