@@ -25,13 +25,16 @@ def folder_of(name: str) -> Path | None:
 
 
 def labelled(data: str, store: Store, report: Report) -> tuple[list[LatentSpace], tuple[str, ...]]:
-    """Four spaces over the same labelled items, and the ids to test on: "digits", "sentences" or "trec".
+    """Four spaces over the same labelled items, and the ids to test on: "digits", "mnist", "sentences" or "trec".
 
-    No ids where the test rows are to be drawn. Errors as in `encode`; TREC that is not in the data folder.
+    No ids where the test rows are to be drawn. Errors as in `encode`; MNIST or TREC that are not in the data folder.
     """
     if data == "digits":
         spaces = labelled_spaces(data, store, report)
         return spaces, test_ids_of(data, spaces[0])
+    if data == "mnist":
+        spaces = [space for one in picture_encoders() for space in encode(mnist(5_000), one, store, report)]
+        return spaces, test_ids_of("digits", spaces[0])
     dataset = trec() if data == "trec" else dataset_of("sentences")
     spaces = [space for encoder in text_encoders() for space in encode(dataset, encoder, store, report)]
     return spaces, tuple(one for one in spaces[0].ids if one.startswith("test/")) if data == "trec" else ()
@@ -44,6 +47,13 @@ def text_encoders() -> tuple[Encoder, ...]:
     from relcore.sources.text import MiniLM
 
     return TfidfSvd(), PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()
+
+
+def picture_encoders() -> tuple[Encoder, ...]:
+    """Four small networks for MNIST at 14 × 14 pixels; a fifth of the pictures is held out from all of them."""
+    from relcore.sources.small_vision import SmallVision
+
+    return tuple(SmallVision(name, epochs=5, image_size=14) for name in ("mlp", "cnn", "residual", "vit"))
 
 
 def captions() -> Path:

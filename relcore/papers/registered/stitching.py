@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relcore.papers.paper_run import DIGITS, FIVE, PICTURES, SENTENCES, TREC, PaperRun
+from relcore.papers.paper_run import DIGITS, FIVE, MNIST_NETWORKS, PICTURES, SENTENCES, TREC, PaperRun
 
 RUNS = {
     "stitch-digits": PaperRun(
@@ -34,6 +34,14 @@ RUNS = {
         DIGITS,
         "stitched:absolute_heads",
         {"data": "digits", "n_anchors": 300, "omega": 8, "delta": 0.65, "random_states": FIVE},
+    ),
+    "inverse-mnist": PaperRun(
+        "Absolute heads reached by inversion, MNIST",
+        MNIST_NETWORKS,
+        "stitched:absolute_heads",
+        {"data": "mnist", "n_anchors": 300, "omega": 8, "delta": 0.65, "random_states": FIVE},
+        minutes=4,
+        local="mnist",
     ),
     "inverse-sentences": PaperRun(
         "Absolute heads reached by inversion, sentences",
