@@ -17,6 +17,7 @@ STUDIES: dict[str, str] = {
     "inversion-sensitivity": "relcore.studies.inversion_sensitivity:InversionSensitivity",
     "robustness": "relcore.studies.robustness:Robustness",
     "quantisation": "relcore.studies.quantisation:Quantisation",
+    "isometry": "relcore.studies.isometry:Isometry",
     "common-mean": "relcore.studies.common_mean:CommonMean",
 }
 

@@ -89,3 +89,28 @@ def mean(values: Sequence[float], name: str = "mean", bounded: bool = False) -> 
 
     middle, reach = float(values.mean()), float(t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n))
     return Estimate(name, middle, middle - reach, middle + reach, n)
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> Estimate:
+    """Slope of the least-squares line of y on x, with Student's 95 % interval; NaN below three pairs or for a constant x."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[known], y[known]
+    n, none = len(x), float("nan")
+    if n < 3 or np.ptp(x) == 0:
+        return Estimate("slope", none, none, none, n)
+    from scipy.stats import linregress, t
+
+    line = linregress(x, y)
+    reach = float(t.ppf(0.975, n - 2) * line.stderr)
+    return Estimate("slope", float(line.slope), float(line.slope) - reach, float(line.slope) + reach, n)
+
+
+def share(successes: int, n: int) -> Estimate:
+    """Share of n trials, 0 … 1, with Wilson's score interval, which holds for few trials and for none or all of them."""
+    if n < 1:
+        none = float("nan")
+        return Estimate("share", none, none, none, 0)
+    p, z = successes / n, Z95**2 / n
+    middle, reach = (p + z / 2) / (1 + z), np.sqrt(z * (p * (1 - p) + z / 4)) / (1 + z)
+    return Estimate("share", p, max(0.0, float(middle - reach)), min(1.0, float(middle + reach)), n)

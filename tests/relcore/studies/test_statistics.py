@@ -3,7 +3,7 @@ import pytest
 import scipy.stats
 
 from relcore.spaces import SpaceError
-from relcore.studies.statistics import correlation, mean
+from relcore.studies.statistics import Estimate, correlation, mean, share, slope
 
 
 @pytest.fixture
@@ -63,3 +63,31 @@ def test_wrong_input_says_so():
         correlation([1, 2], [1, 2, 3])
     with pytest.raises(SpaceError, match="one of pearson, spearman"):
         correlation([1, 2], [1, 2], "kendall")
+
+
+def test_slope_and_its_interval_are_those_of_least_squares(rng):
+    x = rng.normal(size=30)
+    y = 2 * x + rng.normal(size=30)
+    found = slope(x, y)
+    design = np.column_stack([np.ones(30), x])
+    (_, expected), residual, *_ = np.linalg.lstsq(design, y, rcond=None)
+    error = np.sqrt(residual[0] / 28 * np.linalg.inv(design.T @ design)[1, 1])
+    assert found.value == pytest.approx(expected)
+    assert found.high - found.value == pytest.approx(2.0484 * error, rel=1e-4), "Student's t with 28 degrees of freedom"
+    assert not slope([1, 2], [1, 2]).has_interval
+    assert not slope([1, 1, 1], [1, 2, 3]).has_interval
+    assert slope([0, 1, 2, np.nan], [0, 3, 6, 1]).value == pytest.approx(3)
+
+
+def test_share_has_wilsons_interval():
+    from scipy.stats import binomtest
+
+    for successes, n in ((0, 12), (6, 12), (12, 12), (3, 40)):
+        found, oracle = share(successes, n), binomtest(successes, n).proportion_ci(method="wilson")
+        assert (found.low, found.high) == pytest.approx((oracle.low, oracle.high), abs=1e-9)
+    assert not share(0, 0).has_interval
+
+
+def test_an_estimate_is_told_with_its_interval():
+    assert Estimate("mean", 0.5, 0.25, 0.75, 9).told(2) == "0.50 (95 %: 0.25 to 0.75)"
+    assert Estimate("mean", 0.5, float("nan"), float("nan"), 1).told() == "0.500"
