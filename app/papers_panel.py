@@ -7,12 +7,14 @@ from pathlib import Path
 import streamlit as st
 
 from app import papers_tables, session
+from app.encode import encoding_costs
 from app.jobs import asked_again, engine, follow
+from relcore.pace import Expected
 from relcore.papers import tables
 from relcore.papers.ours import Ours
 from relcore.papers.registry import RUNS
 from relcore.papers.rows import PaperRow, load_rows
-from relcore.papers.runs import paper_job, result_of, run_key, what_is_missing
+from relcore.papers.runs import expected, paper_job, result_of, run_key, what_is_missing
 from relcore.papers.verdict import DOES_NOT, HOLDS, PARTLY, verdict_of
 
 _ASSETS = Path(__file__).parents[1] / "assets"
@@ -118,7 +120,7 @@ def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
         parts.insert(0, papers_tables.verdict(verdict))
     if parts and row.differs:
         parts.append(papers_tables.told(row.differs, "Otherwise than in the paper:"))
-    waiting = [f"{RUNS[name].title}, about {RUNS[name].minutes:g} min" for name in names if name not in found]
+    waiting = [f"{RUNS[name].title}, {_told(expected(name, engine().store))}" for name in names if name not in found]
     if waiting:
         parts.append(papers_tables.told(f"{'; '.join(waiting)}.", "Not run yet:"))
     if not names:
@@ -148,17 +150,17 @@ def _actions(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> Non
 
 
 def _button(row: PaperRow, name: str, known: bool) -> None:
-    run = RUNS[name]
+    run, likely = RUNS[name], expected(name, engine().store)
     missing = what_is_missing(name)
     many = f" {run.title}" if len(row.run_names()) > 1 else ""
     st.button(
-        f"{'Run again' if known else 'Run'}{many} · about {run.minutes:g} min",
+        f"{'Run again' if known else 'Run'}{many} · {_told(likely)}",
         key=f"papers.run-{row.id}-{name}",
         icon=":material/play_arrow:",
         on_click=session.guarded,
         args=(_start, name),
         disabled=bool(missing),
-        help=missing or run.title,
+        help=missing or f"{run.title}.{encoding_costs.learned([likely])}",
     )
 
 
@@ -166,7 +168,11 @@ def _start(name: str):
     """Submit the run; what the store has of it is measured anew."""
     key = run_key(name)
     engine().store.remove(key)
-    return engine().submit(key, paper_job, title=RUNS[name].title, name=name)
+    return engine().submit(key, paper_job, title=RUNS[name].title, expected=expected(name, engine().store), name=name)
+
+
+def _told(likely: Expected) -> str:
+    return encoding_costs.in_words(likely.likely)
 
 
 def _explore(row: PaperRow) -> None:

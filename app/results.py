@@ -12,6 +12,7 @@ from app.encode import encoding_costs
 from app.jobs import RESULTS, asked_again, engine, follow
 from relcore.engine import Job
 from relcore.experiments.all_pairs import put_space
+from relcore.pace import expect
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.small_vision import SmallVision, held_out_rows
@@ -38,8 +39,8 @@ def result_of(
     """What was found, or None: then the page says what it costs, or how far it is.
 
     `content` is everything that decides the result. `arguments` gives those of the function, a job of the engine, when it is
-    to run; `label` stands on the button, the cost behind it: `seconds`, as many times
-    as a worker, which has some of the cores, is slower. `here` does the same where it runs at once, of what is loaded
+    to run. `label` stands on the button, the cost behind it: `seconds`, as many times as a worker, which has some of the
+    cores, is slower, at the pace of the last such jobs here. `here` does the same where it runs at once, of what is loaded
     already; by default the function itself. `below` draws more of the job while it is under way.
 
     Raises
@@ -49,14 +50,15 @@ def result_of(
     """
     key = digest_of(what, RESULTS, content)
     job = engine().job(key)
+    likely = expect(engine().store, what, slower * seconds)
     if job is None:
-        if seconds < AT_ONCE_SECONDS:
+        if likely.likely < slower * AT_ONCE_SECONDS:
             with st.spinner(f"{title} …"):
                 context = Context(key, engine().store)
                 here(context) if here else function(context, **arguments())
             return engine().store.get(key)
         if key not in st.session_state.get(_ASKED, ()):
-            cost = encoding_costs.in_words(slower * seconds)
+            cost = encoding_costs.in_words(likely.likely)
             st.button(
                 f"{label} · {cost}",
                 key=f"{what}.start",
@@ -65,10 +67,11 @@ def result_of(
                 on_click=_ask,
                 args=(key,),
             )
-            st.caption("A job in the background: you can go on meanwhile, and the result stays.")
+            told = "A job in the background: you can go on meanwhile, and the result stays."
+            st.caption(told + encoding_costs.learned([likely]))
             return None
     if job is None or asked_again(job):
-        job = engine().submit(key, function, title=title, **arguments())
+        job = engine().submit(key, function, title=title, expected=likely, **arguments())
     if job.status().state == "done":
         return job.result()
     follow([job], below)

@@ -8,43 +8,21 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
+from relcore import pace
+from relcore.job_status import JobStatus, State
 from relcore.progress import run_in_worker
 from relcore.store import Entry, Store
 
 ENVIRONMENT = "RELSCOPE_SCHEDULER"
-State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 
 class EngineError(RuntimeError):
     """A job has no result, or no cluster can be reached, and the message says why."""
-
-
-@dataclass(frozen=True)
-class JobStatus:
-    """Where a job stands: counts, seconds since it started, units a second, and what is left, as far as it is known.
-
-    `curve` is what it measured so far, ``{"loss": (2.1, 1.4, …)}``, one value a step.
-    """
-
-    state: State
-    done: int = 0
-    total: int = 0
-    message: str = ""
-    seconds: float = 0.0
-    rate: float | None = None
-    seconds_left: float | None = None
-    error: str = ""
-    curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ("done", "failed", "cancelled")
 
 
 class Job:
@@ -58,6 +36,7 @@ class Job:
         self, engine: Engine, key: str, title: str, state: State, function: Callable | None = None, arguments: Any = None
     ) -> None:
         self.key, self.title = key, title
+        self.expected: pace.Expected | None = None
         self.function, self.arguments = function, arguments or {}
         self._engine = engine
         self._lock = threading.Lock()
@@ -171,12 +150,22 @@ class Engine:
     def __repr__(self) -> str:
         return f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} jobs under way)"
 
-    def submit(self, key: str, function: Callable[..., None], *, title: str, priority: int = 0, **kwargs: Any) -> Job:
+    def submit(
+        self,
+        key: str,
+        function: Callable[..., None],
+        *,
+        title: str,
+        priority: int = 0,
+        expected: pace.Expected | None = None,
+        **kwargs: Any,
+    ) -> Job:
         """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
 
         What waits with a higher priority goes first, then what was submitted earlier. The same key again gives the same job
         while it waits or runs, and one that is done where the store has the result; a job that failed or was cancelled is run
-        anew. The function must be importable in the workers by its name.
+        anew. The function must be importable in the workers by its name. Where it is told what was expected, what the job
+        took is noted in the store, for the next estimate.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -187,6 +176,7 @@ class Engine:
                 return self._remember(job if job and job._state == "done" else stored)
             client = self._connected()
             job = self._remember(Job(self, key, title, "queued", function, kwargs))
+            job.expected = expected
             self._dispatch(client, job, priority)
             return job
 
@@ -288,6 +278,8 @@ class Engine:
             there = self.store.has(job.key)
             elsewhere = f"the worker's result is not in {self.store.root}: expected a folder that all workers share"
             job._end("done") if there else job._end("failed", elsewhere)
+            if there and job.expected and job._tries == 1:
+                pace.note(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
         elif isinstance(error, KilledWorker):
             died = "the worker process died each time while it ran this (killed, or out of memory)"
             job._end("failed", f"{died}; try fewer rows, or a machine with more memory")

@@ -41,6 +41,7 @@ LAYERS = {
     | {"relcore.evaluation", "relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
     "relcore.determinism": set(),
     "relcore.store": {"relcore.spaces"},
+    "relcore.pace": {"relcore.store"},
     "relcore.progress": {"relcore.spaces", "relcore.store"},
 }
 # What puts the parts together, each upon those before it: one question, a grid of runs, a figure from settings alone, the

@@ -16,6 +16,7 @@ from app.widgets import choose_pair, space_name
 from relcore.encoding import stored_encodings
 from relcore.engine import Job
 from relcore.figures.training import training_exportable
+from relcore.pace import Expected
 from relcore.recipes.figures import draw_training, training_of
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
@@ -53,6 +54,7 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
     encoders = choose_encoders(preview)
     costs = {encoder: _cost(encoder, preview) for encoder in encoders}
     missing = [cost for cost in costs.values() if cost != 0.0]
+    expected = {encoder: cost for encoder, cost in costs.items() if cost}
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             "Encode" if missing or not encoders else "Add to the session",
@@ -61,7 +63,7 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
             key="encode.start",
             disabled=not encoders,
             on_click=session.guarded,
-            args=(encoding_jobs.submit, dataset, preview.digest, preview.name, encoders),
+            args=(encoding_jobs.submit, dataset, preview.digest, preview.name, encoders, expected),
         )
         st.caption(_in_all(missing) if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in encoding_jobs.awaited()]
@@ -70,27 +72,31 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
         st.caption("\n".join(lines))
 
 
-def _cost(encoder: Encoder, preview: Preview) -> float | None:
-    """Seconds, 0 where the store has it, None where nobody knows."""
+def _cost(encoder: Encoder, preview: Preview) -> Expected | float | None:
+    """What it will take, 0 where the store has it, None where nobody knows."""
     try:
         stored = stored_encodings(jobs.engine().store, preview.digest, encoder)
     except OSError:  # a model's folder that cannot be read: the job will say so
         stored = None
-    return 0.0 if stored else encoding_costs.seconds(encoder, preview)
+    return 0.0 if stored else encoding_costs.expected(encoder, preview)
 
 
 def _outputs(encoder: Encoder) -> str:
     return f", {len(encoder.outputs)} spaces" if len(encoder.outputs) > 1 else ""
 
 
-def _told(cost: float | None) -> str:
-    return "already in the store" if cost == 0 else encoding_costs.in_words(cost)
+def _told(cost: Expected | float | None) -> str:
+    return "already in the store" if cost == 0 else encoding_costs.in_words(cost.likely if cost else None)
 
 
-def _in_all(missing: Sequence[float | None]) -> str:
+def _in_all(missing: Sequence[Expected | None]) -> str:
+    return _durations(missing) + encoding_costs.learned(missing)
+
+
+def _durations(missing: Sequence[Expected | None]) -> str:
     if not missing:
         return "Nothing to compute."
-    known = [cost for cost in missing if cost is not None]
+    known = [cost.likely for cost in missing if cost is not None]
     at_once = jobs.engine().n_workers
     duration = encoding_costs.in_words(encoding_costs.together(known, at_once)) if known else ""
     if len(known) < len(missing):

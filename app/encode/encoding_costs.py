@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from app.encode.raw_data import Preview
+from app.jobs import engine
+from relcore.pace import Expected, expect
 from relcore.sources.encoder import Encoder
 from relcore.sources.graphs import GraphEncoder
 from relcore.sources.lsa import TfidfSvd
@@ -41,6 +43,13 @@ def seconds(encoder: Encoder, preview: Preview) -> float | None:
     return None
 
 
+def expected(encoder: Encoder, preview: Preview) -> Expected | None:
+    """The same at the pace of the last encodings of this kind here."""
+    known = seconds(encoder, preview)
+    kind = f"encode/{type(encoder).__name__}/{getattr(encoder, 'architecture', '')}".rstrip("/")
+    return None if known is None else expect(engine().store, kind, known)
+
+
 def in_words(duration: float | None) -> str:
     """``"about 7 s"``, ``"about 3 min"``."""
     if duration is None:
@@ -48,6 +57,11 @@ def in_words(duration: float | None) -> str:
     if duration < 100:
         return f"about {max(1, round(duration))} s"
     return f"about {round(duration / 60)} min" if duration < 5400 else f"about {duration / 3600:.1f} h"
+
+
+def learned(found: Iterable[Expected | None]) -> str:
+    """A sentence to put behind a caption, where one of these was learned from them; else nothing."""
+    return " The time is what the last runs here took." if any(one and one.learned for one in found) else ""
 
 
 def together(durations: Sequence[float], n_processes: int) -> float:

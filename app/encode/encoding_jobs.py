@@ -7,7 +7,7 @@ same, and can ask for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -16,6 +16,7 @@ from app import jobs, session
 from app.widgets import space_name
 from relcore.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.engine import Job
+from relcore.pace import Expected
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder, encoder_from_json
@@ -25,7 +26,13 @@ _JOINED = "relscope.encodings-joined"
 _SEEN = "relscope.encodings-seen"  # of others, while they were under way
 
 
-def submit(dataset: DatasetSpec, digest: str, name: str, encoders: Iterable[Encoder]) -> None:
+def submit(
+    dataset: DatasetSpec,
+    digest: str,
+    name: str,
+    encoders: Iterable[Encoder],
+    expected: Mapping[Encoder, Expected] | None = None,
+) -> None:
     """One job an encoder; what is in the store already joins the session at once."""
     there: list[SpaceSpec] = []
     for encoder in encoders:
@@ -34,7 +41,8 @@ def submit(dataset: DatasetSpec, digest: str, name: str, encoders: Iterable[Enco
             there += _specs(dataset, encoder, keys)
             continue
         key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
-        job = jobs.engine().submit(key, encode_job, title=title, dataset=dataset, encoder=encoder)
+        cost = (expected or {}).get(encoder)
+        job = jobs.engine().submit(key, encode_job, title=title, expected=cost, dataset=dataset, encoder=encoder)
         await_jobs([job])
     join(there)
 

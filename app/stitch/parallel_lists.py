@@ -118,8 +118,9 @@ def _offer(missing: dict, key: str) -> None:
         if jobs.asked_again(job):
             _submit({one: missing[one]})
     if len(known) < len(missing):
-        seconds = [encoding_costs.seconds(encoder, preview) for _, encoder, preview in missing.values()]
-        cost = encoding_costs.in_words(None if None in seconds else encoding_costs.together(seconds, jobs.engine().n_workers))
+        costs = [encoding_costs.expected(encoder, preview) for _, encoder, preview in missing.values()]
+        seconds = None if None in costs else encoding_costs.together([one.likely for one in costs], jobs.engine().n_workers)
+        cost = encoding_costs.in_words(seconds)
         what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0].name
         st.button(
             f"Encode {what} · {cost}",
@@ -128,6 +129,7 @@ def _offer(missing: dict, key: str) -> None:
             icon=":material/play_arrow:",
             on_click=session.guarded,
             args=(_submit, {one: side for one, side in missing.items() if one not in known}),
+            help=encoding_costs.learned(costs).strip() or None,
         )
     jobs.follow(list(known.values()))
 
@@ -135,7 +137,8 @@ def _offer(missing: dict, key: str) -> None:
 def _submit(missing: dict) -> None:
     for one, (column, encoder, preview) in missing.items():
         title = f"{encoder_name(encoder)} · {preview.name}"
-        jobs.engine().submit(one, encode_job, title=title, dataset=column.dataset, encoder=encoder)
+        cost = encoding_costs.expected(encoder, preview)
+        jobs.engine().submit(one, encode_job, title=title, expected=cost, dataset=column.dataset, encoder=encoder)
 
 
 def choose_side(label: str, columns: Sequence[Column], number: int, place: str) -> tuple[Column, Encoder]:

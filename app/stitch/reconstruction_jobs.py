@@ -29,13 +29,16 @@ def offer(setup: Setup, specs: tuple[ReconstructionSpec, ...], key: str, noun: s
     label = f"Train {n_missing} {nouns} · {encoding_costs.in_words(seconds)}" if n_missing else f"Stitch the {noun}s again"
     begin = {"on_click": session.guarded, "args": (_submit, setup, left)}
     st.button(label, type="primary", icon=":material/play_arrow:", key=key, width="stretch", **begin)
-    st.caption("What is trained stays: stopped or killed, it goes on from there.")
+    costs = [reconstruction_setup.expected(setup, spec) for spec in left]
+    st.caption("What is trained stays: stopped or killed, it goes on from there." + encoding_costs.learned(costs))
 
 
 def _submit(setup: Setup, specs: Sequence[ReconstructionSpec]) -> None:
     for spec in specs:
         title = f"{spec.model.title} · {setup.name}" if spec.model.width > 2 else f"AE with two numbers · {setup.name}"
-        engine().submit(setup.key(spec), reconstruction_job, title=title, spec=spec, dataset_digest=setup.digest)
+        likely = reconstruction_setup.expected(setup, spec)
+        arguments = {"spec": spec, "dataset_digest": setup.digest}
+        engine().submit(setup.key(spec), reconstruction_job, title=title, expected=likely, **arguments)
 
 
 def under_way(setup: Setup, specs: Sequence[ReconstructionSpec]) -> list[Job]:

@@ -11,6 +11,7 @@ from app.encode.raw_data import Preview
 from app.jobs import engine
 from relcore.experiments.pictures import PictureSpec, part_sizes
 from relcore.experiments.reconstruction import ReconstructionSpec, missing_trainings, reconstruction_key
+from relcore.pace import Expected, expect
 from relcore.sources.small_vision import LARGEST
 from relcore.stitching.autoencoders import REPRESENTATIONS, AutoencoderSpec
 from relcore.store import digest_of
@@ -113,7 +114,12 @@ def _image_size(preview: Preview) -> int | None:
 
 def cost(setup: Setup, specs: tuple[ReconstructionSpec, ...]) -> tuple[int, float]:
     """How many trainings these kinds still lack, and about how many seconds they take together."""
-    missing = {spec: len(missing_trainings(engine().store, setup.digest, spec)) for spec in specs}
+    n_missing = sum(len(missing_trainings(engine().store, setup.digest, spec)) for spec in specs)
+    return n_missing, encoding_costs.together([expected(setup, spec).likely for spec in specs], engine().n_workers)
+
+
+def expected(setup: Setup, spec: ReconstructionSpec) -> Expected:
+    """What the trainings that a kind lacks will take, at the pace of the last ones here."""
+    n_missing = len(missing_trainings(engine().store, setup.digest, spec))
     shown = setup.n_train * _SECONDS * (setup.pixels / _PIXELS) ** _POWER
-    seconds = [_START + n * spec.model.epochs * shown for spec, n in missing.items()]
-    return sum(missing.values()), encoding_costs.together(seconds, engine().n_workers)
+    return expect(engine().store, "reconstruction", _START + n_missing * spec.model.epochs * shown)

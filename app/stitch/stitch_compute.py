@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from app import compute, results
+from app.encode import encoding_costs
 from app.jobs import RESULTS, asked_again, engine, follow
 from relcore.engine import Job
 from relcore.experiments.stitching import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
+from relcore.pace import Expected, expect
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, distinct_names
@@ -64,8 +66,10 @@ def stitched(setup: StitchSetup) -> StitchResult | None:
             return found
         if seconds > UNASKED_SECONDS and st.session_state.get(_ASKED) != key:
             n_pairs = len(spaces) * (len(spaces) - 1)
-            label = f"Stitch {n_pairs} pairs · {_duration(1.5 * seconds)}"  # a worker has some of the cores, not all
-            look = {"icon": ":material/conversion_path:", "type": "primary"}
+            likely = _expected(setup)
+            label = f"Stitch {n_pairs} pairs · {_duration(likely.likely)}"
+            told = encoding_costs.learned([likely]).strip() or None
+            look = {"icon": ":material/conversion_path:", "type": "primary", "help": told}
             st.button(label, key="stitch.start", on_click=st.session_state.__setitem__, args=(_ASKED, key), **look)
             return None
     if job is None or asked_again(job):
@@ -88,7 +92,14 @@ def _submit(key: str, setup: StitchSetup, spaces: list[LatentSpace]) -> Job:
         old.cancel()
     st.session_state[_LATEST] = key
     inputs = results.inputs(setup.specs, spaces)
-    return engine().submit(key, stitching_job, title="Stitching every pair", inputs=inputs, spec=setup.spec)
+    likely = _expected(setup)
+    return engine().submit(key, stitching_job, title="Stitching every pair", expected=likely, inputs=inputs, spec=setup.spec)
+
+
+def _expected(setup: StitchSetup) -> Expected:
+    """A worker has some of the cores, not all; and the pace of the last jobs here."""
+    seconds = estimated_seconds(shared(setup.specs, setup.spec.order), setup.spec)
+    return expect(engine().store, "stitch", 1.5 * seconds)
 
 
 def _duration(seconds: float) -> str:

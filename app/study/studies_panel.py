@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, session
+from app.encode.encoding_costs import learned
 from app.jobs import engine
 from app.workspace import Workspace
 from relcore.sources.catalog import SpaceSpec
@@ -89,7 +90,8 @@ def control(runs: StudyRuns) -> None:
     if not missing:
         st.caption(f"All {len(runs):,} runs are done.")
         return
-    cost = _duration(runs.seconds(engine().store, engine().n_workers))
+    likely = runs.expected(engine().store, engine().n_workers)
+    cost = _duration(likely.likely)
     label = f"Start {missing:,} runs" if not standing.done else f"Go on with {missing:,} of {len(runs):,} runs"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
@@ -100,7 +102,8 @@ def control(runs: StudyRuns) -> None:
             on_click=session.guarded,
             args=(runs.start, engine()),
         )
-        st.caption(f"{engine().n_workers} at a time. Every finished run is kept; you can leave this page, stop, and go on.")
+        kept = f"{engine().n_workers} at a time. Every finished run is kept; you can leave this page, stop, and go on."
+        st.caption(kept + learned([likely]))
 
 
 @st.fragment(run_every=1.0)

@@ -8,10 +8,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from relcore import pace
 from relcore.papers.ours import SHIPPED, read_ours, write_ours
 from relcore.papers.registry import RUNS
 from relcore.papers.rows import find_row, load_rows
-from relcore.papers.runs import is_current, measure, what_is_missing
+from relcore.papers.runs import expected, is_current, measure, what_is_missing
 from relcore.spaces import SpaceError
 from relcore.store import Store, StoreError
 
@@ -36,10 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list(found: dict) -> None:
+    store = Store()
     for row in load_rows():
         told = []
         for name in row.run_names():
-            known = f"measured {found[name].date}" if name in found else f"about {RUNS[name].minutes:g} min"
+            known = f"measured {found[name].date}" if name in found else f"about {expected(name, store).likely / 60:.1f} min"
             told.append(f"{name} ({known})")
         print(f"{row.id:24} {row.title}: {', '.join(told) or 'nothing to run here'}")
 
@@ -59,13 +61,17 @@ def _measure(names: Sequence[str], again: bool, out: Path) -> int:
         if missing := what_is_missing(name):
             print(missing)
             continue
-        print(f"{name}: about {RUNS[name].minutes:g} min")
+        likely = expected(name, store)
+        told = ", as the last runs here took" if likely.learned else ""
+        print(f"{name}: about {likely.likely / 60:.1f} min{told}")
+        began = time.perf_counter()
         try:
             made = measure(name, store, _Bar())
         except SpaceError as error:
             print(f"\r{name}: {error}", file=sys.stderr)
             failed += 1
             continue
+        pace.note(store, likely.kind, likely.seconds, time.perf_counter() - began)
         write_ours(out, made)
         told = f"{len(made.numbers)} numbers in {made.seconds:.0f} s, commit {made.commit or 'unknown'}"
         print(f"\r{name}: {told}{' ' * 60}")

@@ -9,7 +9,7 @@ from datetime import date
 from importlib import import_module
 from typing import Any
 
-from relcore import __version__
+from relcore import __version__, pace
 from relcore.papers.commit import commit_of
 from relcore.papers.ours import Number, Ours, shipped
 from relcore.papers.registry import RUNS
@@ -54,6 +54,12 @@ def measure(name: str, store: Store, report: Report | None = None) -> Ours:
     seconds = round(time.perf_counter() - began + found.earlier_seconds, 1)
     today = date.today().isoformat()
     return Ours(name, run.data, dict(run.settings), today, __version__, seconds, found.numbers, commit, run.version)
+
+
+def expected(name: str, store: Store) -> pace.Expected:
+    """What a run will take: as long as the number that comes with the project, at the pace of its last runs here."""
+    known = shipped().get(name)
+    return pace.expect(store, f"papers/{name}", known.seconds if known else 60 * RUNS[name].minutes)
 
 
 def paper_job(context: Context, *, name: str) -> None:

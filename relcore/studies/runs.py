@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from relcore import pace
 from relcore.engine import Engine, Job
 from relcore.progress import Context
 from relcore.spaces import SpaceError
@@ -45,6 +46,11 @@ def _run(study: Study, settings: Settings, store: Store, report: Report) -> None
     facts = {"study": study.kind, "version": study.version, "settings": dict(settings), "values": found.values}
     seconds = round(time.perf_counter() - began, 3)
     store.put(run_key(study, settings), found.arrays, {**facts, "seconds": seconds, "finished": time.time()})
+    pace.note(store, _kind(study), study.seconds(settings), seconds)
+
+
+def _kind(study: Study) -> str:
+    return f"study/{study.kind}"
 
 
 @dataclass(frozen=True)
@@ -90,14 +96,20 @@ class StudyRuns:
         return [settings for settings, key in zip(self.settings, self.keys, strict=True) if not store.has(key)]
 
     def seconds(self, store: Store, n_workers: int = 1) -> float:
-        """Roughly how long the missing runs take, so many at a time, by what those took that are done."""
+        """Roughly how long the missing runs take, so many at a time; see `expected`."""
+        return self.expected(store, n_workers).likely
+
+    def expected(self, store: Store, n_workers: int = 1) -> pace.Expected:
+        """The same with its pace: that of the runs that are done, else of the study's last runs of other settings."""
         missing = [self.study.seconds(settings) for settings in self.missing(store)]
         known = [
             (found.metadata, self.study.seconds(found.metadata["settings"])) for found in map(store.summary, self.keys) if found
         ]
         expected = sum(seconds for _, seconds in known)
-        pace = sum(facts["seconds"] for facts, _ in known) / expected if expected else 1.0
-        return pace * max(sum(missing) / n_workers, max(missing, default=0.0))
+        seconds = max(sum(missing) / n_workers, max(missing, default=0.0))
+        if not expected:
+            return pace.expect(store, _kind(self.study), seconds)
+        return pace.Expected(_kind(self.study), seconds, sum(facts["seconds"] for facts, _ in known) / expected, len(known))
 
     def start(self, engine: Engine) -> None:
         """Submit what is missing; also how a stopped or broken study goes on."""

@@ -23,7 +23,7 @@ def in_place(monkeypatch):
     """Jobs run where they are submitted, in a moment; each test has an engine on its own store."""
     jobs.engine.clear()
 
-    def submit(self, key, function, *, title, **kwargs):
+    def submit(self, key, function, *, title, expected=None, **kwargs):
         function(Context(key, self.store), **kwargs)
         return self.job(key)
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from app.jobs import engine
+from relcore import pace
 from relcore.papers import runs
 from relcore.papers.ours import Number, Ours
 from relcore.papers.registry import RUNS
@@ -93,7 +94,21 @@ def test_run_submits_and_its_numbers_join(page, monkeypatch):
     submitted = []
     monkeypatch.setattr(type(engine()), "submit", lambda self, key, function, **given: submitted.append((key, given)))
     page.click("papers.run-relative-table-3-autoencoders")
-    assert submitted == [(run_key("autoencoders"), {"title": RUNS["autoencoders"].title, "name": "autoencoders"})]
+    ((key, given),) = submitted
+    assert key == run_key("autoencoders")
+    assert (given["title"], given["name"]) == (RUNS["autoencoders"].title, "autoencoders")
+    assert given["expected"].kind == "papers/autoencoders", "what it takes is noted for the next estimate"
+
+
+def test_the_button_tells_what_the_last_runs_here_took(page):
+    def label():
+        (button,) = [one for one in page.button if one.key == "papers.run-relative-table-1-words"]
+        return button.label, button.help
+
+    assert label() == ("Run again · about 12 s", "Neighbours of words.")
+    pace.note(engine().store, "papers/words", 12.0, 168.0)
+    page.run()
+    assert label() == ("Run again · about 3 min", "Neighbours of words. The time is what the last runs here took.")
 
 
 def test_runs_that_lack_data_say_which(page):

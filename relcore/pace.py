@@ -1,0 +1,93 @@
+"""Pace: what work took on this machine against what was estimated, so that the next estimate is better.
+
+The store's folder keeps one small file, ``pace.json``: for each kind of work the last few ratios of measured to estimated
+seconds, and nothing else. Whoever tells an estimate multiplies it by their median.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from relcore.store import Store
+
+FILE = "pace.json"
+LAST = 9  # ratios kept of a kind: their median follows a change of machine after five runs
+_KINDS = 200
+_LEAST_SECONDS = 1.0  # shorter work says more of the clock and of the processes' start than of its pace
+_FURTHEST = 100.0
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a piece of work will take.
+
+    Attributes
+    ----------
+    kind : str
+        ``"study/anchor-count"``: what shares a pace.
+    seconds : float
+        By the formula or constant.
+    pace : float
+        Median of measured ÷ estimated seconds of the last runs of this kind; 1 where there were none.
+    n : int
+        Runs that it rests on.
+    """
+
+    kind: str
+    seconds: float
+    pace: float = 1.0
+    n: int = 0
+
+    @property
+    def likely(self) -> float:
+        """Seconds, as the last runs here took."""
+        return self.seconds * self.pace
+
+    @property
+    def learned(self) -> bool:
+        return self.n > 0
+
+
+def expect(store: Store, kind: str, seconds: float) -> Expected:
+    """The estimate, with what this store has learned of the kind."""
+    known = _read(store).get(kind, ())
+    return Expected(kind, seconds, statistics.median(known), len(known)) if known else Expected(kind, seconds)
+
+
+def note(store: Store, kind: str, seconds: float, measured: float) -> None:
+    """Work of this kind was estimated at `seconds` and took `measured` ones.
+
+    Two that write at one moment may lose one of the ratios. A store that cannot be written to learns nothing.
+    """
+    if seconds <= 0 or max(seconds, measured) < _LEAST_SECONDS:
+        return
+    ratio = round(min(max(measured / seconds, 1 / _FURTHEST), _FURTHEST), 4)
+    known = _read(store)
+    known[kind] = [*known.pop(kind, ()), ratio][-LAST:]  # popped, so that the kinds unused for the longest time come first
+    _write(store, dict(list(known.items())[-_KINDS:]))
+
+
+def _read(store: Store) -> dict[str, Sequence[float]]:
+    try:
+        found = json.loads(_path(store).read_text(encoding="utf-8"))
+        return {str(kind): [float(one) for one in ratios if 0 < float(one) < float("inf")] for kind, ratios in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):  # none yet, or damaged: it is only a memory of times
+        return {}
+
+
+def _write(store: Store, known: Mapping[str, Sequence[float]]) -> None:
+    partial = _path(store).with_name(f"{FILE}.{os.getpid()}-{uuid.uuid4().hex}")
+    with suppress(OSError):
+        partial.write_text(json.dumps(known), encoding="utf-8")
+        partial.replace(_path(store))
+
+
+def _path(store: Store) -> Path:
+    return store.root / FILE
