@@ -18,6 +18,7 @@ STUDIES: dict[str, str] = {
     "robustness": "relcore.studies.robustness:Robustness",
     "quantisation": "relcore.studies.quantisation:Quantisation",
     "isometry": "relcore.studies.isometry:Isometry",
+    "anchor-dimension": "relcore.studies.anchor_dimension:AnchorDimension",
     "common-mean": "relcore.studies.common_mean:CommonMean",
 }
 

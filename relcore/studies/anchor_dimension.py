@@ -1,0 +1,206 @@
+"""How many anchors, against the intrinsic dimension and the condition number of the spaces, on held-out rows?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.figures.lines import Line, Lines
+from relcore.metrics.intrinsic_dimension import condition_number, participation_ratio, two_nn
+from relcore.metrics.neighbours import find_neighbours
+from relcore.projection import RelativeProjection
+from relcore.spaces import LatentSpace
+from relcore.store import Store
+from relcore.studies.held_out import data_option, studied_spaces, studied_split
+from relcore.studies.isometry import trained_space
+from relcore.studies.statistics import Estimate, correlation, mean, slope
+from relcore.studies.study import Option, Report, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.summary import lines_over
+
+COUNTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+PLATEAU = 0.95
+_MOST_ROWS = 6000
+_TRAINED = tuple((network, width) for network in ("mlp", "cnn") for width in (8, 32, 128))
+_PAIRS = {"words": 1, "pooled": 1, "digits": 6, "sentences": 6, "trainings": len(_TRAINED)}
+_K = 10
+_PREDICTORS = {
+    "intrinsic dimension": "intrinsic dimension (TwoNN)",
+    "participation ratio": "participation ratio",
+    "condition number": "condition number",
+    "width": "width of the space",
+}
+_INTERVAL = "over pairs of spaces"
+
+
+class AnchorDimension(Study):
+    """For each pair of spaces the number of anchors at which the held-out MRR of relative rows comes to 95 % of its plateau.
+
+    Anchors are random rows, 2 to 512, and fewer are the first of more. The plateau is the best MRR over these numbers, means
+    over the random states; between two of them the logarithm of the number is interpolated. MRR is mutual among the held-out
+    rows, k = 10. Intrinsic dimension (TwoNN), participation ratio and condition number are those of the rows that are not
+    tested on, the geometric mean of the two spaces. A pair has no answer where the best MRR is less than three times what
+    chance gives, or where it is still growing at 512 anchors.
+    """
+
+    kind = "anchor-dimension"
+    title = "Anchors and dimension"
+    question = "How many anchors does a space need for its intrinsic dimension and its condition number?"
+    paper = "Moschella et al. 2023, left open in section 6"
+    options = (
+        data_option("words", "pooled", "digits", "sentences", "trainings"),
+        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the held-out rows."),
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        return [
+            {"data": data, "pair": pair, "random_state": state}
+            for state in range(options["n_states"])
+            for data in options["data"]
+            for pair in range(_PAIRS[data])
+        ]
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        data, state = settings["data"], settings["random_state"]
+        pair = spaces_of_pair(data, settings["pair"], store, report)
+        split = studied_split("digits" if data == "trainings" else data, pair[0], max(COUNTS), state, _MOST_ROWS)
+        report(0, 1, " and ".join(space.name for space in pair))
+        known = [space.vectors[split.known] for space in pair]
+        values: dict[str, Any] = {"spaces": " and ".join(space.name for space in pair), "test rows": len(split.test)}
+        for name, measure in (
+            ("intrinsic dimension", two_nn),
+            ("participation ratio", participation_ratio),
+            ("condition number", condition_number),
+            ("width", lambda rows: rows.shape[1]),
+        ):
+            values[name] = float(np.exp(np.mean([np.log(measure(rows)) for rows in known])))
+        curve = []
+        for count in COUNTS:
+            anchors = split.anchors[:count]
+            made = [
+                RelativeProjection().fit(rows, anchors=space.vectors[anchors]).transform(space.vectors[split.test])
+                for rows, space in zip(known, pair, strict=True)
+            ]
+            curve.append(find_neighbours(*made, k=_K, convention="mutual").mrr(20))
+        values |= {f"mrr, {count} anchors": float(mrr) for count, mrr in zip(COUNTS, curve, strict=True)}
+        null = curve[-1].null
+        return RunResult(values | {"chance": null.mean, "chance, 97.5 %": null.high})
+
+    def seconds(self, settings: Settings) -> float:
+        return {"words": 6.0, "pooled": 3.0, "digits": 2.0, "sentences": 3.0, "trainings": 4.0}[settings["data"]]
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        pairs = _by_pair(table)
+        if not len(pairs):
+            return {}
+        charts = {}
+        told = f"{len(pairs)} pairs of spaces, means over {table.random_state.nunique()} random states"
+        for predictor, title in _PREDICTORS.items():
+            points = tuple(
+                Line(data, part[predictor], part.anchors, labels=list(part.spaces))
+                for data, part in pairs.groupby("data", sort=False)
+            )
+            y = f"anchors for {PLATEAU:.0%} of the plateau".replace("%", " %")
+            charts[predictor] = Lines(points, title, y, kind="points", log_x=True, note=told)
+        curves = _curves(table)
+        lines = [
+            line for data, part in curves.groupby("data", sort=False) for line in lines_over(part, "anchors", {"share": data})
+        ]
+        note = "bands: 95 % over pairs of spaces and random states"
+        charts["curves"] = Lines(tuple(lines), "number of anchors", "MRR over its plateau", log_x=True, note=note)
+        return charts
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        pairs = _by_pair(table)
+        if not len(pairs):
+            return findings_table([])
+        rows = [finding("anchors over intrinsic dimension, geometric mean", _ratio(pairs), f"Student's t {_INTERVAL}")]
+        for predictor, title in _PREDICTORS.items():
+            power = slope(np.log(pairs[predictor]), np.log(pairs.anchors))
+            rank = correlation(pairs[predictor], pairs.anchors, "spearman")
+            rows.append(
+                finding(f"anchors grow with this power of the {title}", power, f"least squares of logarithms {_INTERVAL}")
+            )
+            rows.append(finding(f"Spearman of anchors and {title}", rank, f"Fisher's z {_INTERVAL}"))
+        for data, part in pairs.groupby("data", sort=False):
+            rows += [
+                finding(f"{data}, {name}", mean(part[name]), f"Student's t {_INTERVAL}") for name in ("anchors", *_PREDICTORS)
+            ]
+        return findings_table(rows)
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        pairs = _by_pair(table)
+        if len(pairs) < 4:
+            return ""
+        power = slope(np.log(pairs["intrinsic dimension"]), np.log(pairs.anchors))
+        ranks = {name: correlation(pairs[name], pairs.anchors, "spearman") for name in _PREDICTORS}
+        missing = table[["data", "pair"]].drop_duplicates().shape[0] - len(pairs)
+        none = f" ({missing} more have no plateau above chance by {COUNTS[-1]} anchors)" if missing else ""
+        share, dimension, condition = f"{PLATEAU * 100:.0f} %", ranks["intrinsic dimension"], ranks["condition number"]
+        return (
+            f"It takes {_ratio(pairs).told(1)} anchors for each intrinsic dimension (TwoNN) to come to {share} of the plateau "
+            f"of held-out MRR, over {len(pairs)} pairs of spaces{none}; their number grows with the power {power.told(2)} of "
+            f"that dimension, and Spearman's correlation with it is {dimension.told(2)}, with the condition number "
+            f"{condition.told(2)}."
+        )
+
+
+def spaces_of_pair(data: str, number: int, store: Store, report: Report) -> tuple[LatentSpace, LatentSpace]:
+    """Two spaces over the same rows: of the studied ones, or two trainings of one network that differ in their random state."""
+    if data == "trainings":
+        network, width = _TRAINED[number]
+        first, second = (trained_space(network, width, state, store, report) for state in (0, 1))
+        return first, second
+    spaces = studied_spaces(data, store, report)
+    first, second = list(combinations(range(len(spaces)), 2))[number]
+    return spaces[first], spaces[second]
+
+
+def needed(counts: Sequence[int], curve: Sequence[float], least: float, share: float = PLATEAU) -> float | None:
+    """The number of anchors at which the curve first comes to this share of its best value, its logarithm interpolated.
+
+    None where the best value is below `least`, or where only the last number comes to that share: it has no plateau yet.
+    """
+    values = np.asarray(curve, dtype=float)
+    wanted = share * values.max()
+    if values.max() < least or (values[:-1] < wanted).all():
+        return None
+    last = int(np.argmax(values >= wanted))
+    if last == 0:
+        return float(counts[0])
+    part = (wanted - values[last - 1]) / (values[last] - values[last - 1])
+    low, high = np.log(counts[last - 1]), np.log(counts[last])
+    return float(np.exp(low + part * (high - low)))
+
+
+def _by_pair(table: pd.DataFrame) -> pd.DataFrame:
+    """A row for each pair of spaces that has a plateau: the anchors it needs, and geometric means over the random states."""
+    if not len(table):
+        return table
+    rows = []
+    for (data, pair), part in table.groupby(["data", "pair"], sort=False):
+        curve = [part[f"mrr, {count} anchors"].mean() for count in COUNTS]
+        anchors = needed(COUNTS, curve, 3 * part["chance, 97.5 %"].mean())
+        if anchors is not None:
+            predictors = {name: float(np.exp(np.log(part[name].astype(float)).mean())) for name in _PREDICTORS}
+            rows.append({"data": data, "pair": pair, "spaces": part.spaces.iloc[0], "anchors": anchors, **predictors})
+    return pd.DataFrame(rows)
+
+
+def _ratio(pairs: pd.DataFrame) -> Estimate:
+    logs = mean(np.log(pairs.anchors / pairs["intrinsic dimension"]))
+    value, low, high = np.exp([logs.value, logs.low, logs.high]).tolist()
+    return Estimate("ratio", value, low, high, logs.n)
+
+
+def _curves(table: pd.DataFrame) -> pd.DataFrame:
+    """A row for each run and number of anchors: its share of the plateau."""
+    plateau = table[[f"mrr, {count} anchors" for count in COUNTS]].max(axis=1)
+    parts = [
+        pd.DataFrame({"data": table.data, "anchors": count, "share": table[f"mrr, {count} anchors"] / plateau})
+        for count in COUNTS
+    ]
+    return pd.concat(parts, ignore_index=True)
