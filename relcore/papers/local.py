@@ -61,6 +61,11 @@ def captions() -> Path:
     return _needed("multi30k") / "train.parquet"
 
 
+def graph(name: str, store: Store) -> Dataset:
+    """ "Cora" or "CiteSeer", a node an item."""
+    return load_dataset(DatasetSpec("planetoid", name, options=(("folder", str(_needed("planetoid"))),)), store)
+
+
 def mnist(limit: int) -> DatasetSpec:
     """The first so many of MNIST's 60,000 training pictures."""
     return DatasetSpec("file", str(_needed("mnist") / "train.parquet"), limit=limit)
@@ -74,7 +79,7 @@ def labels_of(name: str, store: Store) -> Counter[str]:
     elif name == "MNIST":
         specs = [DatasetSpec("file", str(_needed("mnist") / f"{part}.parquet")) for part in ("train", "test")]
     else:
-        specs = [DatasetSpec("planetoid", name, options=(("folder", str(_needed("planetoid"))),))]
+        return Counter(label for label in graph(name, store).labels if label != "")
     return Counter(label for spec in specs for label in load_dataset(spec, store).labels if label != "")
 
 

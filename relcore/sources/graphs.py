@@ -153,7 +153,7 @@ class _Graph:
             raise SpaceError(f"{dataset.name}: expected one label a node, of at least 2 classes, to train on, got {kinds}")
         self.data = NormalizeFeatures()(self.data)
         self.features, self.classes = self.data.x.float(), self.data.y.unique(return_inverse=True)[1]
-        self.matrix = _matrix(self.data.edge_index, len(self.features), normalise=architecture == "gcn2")
+        self.matrix = neighbour_matrix(self.data.edge_index, len(self.features), normalise=architecture == "gcn2")
 
     def to(self, device: str) -> None:
         self.features, self.classes, self.matrix = (tensor.to(device) for tensor in (self.features, self.classes, self.matrix))
@@ -166,7 +166,7 @@ class _Graph:
         return split.train_mask, split.val_mask
 
 
-def _matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tensor:
+def neighbour_matrix(edges: torch.Tensor, n: int, normalise: bool) -> torch.Tensor:
     """Sparse (n, n), a row for each node that receives: the same sums as over the list of edges, in half the time."""
     import torch
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
