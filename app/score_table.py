@@ -18,6 +18,7 @@ EXPLANATIONS = {
     "ground truth": "relative to all the true anchors",
     "seeds": "relative to the seeds alone",
     "found": "relative to the anchors found",
+    "found, continuous": "relative to the optimised anchors themselves, before their nearest rows are taken",
 }
 
 

@@ -22,6 +22,12 @@ from relcore.sources.catalog import renamed_spec
 from relcore.sources.renamed import put_pairing
 
 _CURVES = ("share found", "share paired")
+_SHOWN = {
+    "fits": (st.success, "check_circle"),
+    "nothing in common": (st.error, "error"),
+    "cannot tell": (st.warning, "help"),
+}
+_NOT = {"fits": "", "nothing in common": "Nothing in common.", "cannot tell": "Cannot tell."}
 
 
 def draw(setup: Setup) -> None:
@@ -30,8 +36,8 @@ def draw(setup: Setup) -> None:
     if outcome is None:
         return
     result, spec = outcome.result, setup.spec
-    show = st.success if result.success else st.error
-    show(f"**{_headline(outcome)}** {result.reason}", icon=":material/check_circle:" if result.success else ":material/error:")
+    show, icon = _SHOWN[result.verdict]
+    show(f"**{_headline(outcome)}** {result.reason}", icon=f":material/{icon}:")
     st.button(
         "Use these anchors everywhere",
         key="bootstrap.use",
@@ -46,7 +52,10 @@ def draw(setup: Setup) -> None:
     if outcome.scores:
         st.subheader("What are they worth?", anchor=False)
         score_table(outcome.scores, head="Anchors")
+        st.caption("On held-out rows: rows that are neither seeds nor anchors nor were taken for one.")
         exports.export_bar(draw_scores(*arguments), "bootstrap-scores")
+    elif outcome.known:
+        st.caption("No scores: all rows that both spaces have are anchors or were taken for one. Ask for fewer anchors.")
     rounds, listed = st.columns([1.4, 1], gap="large")
     with rounds:
         st.subheader("Round by round", anchor=False)
@@ -66,9 +75,10 @@ def _headline(outcome: Outcome) -> str:
     result = outcome.result
     n_hidden = len(result.anchors) - result.n_seeds
     if outcome.known and n_hidden:
-        return f"{outcome.share:.1%} of the {n_hidden:,} hidden anchors found." + ("" if result.success else " Not a success.")
-    found = f"{len(result.anchors):,} anchors, {len(result.pairs):,} rows found each other."
-    return found if result.success else f"No success. {found}"
+        found = f"{outcome.share:.1%} of the {n_hidden:,} hidden anchors found."
+    else:
+        found = f"{len(result.anchors):,} anchors, {len(result.pairs):,} rows found each other."
+    return f"{_NOT[result.verdict]} {found}".strip()
 
 
 def _list(outcome: Outcome) -> None:
@@ -106,7 +116,7 @@ def _outcome(setup: Setup) -> Outcome | None:
         seconds=max(results.AT_ONCE_SECONDS, estimated_seconds(len(setup.source), len(setup.target), setup.spec)),
         below=_live,
     )
-    return read_outcome(entry.metadata, engine().store) if entry else None
+    return read_outcome(entry, engine().store) if entry else None
 
 
 def _live(jobs: list[Job]) -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import compute
 from app.workspace import MOST_ANCHORS, Workspace
+from relcore.anchors.literal import LEARNING_RATE
 from relcore.experiments.bootstrapping import BootstrapSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError
@@ -61,12 +62,30 @@ def choose(workspace: Workspace) -> Setup | None:
         rows = _rows(min(len(source), len(target)), source.counts is not None, method)
         most = min(rows or len(source), len(target), MOST_ANCHORS)
         n_anchors = int(
-            st.number_input("Anchors", 1, most, min(300, most), 10, key=f"bootstrap.anchors-{most}", width=140, **_KEEP)
+            st.number_input(
+                "Anchors", 1, most, min(300, max(1, most // 2)), 10, key=f"bootstrap.anchors-{most}", width=140, **_KEEP
+            )
         )
         n_seeds = 0
         if start in ("random", "anchors"):
             most = max(3, n_anchors - 1)
             n_seeds = int(st.number_input("Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140, **_KEEP))
+        learning_rate = LEARNING_RATE
+        if method == "paper":
+            learning_rate = float(
+                st.number_input(
+                    "Learning rate",
+                    0.001,
+                    1.0,
+                    LEARNING_RATE,
+                    0.01,
+                    format="%.3f",
+                    key="bootstrap.learning-rate",
+                    width=140,
+                    help=_RATE_HELP,
+                    **_KEEP,
+                )
+            )
         random_state = int(st.number_input("Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140, **_KEEP))
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
@@ -81,7 +100,8 @@ def choose(workspace: Workspace) -> Setup | None:
     if method == "paper" and not (pairs or n_seeds):
         st.info("The published method needs seeds: choose some, or self-learning.", icon=":material/info:")
         return None
-    spec = BootstrapSpec(method, n_anchors, n_seeds, pairs, rows, mode == "hide", workspace.k, random_state)
+    numbers = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
+    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", **numbers, learning_rate=learning_rate)
     return Setup(workspace.source, workspace.target, source, target, spec)
 
 
@@ -95,8 +115,10 @@ _SEEDS_HELP = (
 )
 _METHOD_HELP = (
     "Self-learning: Procrustes on the pairs, mutual nearest neighbours by CSLS, and again (after Artetxe et al.). As "
-    "published: Sinkhorn and Adam, Cannistraci et al. 2023, Algorithm 1."
+    "published: Sinkhorn and Adam, Cannistraci et al. 2023, Algorithm 1. The seeds stay fixed; the paper's text optimises "
+    "them, too, which finds almost none of the hidden anchors here (.049 instead of .986 on 1,000 words)."
 )
+_RATE_HELP = "Of Adam. The paper takes .02 for retrieval and .05 for stitching. Raise it when the error still falls at the end."
 
 
 def _segments(label: str, options: list[str], names: dict[str, str], key: str, explanation: str) -> str:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from relcore.anchors.csls import Matching, match_csls
 from relcore.anchors.literal import LEARNING_RATE, STEPS, optimise_anchors
-from relcore.anchors.self_learning import Rows, null_objectives, rotation_between, self_learn
-from relcore.anchors.unseeded import FIRST_KEEP, MOST_ROWS, pairs_without_seeds
+from relcore.anchors.self_learning import Place, Rows, begin, rotation_between, self_learn
+from relcore.anchors.unseeded import MOST_ROWS
+from relcore.anchors.verdict import Judgement, judge
+from relcore.evaluation import row_keys
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 
 METHODS = ("self-learning", "paper")
-ABOVE_NULL = 0.02  # noisy rotations: below it less than a third of the matches is right (our measurement)
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -61,23 +62,31 @@ class BootstrapResult:
         The seeds first.
     pairs : tuple of (source id, target id)
         All rows that found each other, seeds and anchors among them: one to one, what pairs the two spaces.
-    objective : float
-        Mean CSLS of all rows under the rotation that the result gives.
+    held_out : float
+        Mean CSLS of rows that were held out of a second fit, see `fit_held_out`.
     null : tuple of float
-        What self-learning reaches on structureless copies.
-    success : bool
+        What rows without a partner reach under that fit.
+    verdict : one of `VERDICTS`
     reason : str
-        Why it is a success or not, in one sentence with its numbers.
+        Why that is the verdict, with its numbers.
+    vectors : array (n_anchors, d_target), optional
+        Of the paper's method: the optimised anchors themselves, unit rows, before the nearest rows of the target are taken.
     """
 
     anchors: Pairs
     n_seeds: int
     pairs: Pairs
     history: tuple[Round, ...]
-    objective: float
+    held_out: float
     null: tuple[float, ...]
-    success: bool
+    verdict: str
     reason: str
+    vectors: np.ndarray | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the spaces were told to fit each other; False where it cannot be told."""
+        return self.verdict == "fits"
 
 
 def bootstrap_anchors(
@@ -127,15 +136,16 @@ def bootstrap_anchors(
     task = _Task(source, target, _checked_seeds(seeds, source, target), truth)
     asked = _asked_rows(task, anchors, n_anchors, method, random_state)
     run = _self_learning if method == "self-learning" else _paper
-    found, history = run(task, asked, k, random_state, state, after, **settings)
-    final, null = _judge(task, found, k, random_state)
+    found, history, vectors = run(task, asked, k, random_state, state, after, **settings)
+    final = _matched(task, found, k)
     n_seeds = len(task.seeds[0])
     if method == "self-learning":
         found = _anchor_rows(task, final, asked, n_anchors, random_state)
-    success, reason = _verdict(final.mean, null)
-    return BootstrapResult(
-        task.ids(found), n_seeds, task.ids(_one_to_one(found, final.pairs)), history, final.mean, null, success, reason
-    )
+    pairs = _one_to_one(found, final.pairs)
+    told = _judge(task, found if method == "paper" else pairs, k, random_state)
+    ids = {"anchors": task.ids(found), "n_seeds": n_seeds, "pairs": task.ids(pairs)}
+    judged = {"held_out": told.held_out.mean, "null": told.held_out.null, "verdict": told.verdict, "reason": told.reason}
+    return BootstrapResult(**ids, history=history, **judged, vectors=vectors)
 
 
 class _Task:
@@ -158,58 +168,61 @@ class _Task:
         return float((self.truth[asked] == partner)[hidden].mean()) if self.knows and hidden.any() else float("nan")
 
 
-def _self_learning(task: _Task, asked: np.ndarray, k: int, random_state: int, state, after) -> tuple[Rows, tuple[Round, ...]]:
+def _self_learning(task: _Task, asked: np.ndarray, k: int, random_state: int, state, after):
     stages = _stages(task, asked)
     if state is None:
-        seeds, keep = task.seeds, 1.0
-        if not len(seeds[0]):
-            rows, keep = stages[0], FIRST_KEEP
-            pairs = pairs_without_seeds(task.X[rows[0]], task.Y[rows[1]], k)
-            seeds = rows[0][pairs[0]], rows[1][pairs[1]]
-        state = State({"rotation": rotation_between(task.X[seeds[0]], task.Y[seeds[1]])}, {"stage": 0, "keep": keep}, ())
-    rotation, stage, keep = state.arrays["rotation"], state.numbers["stage"], state.numbers["keep"]
-    history, rounds = state.history, 15 if len(task.seeds[0]) else 60
-    settings = {"k": k, "keep": keep, "random_state": random_state + len(history), "stage": stage, "most_rounds": rounds}
-    for step in self_learn(task.X, task.Y, rotation, task.seeds, stages, **settings):
+        rotation, place = begin(task.X, task.Y, task.seeds, stages[0], k)
+        state = State({"rotation": rotation}, asdict(place), ())
+    history, pairs = state.history, tuple(state.arrays.get("pairs", ()))
+    settings = {"k": k, "random_state": random_state, "place": Place(**state.numbers)}
+    for step in self_learn(task.X, task.Y, state.arrays["rotation"], task.seeds, stages, **settings):
         partner = np.full(len(task.source), -2)
         partner[step.rows[0]] = step.rows[1][step.matching.partner]
         found = task.found(asked, partner[asked])
-        history = (*history, Round(len(step.rows[0]), len(step.pairs[0]), step.matching.mean, found))
-        if after:
-            after(State({"rotation": step.rotation}, {"stage": step.stage, "keep": step.keep}, history))
         pairs = step.pairs
-    return pairs, history
+        history = (*history, Round(len(step.rows[0]), len(pairs[0]), step.matching.mean, found))
+        if after:
+            after(State({"rotation": step.rotation, "pairs": np.stack(pairs)}, asdict(step.place), history))
+    return pairs, history, None
 
 
 def _paper(
     task: _Task, asked: np.ndarray, k: int, random_state: int, state, after, steps: int = STEPS,
     learning_rate: float = LEARNING_RATE, device: str = "auto",
-) -> tuple[Rows, tuple[Round, ...]]:  # fmt: skip
+):  # fmt: skip
     history = state.history if state else ()
     X, Y = unit_rows(task.source.vectors), unit_rows(task.target.vectors)
     settings = {"steps": steps, "learning_rate": learning_rate, "random_state": random_state, "device": device}
-    nearest = state.arrays["nearest"] if state else np.r_[task.seeds[1], np.zeros(len(asked) - len(task.seeds[0]), int)]
+    nearest, vectors = (state.arrays[name] if state else None for name in ("nearest", "vectors"))
     for step in optimise_anchors(X, Y, asked, task.seeds[1], state=state.arrays if state else None, **settings):
-        nearest = step.nearest
+        nearest, vectors = step.nearest, step.vectors
         history = (*history, Round(len(X), len(asked), step.loss, task.found(asked, nearest)))
         if after:
-            after(State({**step.state, "nearest": nearest}, {}, history))
-    return (asked, nearest), history
+            after(State({**step.state, "nearest": nearest, "vectors": vectors}, {}, history))
+    return (asked, nearest), history, vectors
 
 
-def _judge(task: _Task, found: Rows, k: int, random_state: int) -> tuple[Matching, tuple[float, ...]]:
-    """All rows matched under the rotation that the pairs give, and what structureless spaces would reach."""
+def _matched(task: _Task, found: Rows, k: int) -> Matching:
+    """All rows matched under the rotation that the pairs found and the seeds give."""
     rows = [np.concatenate(both) for both in zip(found, task.seeds, strict=True)]
-    rotated = unit_rows(task.X @ rotation_between(task.X[rows[0]], task.Y[rows[1]]))
-    null = null_objectives(task.X, task.Y, max(len(task.seeds[0]), 15), k=k, random_state=random_state)
-    return match_csls(rotated, task.Y, k), null
+    return match_csls(unit_rows(task.X @ rotation_between(task.X[rows[0]], task.Y[rows[1]])), task.Y, k)
 
 
-def _verdict(objective: float, null: tuple[float, ...]) -> tuple[bool, str]:
-    told = f"mean CSLS {objective:.3f}, on structureless copies {min(null):.3f} … {max(null):.3f}"
-    if objective > max(null) + ABOVE_NULL:
-        return True, f"The two spaces fit each other: {told}."
-    return False, f"Nothing in common was found: {told}. These anchors are no better than chance."
+def _judge(task: _Task, found: Rows, k: int, random_state: int) -> Judgement:
+    """On the rows of the first stage, of the source at most 4,000: the second fit costs less than the first."""
+    rows = list(_stages(task, found[0])[0])
+    if len(rows[0]) > MOST_ROWS:
+        keys = row_keys(task.source.ids[rows[0]], "judged", random_state)
+        keys[np.isin(rows[0], task.seeds[0])] = -1  # the seeds take part in any case
+        rows[0] = np.sort(rows[0][np.argsort(keys)[:MOST_ROWS]])
+    here = np.isin(found[0], rows[0]) & np.isin(found[1], rows[1]) & ~np.isin(found[0], task.seeds[0])
+    seeds, pairs = (
+        tuple(np.searchsorted(all_, one) for all_, one in zip(rows, two, strict=True))
+        for two in (task.seeds, (found[0][here], found[1][here]))
+    )
+    names = task.source.name, task.target.name
+    ids = task.source.ids[rows[0]]
+    return judge(task.X[rows[0]], task.Y[rows[1]], seeds, pairs, ids, names, k=k, random_state=random_state)
 
 
 def _stages(task: _Task, asked: np.ndarray) -> list[Rows]:

@@ -8,24 +8,43 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.anchors.csls import Matching, match_csls
+from relcore.anchors.unseeded import FIRST_KEEP, pairs_without_seeds
 from relcore.similarity import unit_rows
 
 Rows = tuple[np.ndarray, np.ndarray]  # source rows and target rows, pair by pair or set beside set
 SEED_WEIGHT = 5.0  # one known pair counts as much as five that were found
 STALLED = 1e-3  # a gain of the mean CSLS below this is none
-MOST_ROUNDS = 15
+MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60  # without seeds the share that takes part begins at a tenth
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where self-learning stands, plain numbers: what, with the rotation, it takes to go on.
+
+    Attributes
+    ----------
+    stage, done : int
+        The stage of the next round, and rounds done in it.
+    keep : float
+        Share of the similarities that take part in the next round.
+    best : float, optional
+        The largest mean CSLS so far at this stage and share; None before the first.
+    """
+
+    stage: int = 0
+    done: int = 0
+    keep: float = 1.0
+    best: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One round: the rotation that the next begins with, and the matching that this one found among the rows of its stage."""
+    """One round: the rotation and the place that the next begins with, and what this one matched among its stage's rows."""
 
-    stage: int
+    place: Place
     rotation: np.ndarray
-    keep: float
     rows: Rows
     matching: Matching
-    last: bool
 
     @property
     def pairs(self) -> Rows:
@@ -46,6 +65,23 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
     return (left[:, :rank] @ right[:rank]).astype(np.float32)
 
 
+def begin(source: np.ndarray, target: np.ndarray, seeds: Rows, rows: Rows, k: int = 10) -> tuple[np.ndarray, Place]:
+    """The first rotation: of the seeds, or without any of what is alike within each space's `rows`."""
+    if len(seeds[0]):
+        return rotation_between(source[seeds[0]], target[seeds[1]]), Place()
+    pairs = pairs_without_seeds(source[rows[0]], target[rows[1]], k)
+    return rotation_between(source[rows[0][pairs[0]]], target[rows[1][pairs[1]]]), Place(keep=FIRST_KEEP)
+
+
+def learned_rotation(source: np.ndarray, target: np.ndarray, seeds: Rows, k: int = 10, random_state: int = 0) -> np.ndarray:
+    """All of it, from the seeds or none to the last rotation (d_source, d_target), over all rows at once."""
+    every = np.arange(len(source)), np.arange(len(target))
+    rotation, place = begin(source, target, seeds, every, k)
+    for step in self_learn(source, target, rotation, seeds, [every], k=k, random_state=random_state, place=place):
+        rotation = step.rotation
+    return rotation
+
+
 def self_learn(
     source: np.ndarray,
     target: np.ndarray,
@@ -54,32 +90,37 @@ def self_learn(
     stages: Sequence[Rows],
     *,
     k: int = 10,
-    keep: float = 1.0,
     random_state: int = 0,
-    stage: int = 0,
-    most_rounds: int = MOST_ROUNDS,
+    place: Place = Place(),
 ) -> Iterator[Step]:
     """Rounds over each stage's rows of unit rows (n, d_source), (m, d_target), until the mean CSLS gains nothing.
 
-    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate anew. With `keep` below 1 the choice is
-    made among a random share of the similarities, which doubles whenever a round gains nothing. To resume, give the
-    `rotation`, `stage` and `keep` of the last finished step.
+    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate anew. Where the place's `keep` is below 1 the
+    choice is made among a random share of the similarities, which doubles whenever a round gains nothing. To resume, give the
+    `rotation` and the `place` of the last finished step: what follows is the same as without the interruption.
     """
-    for number in range(stage, len(stages)):
-        rows, best = stages[number], -np.inf
+    most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
+    while place.stage < len(stages):
+        rows = stages[place.stage]
         X, Y = source[rows[0]], target[rows[1]]
-        for round_ in range(1, most_rounds + 1):
-            rng = np.random.default_rng((random_state, number, round_)) if keep < 1 else None
-            matching = match_csls(unit_rows(X @ rotation), Y, k, keep=keep, rng=rng)
-            stalled = matching.mean - best < STALLED
-            best = max(best, matching.mean)
+        stage = place.stage
+        while place.stage == stage:
+            rng = np.random.default_rng((random_state, stage, place.done + 1)) if place.keep < 1 else None
+            matching = match_csls(unit_rows(X @ rotation), Y, k, keep=place.keep, rng=rng)
             rotation = _with_seeds(source, target, (rows[0][matching.pairs[0]], rows[1][matching.pairs[1]]), seeds)
-            over = (stalled and keep >= 1) or round_ == most_rounds
-            if stalled and keep < 1:
-                keep, best = min(1.0, 2 * keep), -np.inf
-            yield Step(number, rotation, keep, rows, matching, over and number == len(stages) - 1)
-            if over:
-                break
+            place = _next_place(place, matching.mean, most_rounds)
+            yield Step(place, rotation, rows, matching)
+
+
+def _next_place(place: Place, mean: float, most_rounds: int) -> Place:
+    stalled = place.best is not None and mean - place.best < STALLED
+    if (stalled and place.keep >= 1) or place.done + 1 == most_rounds:
+        keep = min(1.0, 2 * place.keep) if stalled else place.keep
+        return Place(place.stage + 1, 0, keep)
+    if stalled:
+        return Place(place.stage, place.done + 1, min(1.0, 2 * place.keep))
+    best = mean if place.best is None else max(mean, place.best)
+    return Place(place.stage, place.done + 1, place.keep, best)
 
 
 def _with_seeds(source: np.ndarray, target: np.ndarray, pairs: Rows, seeds: Rows) -> np.ndarray:
@@ -87,30 +128,3 @@ def _with_seeds(source: np.ndarray, target: np.ndarray, pairs: Rows, seeds: Rows
     weights = np.ones(len(rows[0]), dtype=np.float32)
     weights[len(pairs[0]) :] = SEED_WEIGHT
     return rotation_between(source[rows[0]], target[rows[1]], weights)
-
-
-def structureless(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Unit rows (n, d) with the spread of X along its principal axes and nothing else: each axis permuted by itself."""
-    left, singular_values, right = np.linalg.svd(X, full_matrices=False)
-    return unit_rows(rng.permuted(left * singular_values, axis=0).astype(np.float32) @ right)
-
-
-def null_objectives(
-    source: np.ndarray, target: np.ndarray, n_seeds: int, *, k: int = 10, n_draws: int = 2, random_state: int = 0
-) -> tuple[float, ...]:
-    """Mean CSLS that self-learning reaches where there is nothing to find: the target made structureless, pairs at random.
-
-    A rotation always fits something of what it was fitted to, so this lies above 0. On at most 4,000 rows: with more rows
-    than that there is less room to fit, and the null would be lower.
-    """
-    rng = np.random.default_rng(random_state)
-    n = min(len(source), len(target), 4000)
-    reached = []
-    for _ in range(n_draws):
-        X = source[rng.choice(len(source), n, replace=False)]
-        Y = structureless(target[rng.choice(len(target), n, replace=False)], rng)
-        every, pairs = np.arange(n), (rng.permutation(n)[:n_seeds], rng.permutation(n)[:n_seeds])
-        start = rotation_between(X[pairs[0]], Y[pairs[1]])
-        steps = self_learn(X, Y, start, pairs, [(every, every)], k=k, most_rounds=8)
-        reached.append(max(step.matching.mean for step in steps))
-    return tuple(reached)

@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-k", type=int, default=10, metavar="N", help="neighbours of CSLS and of the scores; default %(default)s"
     )
     parser.add_argument("--steps", type=int, metavar="N", help="of “paper”; default the paper's")
+    parser.add_argument(
+        "--learning-rate",
+        type=float,
+        metavar="RATE",
+        help="of “paper”, above 0 … 1; default .02, the paper's for retrieval; it takes .05 for stitching",
+    )
     parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws seeds and anchors; default %(default)s")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write the pairs found, as .tsv: source, target, and how it was found"
@@ -75,7 +81,13 @@ def run(options: argparse.Namespace) -> None:
         draw = draw_scores if outcome.scores else draw_rounds
         write_recipe(options, draw(*specs, spec, outcome, tuple(space.digest for space in spaces)))
     result = outcome.result
-    facts = {"success": result.success, "reason": result.reason, "share": outcome.share, "anchors": len(result.anchors)}
+    facts = {
+        "verdict": result.verdict,
+        "success": result.success,
+        "reason": result.reason,
+        "share": outcome.share,
+        "anchors": len(result.anchors),
+    }
     scores = {form: {name: score.to_json() for name, score in found.items()} for form, found in outcome.scores.items()}
     lines = lines_of(outcome, spec) + ([str(options.output)] if options.output else [])
     show(options, pairs, lines, **facts, pairs=len(result.pairs), wrong=outcome.wrong(), scores=scores)
@@ -83,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
 def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
     """The options as the page would take them."""
-    from relcore.anchors.literal import STEPS
+    from relcore.anchors.literal import LEARNING_RATE, STEPS
     from relcore.experiments.bootstrapping import BootstrapSpec
     from relcore.spaces import SpaceError
 
@@ -102,8 +114,18 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
         rows = PAPER_ROWS if min(len(source), len(target)) > PAPER_ROWS else None
     if options.method == "paper" and not (n_seeds or pairs):
         raise SpaceError("--seeds: expected some with the published method, got none; give 15, or choose self-learning")
-    steps = options.steps or STEPS
-    return BootstrapSpec(options.method, options.anchors, n_seeds, pairs, rows, hide, options.k, options.random_state, steps)
+    rate = LEARNING_RATE if options.learning_rate is None else options.learning_rate
+    asked = {"n_anchors": options.anchors, "k": options.k, "random_state": options.random_state}
+    return BootstrapSpec(
+        options.method,
+        n_seeds=n_seeds,
+        pairs=pairs,
+        rows=rows,
+        hide=hide,
+        **asked,
+        steps=options.steps or STEPS,
+        learning_rate=rate,
+    )
 
 
 def read_pairs(path: Path) -> tuple[tuple[str, str], ...]:
@@ -147,7 +169,7 @@ def outcome_of(options: argparse.Namespace, spaces: list[LatentSpace], spec: Boo
         inputs = tuple(put_space(store, space) for space in spaces)
         with engine(options, n_jobs=1) as made:
             follow(made, [made.submit(key, bootstrap_job, title="Bootstrap", inputs=inputs, spec=spec)], options)
-    return read_outcome(store.get(key).metadata, store)
+    return read_outcome(store.get(key), store)
 
 
 def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
@@ -168,15 +190,16 @@ def lines_of(outcome: Outcome, spec: BootstrapSpec) -> list[str | list[list[str]
     found = f"{len(result.anchors):,} anchors, {len(result.pairs):,} rows found each other."
     if outcome.known and n_hidden:
         found = f"{outcome.share:.1%} of the {n_hidden:,} hidden anchors found."
-    lines: list[str | list[list[str]]] = [("" if result.success else "No success. ") + found, result.reason]
+    told = {"fits": "", "nothing in common": "Nothing in common. ", "cannot tell": "Cannot tell. "}[result.verdict]
+    lines: list[str | list[list[str]]] = [told + found, result.reason]
     if outcome.scores:
         rows = [["relative to", "metric", "score", "95 % of chance"]]
         for form, by_metric in outcome.scores.items():
             for metric, score in by_metric.items():
                 rows.append([form, METRIC_NAMES[metric], short(score), f"{short(score.null.low)} … {short(score.null.high)}"])
         one = next(iter(outcome.scores.values()))["jaccard"]
-        asked = f"n = {one.n:,}" + (f", {one.n_queries:,} of them asked" if one.interval else "")
-        lines += ["", rows, "", f"{asked}; k = {one.k}; chance: rows of one space permuted"]
+        asked = f"{one.n:,} held-out rows" + (f", {one.n_queries:,} of them as queries" if one.interval else "")
+        lines += ["", rows, "", f"{asked}; k = {one.k}; chance level: rows of one space permuted"]
     wrong = outcome.wrong()
     if wrong:
         more = f" and {len(wrong) - _MOST_LISTED:,} more" if len(wrong) > _MOST_LISTED else ""

@@ -5,25 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from relcore.anchors.bootstrap import METHODS, BootstrapResult, Pairs, Round, State, bootstrap_anchors, share_found
-from relcore.anchors.literal import STEPS
-from relcore.comparison import score_pair
-from relcore.evaluation import Split
+from relcore.anchors.literal import LEARNING_RATE, STEPS
+from relcore.experiments.anchor_scores import relative_scores
 from relcore.metrics.calibration import Score
 from relcore.progress import Context
-from relcore.projection import RelativeProjection
 from relcore.sources.encodings import load_encoding
 from relcore.sources.renamed import load_pairing, put_pairing
 from relcore.spaces import LatentSpace, SpaceError, need_one_of
-from relcore.store import digest_of
+from relcore.store import Entry, Store, digest_of
 
-FORMS = ("ground truth", "seeds", "found")
-SCORES = ("jaccard", "mrr", "cosine")
-SCORED_QUERIES = 2000
 _EVERY = 10  # steps of the published method between two states in the store
 
 
@@ -44,6 +38,8 @@ class BootstrapSpec:
         Two spaces of the same ids: shuffle the target, ask for the partners of random rows, score against the truth.
     steps : int
         Of the published method.
+    learning_rate : float
+        Of the published method, above 0 … 1; the paper takes .02 for retrieval and .05 for stitching.
     """
 
     method: str = "self-learning"
@@ -55,6 +51,7 @@ class BootstrapSpec:
     k: int = 10
     random_state: int = 0
     steps: int = STEPS
+    learning_rate: float = LEARNING_RATE
 
     def __post_init__(self) -> None:
         need_one_of("method", self.method, METHODS)
@@ -63,6 +60,8 @@ class BootstrapSpec:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise SpaceError(f"{name}: expected a whole number, at least {least}, got {value!r}")
+        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate <= 1:
+            raise SpaceError(f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}")
         if self.rows is not None and (type(self.rows) is not int or self.rows < 10):
             raise SpaceError(f"rows: expected none, or a whole number, at least 10, got {self.rows!r}")
 
@@ -76,7 +75,8 @@ class Outcome:
     share : float
         Share of the anchors beyond the seeds with their true partner, 0 … 1; NaN without a truth.
     scores : form → metric → Score
-        Of the spaces relative to all true anchors, to the seeds alone, to the found ones; empty without a truth.
+        Of the spaces relative to all true anchors, to the seeds alone, to the found ones, on held-out rows
+        (`relative_scores`); empty without a truth.
     n_shared : int
         Rows whose partner is known.
     """
@@ -113,7 +113,8 @@ def run_bootstrap(source: LatentSpace, target: LatentSpace, spec: BootstrapSpec,
     """
     source, target = most_frequent(source, spec.rows), most_frequent(target, spec.rows)
     settings = {"n_anchors": spec.n_anchors, "method": spec.method, "k": spec.k, "random_state": spec.random_state, **going}
-    settings |= {"steps": spec.steps} if spec.method == "paper" else {}
+    literal = spec.method == "paper"
+    settings |= {"steps": spec.steps, "learning_rate": spec.learning_rate} if literal else {}
     if not spec.hide:
         result = bootstrap_anchors(source, target, seeds=spec.pairs, **settings)
         return Outcome(result, float("nan"), {}, 0)
@@ -134,29 +135,8 @@ def run_bootstrap(source: LatentSpace, target: LatentSpace, spec: BootstrapSpec,
     asked = drawn[n_drawn : n_drawn + max(spec.n_anchors - len(seeds), 0)]
     truth = {i: i for i in shared}
     result = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=asked, truth=truth, **settings)
-    return Outcome(result, share_found(result, truth), relative_scores(source, target, result, spec.k), len(shared))
-
-
-def relative_scores(
-    source: LatentSpace, target: LatentSpace, result: BootstrapResult, k: int = 10, n_queries: int | None = SCORED_QUERIES
-) -> dict[str, dict[str, Score]]:
-    """Jaccard, MRR ("paper" convention) and cosine over the shared rows, relative to three sets of anchors."""
-    rows = target.index.get_indexer(source.index)
-    own = np.flatnonzero(rows >= 0)
-    true = [pair[0] for pair in result.anchors if pair[0] in target.index]
-    sets = zip(FORMS, ([(i, i) for i in true], result.anchors[: result.n_seeds], result.anchors), strict=True)
-    scores = {}
-    for form, pairs in sets:
-        if not pairs:
-            continue
-        ids = zip(*pairs, strict=True)
-        first, second = (
-            RelativeProjection().fit(space.vectors, anchors=space.rows(column)).transform(space.vectors[taken])
-            for space, column, taken in zip((source, target), ids, (own, rows[own]), strict=True)
-        )
-        found = score_pair(first, second, Split.held_out(source.ids[own]), k=k, n_queries=n_queries)
-        scores[form] = {metric: found[metric] for metric in SCORES}
-    return scores
+    scores = relative_scores(source, target, result, k=spec.k, center=not literal)
+    return Outcome(result, share_found(result, truth), scores, len(shared))
 
 
 def bootstrap_job(context: Context, *, inputs: tuple[str, str], spec: BootstrapSpec) -> None:
@@ -199,17 +179,13 @@ def put_outcome(context: Context, outcome: Outcome) -> None:
     """Keep an outcome as the result of a job; `read_outcome` reads it."""
     result = outcome.result
     scores = {form: {name: score.to_json() for name, score in found.items()} for form, found in outcome.scores.items()}
+    facts = {name: getattr(result, name) for name in ("anchors", "n_seeds", "held_out", "null", "verdict", "reason")}
     context.put(
-        {},
-        {
-            "anchors": result.anchors,
-            "n_seeds": result.n_seeds,
+        {} if result.vectors is None else {"vectors": result.vectors},
+        facts
+        | {
             "pairing": put_pairing(context.store, result.pairs),
             "history": [asdict(one) for one in result.history],
-            "objective": result.objective,
-            "null": result.null,
-            "success": result.success,
-            "reason": result.reason,
             "share": outcome.share,
             "scores": scores,
             "n_shared": outcome.n_shared,
@@ -217,7 +193,7 @@ def put_outcome(context: Context, outcome: Outcome) -> None:
     )
 
 
-def read_outcome(metadata: Mapping[str, Any], store) -> Outcome:
+def read_outcome(entry: Entry, store: Store) -> Outcome:
     """The outcome that `put_outcome` kept.
 
     Raises
@@ -225,13 +201,14 @@ def read_outcome(metadata: Mapping[str, Any], store) -> Outcome:
     SpaceError
         Its pairing is gone.
     """
-    kept = dict(metadata)
+    kept = dict(entry.metadata)
     scores = {form: {name: Score.from_json(one) for name, one in by.items()} for form, by in kept.pop("scores").items()}
     share, n_shared, pairing = kept.pop("share"), kept.pop("n_shared"), kept.pop("pairing")
     kept["anchors"] = tuple(tuple(pair) for pair in kept["anchors"])
     kept["history"] = tuple(Round(**one) for one in kept["history"])
     kept["null"] = tuple(kept["null"])
-    return Outcome(BootstrapResult(**kept, pairs=tuple(load_pairing(store, pairing))), share, scores, n_shared)
+    result = BootstrapResult(**kept, pairs=tuple(load_pairing(store, pairing)), vectors=entry.arrays.get("vectors"))
+    return Outcome(result, share, scores, n_shared)
 
 
 def estimated_seconds(n_source: int, n_target: int, spec: BootstrapSpec) -> float:

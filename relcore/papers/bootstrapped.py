@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
-from relcore.experiments.bootstrapping import FORMS, BootstrapSpec, Outcome, most_frequent, relative_scores, run_bootstrap
+from relcore.anchors.bootstrap import BootstrapResult
+from relcore.experiments.anchor_scores import FORMS, relative_scores
+from relcore.experiments.bootstrapping import BootstrapSpec, Outcome, most_frequent, run_bootstrap
 from relcore.metrics.calibration import Score
 from relcore.papers.local import labelled
 from relcore.papers.ours import SHARE
@@ -16,9 +18,10 @@ from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import labelled_spaces, word_pair
 
-_METHODS = {"self-learning": "found (self-learning, ours)", "paper": "found (as published)"}
+_METHODS = {"paper": "AO (as published)", "self-learning": "self-learning (ours)"}
 _FORMS = {"ground truth": "GT", "seeds": "Seed"}
 _METRICS = {"jaccard": "Jaccard", "mrr": "MRR", "cosine": "cosine"}
+_ROWS = {False: "held-out rows", True: "all rows, as published"}
 
 
 def words(settings: Settings, store: Store, report: Report) -> Measured:
@@ -75,26 +78,23 @@ def _anchor_sets(outcome: Outcome) -> dict[str, tuple[tuple[str, str], ...]]:
 def _retrieval(
     ways: dict[str, tuple[LatentSpace, LatentSpace]], names: dict[str, str], settings: Settings, report: Report
 ) -> list[dict]:
-    steps = [(way, method, state) for way in ways for method in _METHODS for state in settings["random_states"]]
+    """A row for each way, method, state, direction, set of anchors and metric, on held-out rows and as published."""
+    steps = [(way, method, state) for way in ways for state in settings["random_states"] for method in _METHODS]
     rows = []
     for done, (way, method, state) in enumerate(steps):
         report(done, len(steps), f"{_METHODS[method]}, {way}, random state {state}")
         source, target = ways[way]
-        sizes = {name: settings[name] for name in ("n_anchors", "n_seeds", "k", "steps")}
+        sizes = {name: settings[name] for name in ("n_anchors", "n_seeds", "k", "steps", "learning_rate")}
         outcome = run_bootstrap(source, target, BootstrapSpec(method, **sizes, random_state=state))
-        told = {
-            "metric": "share of the hidden found",
-            "value": outcome.share,
-            "n": settings["n_anchors"] - settings["n_seeds"],
-            "unit": SHARE,
-        }
+        hidden = settings["n_anchors"] - settings["n_seeds"]
+        told = {"metric": "share of the hidden found", "value": outcome.share, "n": hidden, "unit": SHARE}
         rows.append({"label": _METHODS[method], **told, "group": way})
-        there, back = (source.name, target.name), (target.name, source.name)
-        for (one, other), scores in {there: outcome.scores, back: _scores_back(source, target, outcome, settings["k"])}.items():
+        for (one, other, published), scores in _scores(source, target, outcome.result, settings).items():
             for form in FORMS:
-                if form != "found" and method != "self-learning":
+                if form not in scores or (form in _FORMS and method != "paper"):
                     continue  # the true anchors and the seeds are the same for both methods
-                label = f"{_FORMS.get(form, _METHODS[method])}, {names[one]} → {names[other]}"
+                anchors = _FORMS.get(form, _METHODS[method] + form.removeprefix("found"))
+                label = f"{anchors}, {names[one]} → {names[other]}, {_ROWS[published]}"
                 for metric, name in _METRICS.items():
                     score = scores[form][metric]
                     row = {"label": label, "metric": name, "value": float(score), "n": score.n_queries, "k": score.k}
@@ -103,10 +103,14 @@ def _retrieval(
     return rows
 
 
-def _scores_back(source: LatentSpace, target: LatentSpace, outcome: Outcome, k: int) -> dict[str, dict[str, Score]]:
-    """The scores of rows of the target asked in the source, relative to the same anchors."""
-    anchors = outcome.result.anchors
-    back = replace(outcome.result, anchors=tuple((other, one) for one, other in anchors))
-    true = replace(outcome.result, anchors=tuple((one, one) for one, _ in anchors))
-    scores = relative_scores(target, source, back, k)
-    return {**scores, "ground truth": relative_scores(target, source, true, k)["ground truth"]}
+def _scores(
+    source: LatentSpace, target: LatentSpace, result: BootstrapResult, settings: Settings
+) -> dict[tuple[str, str, bool], Mapping[str, Mapping[str, Score]]]:
+    """(asking space, asked space, as published) → form → metric → score; without centring, as the paper has it."""
+    shared = {"k": settings["k"], "center": False, "n_queries": settings["n_queries"]}
+    ways = {(source.name, target.name): False, (target.name, source.name): True}
+    return {
+        (*names, published): relative_scores(source, target, result, back=back, as_published=published, **shared)
+        for names, back in ways.items()
+        for published in _ROWS
+    }

@@ -40,7 +40,8 @@ def draw_scores(source: SpaceSpec, target: SpaceSpec, spec: BootstrapSpec, outco
         Where the truth is not known there are no scores.
     """
     if not outcome.scores:
-        raise SpaceError("bootstrap-scores: expected an experiment with the pairing hidden, got one without a truth")
+        got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
+        raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
     recipe = recipe_of("bootstrap-scores", source, target, spec, digests)
     drawn = scores_exportable(score_table(outcome.scores), recipe, name="relscope-bootstrap-scores")
     return Exportable(drawn.name, drawn.interactive, drawn.publication, drawn.table, recipe, lambda: printed_table(outcome))
@@ -56,17 +57,19 @@ def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
         lines.append(Line("error, share of the first step's", x, [one.objective / rounds[0].objective for one in rounds]))
     else:
         lines.append(Line("share of rows that found each other", x, [one.pairs / one.rows for one in rounds]))
-    return Lines(tuple(lines), "step" if literal else "round", "share", y_range=(0, 1.02))
+    note = f"Verdict: {outcome.result.verdict}"
+    return Lines(tuple(lines), "step" if literal else "round", "share", y_range=(0, 1.02), note=note)
 
 
 def printed_table(outcome: Outcome) -> pd.DataFrame:
-    """The table of the paper: a row for each set of anchors, with the share of hidden anchors found."""
-    shares = {"found": outcome.share}
+    """The table of the paper: a row for each set of anchors, with the share of hidden anchors found and the verdict."""
+    shares, verdicts = {"found": outcome.share}, {"found": outcome.result.verdict}
     rows = [
         {
             "anchors": form,
             **{METRIC_NAMES[name]: float(score) for name, score in found.items()},
             "hidden found": shares.get(form),
+            "verdict": verdicts.get(form, ""),
         }
         for form, found in outcome.scores.items()
     ]

@@ -57,17 +57,36 @@ def test_an_experiment_hides_and_finds(make_rotated):
     assert [button.label for button in session.button if "Find the anchors" in button.label] == ["Find the anchors · about 2 s"]
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
     assert "100.0% of the 45 hidden anchors found" in texts(session)
-    assert "The two spaces fit each other: mean CSLS" in texts(session)
+    assert "The two spaces fit each other: 135 held-out rows have" in texts(session)
     for form in ("ground truth", "seeds", "found"):
         assert f'scope="row">{form}<small>' in session.html
     assert "0 of 45 hidden anchors; by chance 0.30 would be right" in session.captions
 
 
+def test_the_published_method_takes_a_learning_rate(make_rotated):
+    session = Session(workspace=make_rotated()).open("bootstrap")
+    (method,) = (one for one in session.at.get("button_group") if one.key == "bootstrap.method")
+    assert not [one for one in session.number_input if one.key == "bootstrap.learning-rate"]
+    method.set_value("paper")
+    session.run()
+    (rate,) = (one for one in session.number_input if one.key == "bootstrap.learning-rate")
+    assert rate.value == 0.02
+
+
+def test_where_it_cannot_be_told_the_page_says_so(make_rotated):
+    session = Session(workspace=make_rotated(related=False)).open("bootstrap")
+    (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
+    start.set_value("none")
+    session.run()
+    session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
+    assert any("Cannot tell." in box.value and "a noisy copy of" in box.value for box in session.at.warning)
+
+
 def test_unrelated_spaces_are_no_success(make_rotated):
     session = Session(workspace=make_rotated(related=False)).open("bootstrap")
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
-    assert "Not a success" in texts(session)
     assert "Nothing in common was found" in texts(session)
+    assert "held-out rows have a mean CSLS of" in texts(session)
     (wrong,) = (table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "matched to"])
     assert len(wrong) > 40
     assert (wrong["anchor"] != wrong["matched to"]).all()
@@ -87,7 +106,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     assert session.errors == []
     now = session.workspace
     assert now.target.source == "renamed"
-    assert len(now.anchors) == 150
+    assert len(now.anchors) == 75
     base, renamed = load(now.spaces[1]), load(now.target)
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97

@@ -1,6 +1,7 @@
 """The experiment, the job that resumes, the figures from their recipes, and renamed spaces."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from relcore.anchors.bootstrap import State
 from relcore.comparison import ProjectionSpec, represent, score_pair
 from relcore.evaluation import Split
 from relcore.experiments.all_pairs import put_space
+from relcore.experiments.anchor_scores import held_out_split, relative_scores
 from relcore.experiments.bootstrapping import (
     BootstrapSpec,
     bootstrap_job,
@@ -65,13 +67,38 @@ def test_the_hidden_are_found_and_scored_beside_truth_and_seeds(spaces):
     assert len(outcome.wrong()) == round((1 - outcome.share) * n_hidden)
 
 
-def test_ground_truth_is_what_compare_says(spaces):
+def test_ground_truth_is_what_compare_says_of_the_same_rows(spaces):
     outcome = run_bootstrap(*spaces, SPEC)
     anchors = [one for one, _ in outcome.result.anchors]
     pair = represent(match(*spaces), "relative", anchors, ProjectionSpec())
-    assert float(outcome.scores["ground truth"]["mrr"]) == pytest.approx(
-        float(score_pair(*pair, Split.held_out(range(len(pair[0]))))["mrr"]), abs=1e-9
-    )
+    everything = relative_scores(*spaces, outcome.result, as_published=True)
+    splits = held_out_split(*spaces, outcome.result), Split.held_out(spaces[0].ids)
+    for split, scores in zip(splits, (outcome.scores, everything), strict=True):
+        for metric in ("jaccard", "mrr"):
+            expected = float(score_pair(*pair, split)[metric])
+            assert float(scores["ground truth"][metric]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_scores_look_at_held_out_rows_alone(spaces):
+    """Other vectors for the anchors' own rows, found ones among them, change no score: they are never looked up."""
+    outcome = run_bootstrap(*spaces, SPEC)
+    used = {identifier for pair in outcome.result.anchors for identifier in pair}
+    assert outcome.scores["found"]["mrr"].n == 200 - len(used)
+    split = held_out_split(*spaces, outcome.result)
+    assert not used & set(split.ids[split.test])
+    everything = tuple((one, one) for one in spaces[0].ids)
+    assert relative_scores(*spaces, replace(outcome.result, anchors=everything)) == {}
+
+
+def test_the_published_method_has_a_row_for_its_continuous_anchors(spaces, store):
+    outcome = run_bootstrap(*spaces, BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.05))
+    assert list(outcome.scores) == ["ground truth", "seeds", "found", "found, continuous"]
+    put_outcome(Context(KEY, store), outcome)
+    back = read_outcome(store.get(KEY), store)
+    np.testing.assert_array_equal(back.result.vectors, outcome.result.vectors)
+    assert back.result.vectors.shape == (60, 12)
+    other = run_bootstrap(*spaces, BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.02))
+    assert np.abs(other.result.vectors - outcome.result.vectors).max() > 0.01
 
 
 def test_a_job_goes_on_after_the_last_finished_round(store, spaces, monkeypatch):
@@ -93,7 +120,7 @@ def test_a_job_goes_on_after_the_last_finished_round(store, spaces, monkeypatch)
     kept = store.get(digest_of("bootstrap-state", KEY))
     assert len(kept.metadata["history"]) == 1
     bootstrap_job(Context(KEY, store), inputs=inputs, spec=SPEC)
-    found = read_outcome(store.get(KEY).metadata, store)
+    found = read_outcome(store.get(KEY), store)
     assert found.result.pairs == whole.result.pairs
     assert len(found.result.history) == len(whole.result.history)
     assert not store.has(digest_of("bootstrap-state", KEY))
@@ -102,7 +129,7 @@ def test_a_job_goes_on_after_the_last_finished_round(store, spaces, monkeypatch)
 def test_an_outcome_comes_back_from_the_store(store, spaces):
     outcome = run_bootstrap(*spaces, SPEC)
     put_outcome(Context(KEY, store), outcome)
-    back = read_outcome(store.get(KEY).metadata, store)
+    back = read_outcome(store.get(KEY), store)
     assert (back.result.anchors, back.result.pairs, back.result.null) == (
         outcome.result.anchors,
         outcome.result.pairs,
@@ -121,6 +148,9 @@ def test_recipes_draw_the_same_numbers_again(store, files, spaces, draw, kind):
     assert b"bootstrap" in drawn.bytes("html") or kind in drawn.name
     if kind == "bootstrap-scores":
         assert b"hidden found" in drawn.bytes("tex")
+        assert b"fits" in drawn.bytes("tex")
+    del recipe["bootstrap"]["learning_rate"]  # a recipe of before it was a setting
+    assert exportable(recipe).bytes("csv") == drawn.bytes("csv")
     recipe["bootstrap"]["speed"] = 1
     with pytest.raises(SpaceError, match="unknown or misplaced setting"):
         exportable(recipe)
@@ -187,6 +217,7 @@ def test_counts_travel_to_workers(store):
         ({"method": "magic"}, "method: expected one of self-learning, paper"),
         ({"rows": 3}, "rows: expected none, or a whole number, at least 10, got 3"),
         ({"k": 1.5}, "k: expected a whole number"),
+        ({"learning_rate": 0}, "learning_rate: expected a number above 0, at most 1, got 0"),
     ],
 )
 def test_specs_that_are_none(settings, message):

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 from relcore.anchors.bootstrap import bootstrap_anchors, share_found
-from relcore.anchors.self_learning import null_objectives, rotation_between, structureless
+from relcore.anchors.self_learning import rotation_between
 from relcore.anchors.unseeded import pairs_without_seeds
+from relcore.anchors.verdict import HeldOut, Judgement, structureless
 from relcore.similarity import unit_rows
 from relcore.sources.words import load_words
 from relcore.spaces import LatentSpace, SpaceError
 
-N = 700
+N = 500
 SEEDS = [(f"s{row}", f"t{row}") for row in range(15)]
 TRUTH = {f"s{row}": f"t{row}" for row in range(N)}
 
@@ -84,7 +85,9 @@ def test_unrelated_spaces_are_reported(kind, seeds):
     }[kind]()
     found = bootstrap_anchors(*as_spaces(X, Y, rng), seeds=seeds, n_anchors=100, truth=TRUTH)
     assert not found.success, found.reason
-    assert found.reason.startswith("Nothing in common was found: mean CSLS")
+    if seeds and kind == "gaussian":  # from 15 seeds a noisy copy is recognised, so that the negative answer means something
+        assert found.verdict == "nothing in common", found.reason
+    assert "held-out rows have a mean CSLS of" in found.reason
     assert share_found(found, TRUTH) < 0.1
 
 
@@ -92,19 +95,23 @@ def test_pairing_at_random_is_reported():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, 24))
     found = bootstrap_anchors(*as_spaces(X, X[rng.permutation(N)], rng), seeds=SEEDS, truth=TRUTH)
-    assert not found.success  # the rows are the same, but the seeds lead elsewhere
+    assert found.verdict == "nothing in common"  # the rows are the same, but the seeds lead elsewhere
 
 
-def test_resumed_it_ends_where_it_would_have():
-    source, target = rotated(noise=2.0)
+@pytest.mark.parametrize(("seeds", "noise"), [(SEEDS, 2.0), ([], 0.1)], ids=["seeds", "no seeds"])
+def test_resumed_after_any_round_it_gives_the_same_pairs(monkeypatch, seeds, noise):
+    told = Judgement("fits", "not judged here", HeldOut(1.0, 0.0, (0.0,), 1, np.eye(24)))
+    monkeypatch.setattr("relcore.anchors.bootstrap.judge", lambda *_, **__: told)  # it does not depend on the rounds
+    source, target = rotated(noise=noise)
     states = []
-    whole = bootstrap_anchors(source, target, seeds=SEEDS, truth=TRUTH, after=states.append)
+    whole = bootstrap_anchors(source, target, seeds=seeds, truth=TRUTH, after=states.append)
     assert len(states) == len(whole.history) > 2
-    rest = []
-    again = bootstrap_anchors(source, target, seeds=SEEDS, truth=TRUTH, state=states[0], after=rest.append)
-    assert len(rest) == len(states) - 1
-    assert again.pairs == whole.pairs
-    np.testing.assert_allclose([one.objective for one in again.history], [one.objective for one in whole.history], atol=1e-4)
+    for done, state in enumerate(states, start=1):
+        rest = []
+        again = bootstrap_anchors(source, target, seeds=seeds, truth=TRUTH, state=state, after=rest.append)
+        assert len(rest) == len(states) - done
+        assert (again.pairs, again.anchors) == (whole.pairs, whole.anchors)
+        assert [(one.pairs, one.objective) for one in again.history] == [(one.pairs, one.objective) for one in whole.history]
 
 
 def test_frequent_rows_come_first_where_counts_tell_them(monkeypatch):
@@ -126,12 +133,6 @@ def test_a_rotation_is_known_only_where_pairs_span():
     found = rotation_between(X, X @ turn)
     np.testing.assert_allclose(X @ found, X @ turn, atol=1e-4)
     assert np.linalg.matrix_rank(found, tol=1e-4) == 5
-
-
-def test_the_null_is_the_same_for_whoever_asks():
-    X = unit_rows(np.random.default_rng(0).normal(size=(300, 10)))
-    assert null_objectives(X, X, 15) == null_objectives(X, X, 15)
-    assert min(null_objectives(X, X, 15)) > 0
 
 
 @pytest.mark.parametrize(
@@ -160,8 +161,8 @@ def test_zero_vectors_are_no_seeds_and_no_anchors():
 
 def test_settings_that_cannot_be():
     source, target = rotated()
-    with pytest.raises(SpaceError, match="n_anchors: expected 15 … 700, from the seeds to the rows, got 701"):
-        bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=701)
+    with pytest.raises(SpaceError, match="n_anchors: expected 15 … 500, from the seeds to the rows, got 501"):
+        bootstrap_anchors(source, target, seeds=SEEDS, n_anchors=501)
     with pytest.raises(SpaceError, match="method: expected one of self-learning, paper, got 'magic'"):
         bootstrap_anchors(source, target, seeds=SEEDS, method="magic")
     with pytest.raises(SpaceError, match="no seeds: expected at most 4,000 rows to begin with, got 4,001; give seeds"):

@@ -8,6 +8,7 @@ from relcore.anchors import literal
 from relcore.anchors.bootstrap import bootstrap_anchors
 from relcore.anchors.literal import hard_limit_assignment, optimise_anchors
 from relcore.similarity import unit_rows
+from relcore.sources.words import load_words
 from relcore.spaces import LatentSpace
 
 EPSILON = 1e-4
@@ -23,17 +24,17 @@ def distances(X, Y):
 
 
 def largest_entries(X, Y, log_plan):
-    """Whether each row's choice has the largest entry of the plan, or one that in the limit ties with it.
+    """Whether each target row's choice has the largest entry of its column of the plan, or one that in the limit ties with it.
 
-    A row that is nearest to several columns has several such entries: what tells them apart is of the order of ε.
+    A row may be nearest to several columns: what tells such entries apart is of the order of ε.
     """
     found = hard_limit_assignment(*(torch.from_numpy(rows) for rows in (X, Y))).numpy()
-    return log_plan.max(axis=1) - log_plan[np.arange(len(X)), found] < 10 * EPSILON
+    return log_plan.max(axis=0) - log_plan[found, np.arange(len(Y))] < 10 * EPSILON
 
 
 @pytest.mark.parametrize(("n", "m"), [(60, 60), (70, 41)])
 def test_blocks_are_the_limit_of_one_dense_sinkhorn_iteration(monkeypatch, n, m):
-    monkeypatch.setattr(literal, "BLOCK_BYTES", 4 * m * 13)
+    monkeypatch.setattr(literal, "BLOCK_BYTES", 4 * m * 13)  # several blocks, the last one smaller
     X, Y = relatives(n, m)
     M = distances(X, Y)
     u = -EPSILON * np.logaddexp.reduce(-M / EPSILON, axis=1)[:, None]  # uniform weights drop out
@@ -69,13 +70,43 @@ def test_seeds_stay_and_the_error_falls():
     assert [step.number for step in steps] == list(range(1, 61))
 
 
-def test_resumed_it_ends_where_it_would_have():
+def test_resumed_after_any_step_it_is_the_same_to_the_bit():
     X, Y = pair()
     anchors, seeds = np.arange(30), np.arange(12)
-    whole = list(optimise_anchors(X, Y, anchors, seeds, steps=20, device="cpu"))
-    rest = list(optimise_anchors(X, Y, anchors, seeds, steps=20, device="cpu", state=whole[9].state))
-    assert [step.number for step in rest] == list(range(11, 21))
-    np.testing.assert_allclose([step.loss for step in rest], [step.loss for step in whole[10:]], rtol=1e-5)
+    whole = list(optimise_anchors(X, Y, anchors, seeds, steps=12, device="cpu"))
+    for done in range(1, 12):
+        rest = list(optimise_anchors(X, Y, anchors, seeds, steps=12, device="cpu", state=whole[done - 1].state))
+        assert [step.number for step in rest] == list(range(done + 1, 13))
+        np.testing.assert_array_equal(rest[-1].vectors, whole[-1].vectors)
+
+
+def test_anchors_stay_on_the_sphere_and_seeds_where_they_are():
+    X, Y = pair()
+    *_, last = optimise_anchors(X, Y, np.arange(30), np.arange(12), steps=40, learning_rate=0.05, device="cpu")
+    np.testing.assert_allclose(np.linalg.norm(last.vectors, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(last.vectors[:12], Y[:12])
+
+
+def test_the_exponential_map_walks_along_great_circles():
+    base = torch.eye(2, 3)
+    tangent = torch.tensor([[5.0, 0.0, torch.pi / 2], [0.0, 7.0, 0.0]])  # a quarter of a circle; nowhere at all
+    found = literal.on_sphere(base, tangent)
+    torch.testing.assert_close(found, torch.tensor([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), atol=1e-6, rtol=0)
+    zero = torch.zeros(2, 3, requires_grad=True)  # where every run begins
+    literal.on_sphere(base, zero).sum().backward()
+    torch.testing.assert_close(zero.grad, torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]))
+
+
+def test_hidden_anchors_are_found_in_words():
+    """Of 600 frequent words, 15 seeds, 185 hidden, learning rate .05, 75 steps: ≥ .9 (measured 1.000, 1.000, .978).
+
+    A row assigned the other way, or a start at length √d, finds less than .2 of them.
+    """
+    source, target = (unit_rows(load_words(name, limit=600).vectors) for name in ("word2vec-novels", "fasttext-novels"))
+    anchors = np.random.default_rng(0).permutation(len(source))[:200]
+    *_, last = optimise_anchors(source, target, anchors, anchors[:15], steps=75, learning_rate=0.05, device="cpu")
+
+    assert np.mean(last.nearest[15:] == anchors[15:]) >= 0.9
 
 
 def test_the_method_paper_gives_what_it_finds():
@@ -88,6 +119,9 @@ def test_the_method_paper_gives_what_it_finds():
     assert len(found.history) == 30
     assert found.anchors[:12] == tuple(seeds)
     assert found.history[-1].objective < found.history[0].objective
+    assert found.vectors.shape == (30, 8)
+    nearest = np.argmax(found.vectors @ Y.T, axis=1)
+    assert [str(row) for row in nearest] == [other for _, other in found.anchors]
 
 
 @pytest.mark.gpu

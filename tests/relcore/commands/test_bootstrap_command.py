@@ -30,6 +30,7 @@ def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files
     expected = run_bootstrap(
         *(load(SpaceSpec("file", one)) for one in pair_of_files), BootstrapSpec("self-learning", 60, 10, random_state=2)
     )
+    assert found["verdict"] == "fits"
     assert (found["success"], found["reason"], found["share"]) == (True, expected.result.reason, expected.share)
     for form, by_metric in expected.scores.items():
         assert {name: score["value"] for name, score in found["scores"][form].items()} == pytest.approx(
@@ -61,6 +62,7 @@ def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_p
         (["--seeds", "15", "--real"], "--seeds: expected a file of pairs, or none, with --real, got 15 at random"),
         (["--seeds", "none", "--method", "paper"], "--seeds: expected some with the published method"),
         (["--method", "guess"], "method: expected one of self-learning, paper, got 'guess'"),
+        (["--method", "paper", "--learning-rate", "2"], "learning_rate: expected a number above 0, at most 1, got 2.0"),
         (["--rows", "3"], "rows: expected none, or a whole number, at least 10, got 3"),
         (["-o", "pairs.csv"], "expected a name that ends in .tsv, got '.csv'"),
     ],

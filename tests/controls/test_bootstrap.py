@@ -1,0 +1,93 @@
+"""Unrelated spaces never fit, related ones do, and scores of unrelated ones are at chance on held-out rows."""
+
+import numpy as np
+import pytest
+
+from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.anchors.verdict import fit_held_out
+from relcore.experiments.anchor_scores import relative_scores
+from relcore.metrics.calibration import Z95
+from relcore.similarity import unit_rows
+from relcore.sources.words import load_words
+from relcore.spaces import LatentSpace
+
+SEEDED = [(107, 50, 4), (200, 50, 3), (438, 384, 1), (700, 200, 1)]  # rows, dimensions, draws
+
+
+def noise(n, d, state):
+    """Two spaces of unrelated Gaussian rows, and 15 pairs at random."""
+    rng = np.random.default_rng((n, d, state))
+    spaces = (LatentSpace(rng.normal(size=(n, d)), [f"{name}{row}" for row in range(n)], name=name) for name in "st")
+    return (*spaces, [(f"s{row}", f"t{row}") for row in range(15)])
+
+
+@pytest.mark.parametrize(("n", "d", "draws"), SEEDED)
+def test_noise_does_not_fit_from_seeds(n, d, draws):
+    """The verdict asks for four standard errors above all draws of the chance level: 1 in 10,000 a draw, so none of 9.
+
+    The former verdict said "fit" in 12 of 12 at (107, 50), 8 of 12 at (200, 50) and 4 of 4 at the others.
+    """
+    verdicts = []
+    for state in range(draws):
+        source, target, seeds = noise(n, d, state)
+        verdicts.append(bootstrap_anchors(source, target, seeds=seeds, n_anchors=n // 3, random_state=state).verdict)
+    assert "fits" not in verdicts
+
+
+def test_noise_does_not_fit_without_seeds_and_that_cannot_be_told():
+    for state in range(2):
+        source, target, _ = noise(107, 50, state)
+        found = bootstrap_anchors(source, target, n_anchors=36, random_state=state)
+        assert found.verdict == "cannot tell", found.reason
+        assert "no seeds, a noisy copy of 's' would not be told to fit it either" in found.reason
+
+
+def test_held_out_rows_of_noise_are_at_the_chance_level():
+    """The statistic itself: over 12 draws its mean lies within 4 standard errors of the chance level's mean.
+
+    One draw's mean CSLS over about 92 rows has a standard error of .009 and its four draws of the chance level as much each,
+    so the mean difference of 12 draws has √((.009² + .009² / 4) / 12) = .0029. The former statistic, of rows that the rotation
+    was fitted to, lay .2 above.
+    """
+    differences = []
+    for state in range(12):
+        rng = np.random.default_rng((107, state))
+        X, Y = (unit_rows(rng.normal(size=(107, 50)).astype(np.float32)) for _ in range(2))
+        seeds = (np.arange(15), np.arange(15))
+        found = fit_held_out(X, Y, seeds, [str(row) for row in range(107)], random_state=state)
+        differences.append(found.mean - np.mean(found.null))
+    assert abs(np.mean(differences)) < 4 * 0.0029
+
+
+@pytest.mark.parametrize(("n_seeds", "limit"), [(15, 1000), (0, 600)])
+def test_words_fit(n_seeds, limit):
+    source, target = (load_words(name, limit=limit) for name in ("word2vec-novels", "fasttext-novels"))
+    ids = np.random.default_rng(0).permutation(source.ids)[:n_seeds]
+    found = bootstrap_anchors(source, target, seeds=[(i, i) for i in ids], n_anchors=300)
+    assert found.verdict == "fits", found.reason
+
+
+def test_true_anchors_of_unrelated_spaces_tell_nothing_about_held_out_rows():
+    """z = (score − chance level's mean) / its standard deviation has mean 0 and deviation 1, over 9 draws 0 ± 1 / 3.
+
+    Four standard errors are 4 / 3. Scored on all rows, the anchors among them, z is above 10: the former scores.
+    """
+    z, flattered = [], []
+    for state in range(9):
+        rng = np.random.default_rng((300, state))
+        source, target = (LatentSpace(rng.normal(size=(300, 60)), [f"r{row}" for row in range(300)]) for _ in range(2))
+        ids = source.ids[rng.permutation(300)[:100]]
+        found = np.r_[ids[:15], rng.permutation(ids[15:])]  # the seeds are right, the rest is found at random
+        anchors = tuple(zip(ids.tolist(), found.tolist(), strict=True))
+        result = BootstrapResult(anchors, 15, anchors, (), 0.0, (0.0,), "fits", "not judged here")
+        scores = relative_scores(source, target, result)
+        z.append([_standardised(scores[form][metric]) for form in scores for metric in ("jaccard", "mrr")])
+        assert {score.n for by_metric in scores.values() for score in by_metric.values()} == {200}
+        flattered.append(_standardised(relative_scores(source, target, result, as_published=True)["ground truth"]["mrr"]))
+    assert np.shape(z) == (9, 6)
+    assert np.abs(np.mean(z, axis=0)).max() < 4 / 3
+    assert np.mean(flattered) > 10
+
+
+def _standardised(score):
+    return (float(score) - score.null.mean) / ((score.null.high - score.null.mean) / Z95)
