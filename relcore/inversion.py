@@ -18,6 +18,7 @@ from relcore.spaces import SpaceError, need_one_of
 
 METHODS = ("pruned", "ridge", "whitened")
 LENGTHS = ("paper", "mean")
+DELTA = 0.7  # of the pruning; Maiorca et al. take .65 to .75 for stitching, .8 across domains
 
 
 @dataclass(eq=False)
@@ -67,7 +68,7 @@ class InverseRelativeProjection:
 
     method: str = "pruned"
     omega: int = 8
-    delta: float = 0.7
+    delta: float = DELTA
     ridge: float = 1.0
     random_state: int = 0
     lengths: str = "paper"

@@ -125,3 +125,9 @@ class Quantiser:
         for block in row_blocks(len(X)):
             nearest[block] = np.argmax(X[block] @ self.centroids_.T - offsets, axis=1)
         return self.centroids_[nearest]
+
+
+def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which rows of X (n, d) are rows of `others` (k, d), to the last bit of float32: (n,) bool."""
+    known = {row.tobytes() for row in np.ascontiguousarray(others, dtype=np.float32)}
+    return np.fromiter((row.tobytes() in known for row in np.ascontiguousarray(X, dtype=np.float32)), bool, len(X))

@@ -85,7 +85,7 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
 
 def _told(result: StitchResult, method: str, encoder: int, head: int) -> str:
     mean = result.matrix(method)[0]
-    n, chance = len(result.runs[0].truth), short(result.chance())
+    n, chance = result.n_test, short(result.chance())
     if encoder == head:
         return f"Not stitched: accuracy <b>{short(mean[head, head])}</b> of {n:,} test rows, chance {chance}."
     return (

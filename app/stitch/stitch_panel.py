@@ -101,7 +101,7 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     none = ", hatched: sizes differ, so there is no answer" if _some_missing(result) else ""
     st.caption(
         f"Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched{none}.{lost}{common} "
-        f"{len(result.runs[0].truth):,} test rows, {_states(result)}. Click a cell to look into it."
+        f"{result.tested}, {_states(result)}. Click a cell to look into it."
     )
 
 
@@ -144,7 +144,7 @@ def _summary(result: StitchResult, metric: str) -> None:
             "stitched_deviation": number("±", format="%.3f", help="Deviation over the random states"),
             "own": number("not stitched", format="%.3f", help="Heads on their own encoders"),
             "own_deviation": number("± ", format="%.3f", help="Deviation over the random states"),
-            "chance": number(format="%.3f", help="Always the most frequent class of the training rows"),
+            "chance": number(format="%.3f", help="Chance level: always the most frequent class"),
             "test_rows": number("test rows", format="localized"),
             "random_states": number("random states"),
         },

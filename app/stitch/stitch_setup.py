@@ -154,12 +154,12 @@ def _rest(
     if strategy == _SESSION and not workspace.anchors:
         raise SpaceError("anchors: this session has none; choose some in the sidebar, or another way here")
     spec = StitchSpec(methods, head, tuple(range(states)), test_ids=test_ids, order=order, settings=settings, **anchors)
-    train, test = split_rows(rows, spec, 0)
-    st.caption(f"{_HEAD_HELP[head]} {_split(specs, rows, spec, len(train), len(test))}")
+    split = split_rows(rows, spec, 0)
+    st.caption(f"{_HEAD_HELP[head]} {_split(specs, rows, spec, len(split.known), len(split.test))}")
     return StitchSetup(specs, spec)
 
 
-_STATES = "How often split, anchors and networks' first weights are drawn anew; scores are then means with their deviation."
+_STATES = "How often test rows, anchors and networks' first weights are drawn again; scores are means with their deviation."
 
 
 def _settings() -> MethodSettings:
@@ -172,14 +172,14 @@ def _settings() -> MethodSettings:
         "δ of the pruned inverse",
         0.05,
         1.0,
-        0.65,
+        usual.delta,
         0.05,
         key="stitch.delta",
         help="An anchor nearer than this, by 1 − |cos|, to one that is kept is left out.",
         **_KEEP,
     )
     omega = st.number_input(
-        "ω of the pruned inverse", 1, 64, usual.omega, key="stitch.omega", help="So many prunings, averaged.", **_KEEP
+        "ω of the pruned inverse", 1, 64, usual.omega, key="stitch.omega", help="Number of prunings to average.", **_KEEP
     )
     inverse = st.number_input(
         "λ of the ridge inverse", 0.001, 1000.0, usual.inverse_ridge, 0.1, key="stitch.inverse-ridge", **_KEEP
@@ -224,12 +224,13 @@ def held_out(specs: tuple[SpaceSpec, ...], rows: SharedRows) -> tuple[str, ...]:
 def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_train: int, n_test: int) -> str:
     """What is trained on how many rows, and tested on how many."""
     if spec.test_ids:
-        tested = f"tested on the **{n_test:,}** that no encoder was trained on either"
+        tested = f"tested on **{n_test:,}** that no encoder was trained on either"
     else:
         anew = ", drawn anew for each random state" if len(spec.random_states) > 1 else ""
-        tested = f"tested on **{n_test:,}** others, a fifth of each class{anew}"
+        tested = f"tested on **{n_test:,}** held-out rows{anew}"
     seen = [one for one in specs if isinstance(one.encoder, GraphEncoder | SweptVision)]
     flattered = (
-        " Some encoders have seen labels of the test rows in their own training: scores flatter all ways alike." if seen else ""
+        " Some encoders saw labels of the test rows in training, so the scores of all methods are optimistic." if seen else ""
     )
-    return f"Heads are trained on **{n_train:,}** rows of {len(rows.classes)} classes and {tested}.{flattered}"
+    trained = f"Heads are trained on **{n_train:,}** rows of {len(rows.classes)} classes"
+    return f"{trained} and {tested}; no anchor is tested.{flattered}"

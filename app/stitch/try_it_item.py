@@ -63,7 +63,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Asked | None:
 
 
 def _draw_text(dataset: Dataset, stitching: Stitching) -> None:
-    _put_text(dataset, stitching, int(np.random.default_rng().integers(len(stitching.test))))
+    _put_text(dataset, stitching, int(np.random.default_rng().integers(len(stitching.split.test))))
 
 
 def _put_text(dataset: Dataset, stitching: Stitching, number: int) -> None:
@@ -82,7 +82,7 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Asked | None:
         "Picture", list(ways), default="test", format_func=ways.get, key="stitch.try-way", required=True, **_KEEP
     )
     if way == "test":
-        n = len(stitching.test)
+        n = len(stitching.split.test)
         number = st.number_input(f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180, **_KEEP)
         item, truth = _test_item(dataset, stitching, int(number) - 1)
         _show(item, f"Label: {truth}")
@@ -118,7 +118,7 @@ def _show(item: Image, caption: str) -> None:
 
 def _test_item(dataset: Dataset, stitching: Stitching, number: int) -> tuple[str | Image, str]:
     """A test row's item and its label."""
-    row = int(stitching.test[number])
+    row = int(stitching.split.test[number])
     identifier = stitching.shared.ids[row]
     place = int(np.flatnonzero(dataset.ids == identifier)[0])
     return dataset.item(place), stitching.shared.classes[stitching.shared.targets[row]]

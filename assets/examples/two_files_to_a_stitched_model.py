@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from relcore.anchors.selection import select_anchors
 from relcore.cli import main
 from relcore.projection import RelativeProjection
 from relcore.sources.files import load_space
@@ -25,25 +24,22 @@ paths = sys.argv[1:] or ["digits-1.npz", "digits-2.npz"]
 if not all(Path(path).is_file() for path in paths) and not sys.argv[1:]:
     main(["encode", "digits", "--encoder", "mlp,cnn", "-o", "digits.npz"])
 
-# %% The rows that both have, by id; a fifth of each class is kept to test on
+# %% The rows that both have, by id: about a fifth is held out to test on, and anchors are chosen among the others
 pair = match(*(load_space(path) for path in paths))
 rows = share_rows([pair.source, pair.target])
-train, test = split_rows(rows, StitchSpec(), random_state=0)
+split = split_rows(rows, StitchSpec(n_anchors=128), random_state=0)
+train, test, anchors = split.known, split.test, split.anchors
 first, second = (space.vectors for space in rows.spaces)
 print(f"{len(train):,} rows to train on, {len(test):,} to test on, {len(rows.classes)} classes")
-
-# %% Anchors: a few of the training rows, the same in both spaces
-known = rows.spaces[0].take(train)
-anchors = rows.spaces[0].rows(select_anchors(known, min(128, len(train)), random_state=0))
 
 # %% Each space relative to its own anchors, without a look at the other one
 relative = [RelativeProjection().fit(X[train], anchors=X[anchors]).transform for X in (first, second)]
 
 
 # %% A head for the first space: what does it say of the second?
-def accuracy(trained_on, asked):
+def accuracy(trained_on, read):
     head = fit_head(trained_on[train], rows.targets[train], len(rows.classes))
-    return (head.probabilities(asked[test]).argmax(axis=1) == rows.targets[test]).mean()
+    return (head.probabilities(read[test]).argmax(axis=1) == rows.targets[test]).mean()
 
 
 not_stitched = accuracy(first, first)

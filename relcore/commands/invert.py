@@ -15,7 +15,7 @@ METHODS = ("pruned", "ridge", "whitened")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import add_anchors, add_pair
+    from relcore.commands.naming import DELTA, add_anchors, add_pair
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--delta",
         type=float,
-        default=0.7,
+        default=DELTA,
         metavar="δ",
         help="pruned: anchors nearer than this, by 1 - |cos|, are left out; 0 … 1; default %(default)s",
     )

@@ -21,6 +21,7 @@ SPACE_HELP = (
     "do), or a .json file with a space's spec"
 )
 USUAL_ANCHORS = 300
+DELTA = 0.7  # of the pruned inverse: a copy of `relcore.inversion.DELTA`, which takes long to import
 STRATEGIES = ("random", "farthest-point", "k-means", "most-frequent", "class-balanced")
 SIMILARITIES = ("cosine", "angular", "euclidean", "l1", "quantised")
 _KEY = re.compile(r"[0-9a-f]{8,128}")

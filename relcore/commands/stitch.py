@@ -25,7 +25,7 @@ AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import SPACE_HELP, add_anchors
+    from relcore.commands.naming import DELTA, SPACE_HELP, add_anchors
     from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
@@ -46,14 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--test-fraction",
         type=float,
         metavar="SHARE",
-        help="of each class; default: the rows held out by the networks among the encoders, else 0.2",
+        help="share of the rows to test on, above 0; default: the rows held out by the networks among the encoders, else 0.2",
     )
     parser.add_argument(
         "--order", metavar="LABELS", help="labels from low to high, between commas: errors are counted in steps"
     )
     parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
     parser.add_argument("--ridge", type=float, default=0.3, metavar="λ", help="of whitening; default %(default)s")
-    parser.add_argument("--delta", type=float, default=0.65, metavar="δ", help="of the pruned inverse; default %(default)s")
+    parser.add_argument("--delta", type=float, default=DELTA, metavar="δ", help="of the pruned inverse; default %(default)s")
     parser.add_argument("--omega", type=int, default=8, metavar="ω", help="of the pruned inverse; default %(default)s")
     parser.add_argument(
         "--inverse-ridge", type=float, default=1.0, metavar="λ", help="of the ridge inverse; default %(default)s"
@@ -97,6 +97,7 @@ def spec_of(
 ) -> StitchSpec:
     """The options as the page would take them: rows that networks held out are the test rows, anchors by the widest space."""
     from relcore.commands.naming import number_or_ids, read_json
+    from relcore.evaluation import TEST_FRACTION
     from relcore.spaces import SpaceError
     from relcore.stitching.methods import MethodSettings
     from relcore.stitching.spec import StitchSpec
@@ -105,7 +106,10 @@ def spec_of(
         return StitchSpec.from_json(read_json(options.spec, "the settings of a stitching"))
     if options.states < 1:
         raise SpaceError(f"--states: expected 1 or more, got {options.states}")
-    test_ids = () if options.test_fraction else held_out(specs, spaces, shared)
+    given = options.test_fraction is not None
+    if given and not 0 < options.test_fraction < 1:
+        raise SpaceError(f"--test-fraction: expected a share above 0 and below 1, got {options.test_fraction:g}; try 0.2")
+    test_ids = () if given else held_out(specs, spaces, shared)
     wanted = [one.strip() for one in options.methods.split(",") if one.strip()]
     methods = tuple(one for one in METHODS if one in wanted) + tuple(one for one in wanted if one not in METHODS)
     settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
@@ -114,7 +118,7 @@ def spec_of(
         options.head,
         tuple(range(options.states)),
         strategy=options.strategy,
-        test_fraction=options.test_fraction or 0.2,
+        test_fraction=options.test_fraction if given else TEST_FRACTION,
         test_ids=test_ids,
         order=tuple(options.order.split(",")) if options.order else (),
         settings=settings,
@@ -186,7 +190,7 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
         f"mean ± deviation over {n_states} random states" if n_states > 1 else f"random state {result.runs[0].random_state}"
     )
     anchors = len(result.spec.anchors) or result.spec.n_anchors
-    told = f"{len(result.runs[0].truth):,} test rows; {anchors:,} anchors; {states}; the diagonal is not stitched"
+    told = f"{result.tested}, no anchors; {anchors:,} anchors; {states}; the diagonal is not stitched"
     return [*lines, "", told + (f"; all of them: {common}" if common else "")]
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from relcore.anchors.selection import shared_anchors
 from relcore.evaluation import Split
-from relcore.inversion import METHODS, InverseRelativeProjection, recovered
+from relcore.inversion import DELTA, METHODS, InverseRelativeProjection, recovered
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import mean_cosine
 from relcore.similarity import mean_row, unit_rows
@@ -40,7 +40,7 @@ class InversionSpec:
     route: str = "forward"
     method: str = "pruned"
     omega: int = 8
-    delta: float = 0.7
+    delta: float = DELTA
     ridge: float = 1.0
     random_state: int = 0
 

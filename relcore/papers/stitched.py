@@ -26,7 +26,7 @@ def relative_heads(settings: Settings, store: Store, report: Report) -> Measured
     result = _stitched(("absolute", "relative", "whitened"), settings, MethodSettings(), store, report)
     names = [name.partition(" · ")[0].partition(", state")[0] for name in result.encoders]
     numbers = _means(result, "f1")
-    facts = {"n": len(result.runs[0].truth), "group": "pairs", "baseline": rounded(result.chance("f1"))}
+    facts = {"n": result.n_test, "group": "pairs", "baseline": rounded(result.chance("f1"))}
     for i, j in np.ndindex(len(names), len(names)):
         for method in result.spec.methods:
             scores = result.by_state(method, "f1")[:, i, j]
@@ -73,7 +73,7 @@ def _stitched(
 def _means(result: StitchResult, metric: str) -> list[Number]:
     """A method's mean over encoders (not stitched) and over ordered pairs (stitched), deviations over the random states."""
     off = ~np.eye(len(result.encoders), dtype=bool)
-    facts = {"n": len(result.runs[0].truth), "group": "mean", "baseline": rounded(result.chance(metric))}
+    facts = {"n": result.n_test, "group": "mean", "baseline": rounded(result.chance(metric))}
     numbers = []
     for method in result.spec.methods:
         scores = result.by_state(method, metric)

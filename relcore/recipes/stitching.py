@@ -111,7 +111,7 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
         spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states" if several else ""
         told = [f"{METRICS[metric]} {short(mean[i, j])}{spread}", f"chance {short(result.chance(metric))}"]
         told.insert(1, "not stitched" if i == j else f"not stitched {short(mean[j, j])}")
-        return "\n".join([*told, f"{len(result.runs[0].truth):,} test rows"])
+        return "\n".join([*told, result.tested])
 
     cells = [tuple(tuple(told(i, j) for j in every) for i in every) for told in (text, hover)]
     diagonal = tuple((i, i) for i in every)
@@ -199,7 +199,7 @@ def cell_table(result: StitchResult) -> pd.DataFrame:
             for i, j in np.ndindex(mean.shape):
                 numbers = mean[i, j], deviation[i, j], mean[j, j], result.chance(metric)
                 names = METHODS[method].title, result.encoders[i], result.encoders[j], METRICS[metric]
-                rows.append((*names, *numbers, len(result.runs[0].truth), len(result.runs)))
+                rows.append((*names, *numbers, result.n_test, len(result.runs)))
     columns = ["method", "encoder", "head", "metric", "score", "deviation", "not_stitched", "chance"]
     return pd.DataFrame(rows, columns=[*columns, "test_rows", "random_states"])
 
@@ -208,7 +208,7 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
     """`StitchResult.summary` of one metric, with the numbers of test rows and random states."""
     found = result.summary()
     found = found[found.metric == METRICS[metric]].drop(columns="metric").reset_index(drop=True)
-    return found.assign(test_rows=len(result.runs[0].truth), random_states=len(result.runs))
+    return found.assign(test_rows=result.n_test, random_states=len(result.runs))
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:

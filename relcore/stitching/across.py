@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.evaluation import Split
-from relcore.similarity import mean_row
+from relcore.similarity import mean_row, rows_among
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import METHODS, Side, carrier, representation
@@ -148,7 +148,7 @@ def _parts(
         rows = np.flatnonzero(targets >= 0)
         split = Split.draw(
             space.ids[rows],
-            anchors=np.flatnonzero(_are_among(space.vectors[rows], given)),
+            anchors=np.flatnonzero(rows_among(space.vectors[rows], given)),
             test_fraction=spec.test_fraction,
             test_ids=spec.test_ids,
             labels=targets[rows],
@@ -160,12 +160,6 @@ def _parts(
     if not len(test):
         raise SpaceError(f"{spaces[1].name!r}: expected rows to test on that the head was not trained on, got none")
     return home, replace(away, test=test)
-
-
-def _are_among(rows: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """Which rows (n, d) are anchors (k, d), to the last bit: anchors come as vectors, and may be rows of the space."""
-    known = {anchor.tobytes() for anchor in np.ascontiguousarray(anchors, dtype=np.float32)}
-    return np.fromiter((row.tobytes() in known for row in np.ascontiguousarray(rows, dtype=np.float32)), bool, len(rows))
 
 
 def _classes(head_space: LatentSpace, row_space: LatentSpace) -> tuple[str, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from relcore.anchors.selection import select_anchors, shared_anchors
-from relcore.similarity import mean_row
+from relcore.evaluation import Split
+from relcore.similarity import mean_row, rows_among
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote, shared_ids
 from relcore.stitching.heads import Head, fit_head
 from relcore.stitching.methods import METHODS, Rows, Side, carrier, representation
@@ -75,29 +76,55 @@ def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> Shar
     return SharedRows(tuple(space.take(space.rows(ids[labelled])) for space in spaces), classes, targets)
 
 
-def split_rows(shared: SharedRows, spec: StitchSpec, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows, ascending: the test ids of the spec, or the same share of each class, never all of one.
+def split_rows(
+    shared: SharedRows, spec: StitchSpec, random_state: int, anchor_vectors: Sequence[np.ndarray] | None = None
+) -> Split:
+    """Test rows by their ids, or those of the spec; no anchor is tested, and each class keeps a row to train on.
+
+    Anchors that the spec names, or that are given as vectors and are rows here, are taken out of the test rows. Where the spec
+    names none, as many as it says are chosen among the training rows.
 
     Raises
     ------
     SpaceError
-        Test ids that are unknown or leave nothing to test on, or classes without training rows.
+        Test ids that are unknown or leave nothing to test on, anchors that a space lacks, classes without training rows.
     """
-    n = len(shared.targets)
+    anchors = _given_anchors(shared, spec, anchor_vectors)
     if spec.test_ids:
-        test = np.sort(shared.spaces[0].rows(spec.test_ids))
-    else:
-        rng = np.random.default_rng(random_state)
-        members = [rng.permutation(np.flatnonzero(shared.targets == number)) for number in range(len(shared.classes))]
-        test = np.sort(np.concatenate([rows[: min(round(spec.test_fraction * len(rows)), len(rows) - 1)] for rows in members]))
-    train = np.setdiff1d(np.arange(n), test)
-    missing = set(range(len(shared.classes))) - set(shared.targets[train].tolist())
+        shared.spaces[0].rows(spec.test_ids)  # refuses those that are unknown
+    split = Split.draw(
+        shared.ids,
+        anchors=anchors,
+        test_fraction=spec.test_fraction,
+        test_ids=spec.test_ids,
+        labels=shared.targets,
+        random_state=random_state,
+    )
+    missing = set(range(len(shared.classes))) - set(shared.targets[split.known].tolist())
     if missing:
         names = quote([shared.classes[number] for number in sorted(missing)][:3])
         raise SpaceError(f"expected training rows of every class, got none of {names}; test on fewer rows of them")
-    if not len(test):
-        raise SpaceError(f"test_fraction: expected enough for one test row, got {spec.test_fraction} of {n} rows; raise it")
-    return train, test
+    if len(anchors) or anchor_vectors is not None:
+        return split
+    anchors = _chosen_anchors(shared, spec, split.train, random_state)
+    return replace(split, anchors=anchors, train=np.setdiff1d(split.train, anchors))
+
+
+def _given_anchors(shared: SharedRows, spec: StitchSpec, vectors: Sequence[np.ndarray] | None) -> np.ndarray:
+    if vectors is not None:
+        return np.flatnonzero(
+            np.any([rows_among(space.vectors, given) for space, given in zip(shared.spaces, vectors, strict=True)], axis=0)
+        )
+    return shared.spaces[0].rows(shared_anchors(spec.anchors, *shared.spaces)) if spec.anchors else np.empty(0, np.int64)
+
+
+def _chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, random_state: int) -> np.ndarray:
+    first = shared.spaces[0]
+    alive = train[np.all([space.norms[train] > 0 for space in shared.spaces], axis=0)]
+    labels = [shared.classes[number] for number in shared.targets[alive]]
+    candidates = first.take(alive)
+    candidates = LatentSpace(candidates.vectors, candidates.ids, name=first.name, labels=labels, counts=candidates.counts)
+    return first.rows(select_anchors(candidates, spec.n_anchors, spec.strategy, random_state=random_state))
 
 
 class Stitching:
@@ -106,14 +133,13 @@ class Stitching:
     Parameters
     ----------
     anchor_vectors : one array (k, d) an encoder, optional
-        Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the rows.
+        Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the rows, and a row that
+        is one of them is not tested.
 
     Attributes
     ----------
-    train, test : arrays
-        Row numbers in `shared`.
-    anchor_ids : list of str
-        Empty where the anchors come from elsewhere.
+    split : Split
+        Of the rows in `shared`. Heads are trained on its anchors and training rows, and tested on its test rows.
     """
 
     def __init__(
@@ -125,13 +151,13 @@ class Stitching:
         report: Report | None = None,
     ) -> None:
         self.shared, self.spec, self.random_state = shared, spec, random_state
-        self.train, self.test = split_rows(shared, spec, random_state)
-        self.anchor_ids = [] if anchor_vectors is not None else self._choose_anchors()
+        if anchor_vectors is not None:
+            self._check_anchors(anchor_vectors)
+        self.split = split_rows(shared, spec, random_state, anchor_vectors)
         if anchor_vectors is None:
-            anchor_vectors = [space.vectors[space.rows(self.anchor_ids)] for space in shared.spaces]
-        self._check_anchors(anchor_vectors)
-        pairs = zip(shared.spaces, anchor_vectors, strict=True)
-        self._sides = [self._side(space.vectors[self.train], anchors) for space, anchors in pairs]
+            anchor_vectors = [space.vectors[self.split.anchors] for space in shared.spaces]
+        pairs, known = zip(shared.spaces, anchor_vectors, strict=True), self.split.known
+        self._sides = [self._side(space.vectors[known], anchors) for space, anchors in pairs]
         self._represent: dict[str, list[Rows]] = {}
         self._heads: dict[str, list[Head]] = {}
         kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
@@ -140,7 +166,7 @@ class Stitching:
                 report(number, len(kinds), f"{spec.head} heads on {kind} rows")
             self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
             self._heads[kind] = [
-                fit_head(function(side.train), shared.targets[self.train], len(shared.classes), spec.head, random_state)
+                fit_head(function(side.train), shared.targets[known], len(shared.classes), spec.head, random_state)
                 for function, side in zip(self._represent[kind], self._sides, strict=True)
             ]
         self._carriers = {
@@ -174,26 +200,13 @@ class Stitching:
 
     def run(self) -> StitchRun:
         """The answers to the test rows."""
-        answers = {}
+        answers, test = {}, self.split.test
         for method in self.spec.methods:
-            probabilities = self.probabilities(method, [space.vectors[self.test] for space in self.shared.spaces])
+            probabilities = self.probabilities(method, [space.vectors[test] for space in self.shared.spaces])
             none = np.isnan(probabilities[..., 0])
             answers[method] = np.where(none, NO_ANSWER, probabilities.argmax(axis=-1)).astype(np.int16)
-        majority = int(np.bincount(self.shared.targets[self.train]).argmax())
-        return StitchRun(self.random_state, self.shared.ids[self.test], self.shared.targets[self.test], majority, answers)
-
-    def _choose_anchors(self) -> list[str]:
-        spaces = self.shared.spaces
-        if self.spec.anchors:
-            return shared_anchors(self.spec.anchors, *spaces)
-        alive = np.all([space.norms[self.train] > 0 for space in spaces], axis=0)
-        candidates = spaces[0].take(self.train[alive])
-        labels = [self.shared.classes[number] for number in self.shared.targets[self.train[alive]]]
-        candidates = LatentSpace(
-            candidates.vectors, candidates.ids, name=spaces[0].name, labels=labels, counts=candidates.counts
-        )
-        chosen = select_anchors(candidates, self.spec.n_anchors, self.spec.strategy, random_state=self.random_state)
-        return chosen.tolist()
+        majority = int(np.bincount(self.shared.targets).argmax())
+        return StitchRun(self.random_state, self.shared.ids[test], self.shared.targets[test], majority, answers)
 
     def _check_anchors(self, anchors: Sequence[np.ndarray]) -> None:
         widths = [(space.dimension,) for space in self.shared.spaces]

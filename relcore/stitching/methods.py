@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from relcore.inversion import InverseRelativeProjection
+from relcore.inversion import DELTA, InverseRelativeProjection
 from relcore.projection import RelativeProjection
 from relcore.stitching.product import SimilarityProduct
 from relcore.translation import Affine, LeastSquares, Procrustes
@@ -60,7 +60,7 @@ class MethodSettings:
     center: bool = True
     ridge: float = 0.3
     omega: int = 8
-    delta: float = 0.7
+    delta: float = DELTA
     inverse_ridge: float = 1.0
 
 

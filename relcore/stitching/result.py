@@ -26,7 +26,8 @@ class StitchRun:
     test_ids, truth : arrays (m,)
         The test rows, and the number of the class of each.
     majority : int
-        The most frequent class of the training part: always answering it is the chance level.
+        The most frequent class of all rows: always answering it is the chance level. Of the training rows alone it would be
+        the class that the draw left out of the test rows.
     answers : method → array (E, E, m) int16
         Class that the head of the second encoder gives the rows of the first; −1 where the two cannot be put together.
     """
@@ -52,6 +53,17 @@ class StitchResult:
     def metrics(self) -> tuple[str, ...]:
         return ("accuracy", "f1", "mae") if self.spec.order else ("accuracy", "f1")
 
+    @property
+    def n_test(self) -> int:
+        """Test rows, the mean over the random states: each draws its own, so their number differs by a few."""
+        return round(float(np.mean([len(run.truth) for run in self.runs])))
+
+    @property
+    def tested(self) -> str:
+        """``"48 test rows"``; of several states ``"46 – 54 test rows a state"``."""
+        counts = sorted({len(run.truth) for run in self.runs})
+        return f"{counts[0]:,} test rows" if len(counts) == 1 else f"{counts[0]:,} – {counts[-1]:,} test rows a state"
+
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
         """Scores (random states, E, E), NaN where two cannot be put together.
 
@@ -67,7 +79,7 @@ class StitchResult:
         return _mean_and_deviation(self.by_state(method, metric))
 
     def chance(self, metric: str = "accuracy") -> float:
-        """The score of always answering the class that is most frequent in the training part; mean over the states."""
+        """The score of always answering the class that is most frequent, on the test rows; mean over the states."""
         return float(np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs]))
 
     def summary(self) -> pd.DataFrame:

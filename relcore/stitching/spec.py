@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from relcore.anchors.selection import STRATEGIES
+from relcore.evaluation import TEST_FRACTION
 from relcore.spaces import SpaceError, need_one_of, need_strings
 from relcore.stitching.heads import HEADS
 from relcore.stitching.methods import METHODS, MethodSettings
@@ -23,15 +24,15 @@ class StitchSpec:
         See `methods.METHODS`.
     head : {"logistic", "mlp", "paper"}
     random_states : tuple of int
-        Each draws the split, the anchors, the prunings and a network's first weights; what is given here stays as it is.
+        Each draws the test rows, the anchors, the prunings and a network's first weights; what is given here stays as it is.
     n_anchors, strategy : int, str
         Anchors chosen among the training rows of the first encoder; see `select_anchors`.
     anchors : tuple of str
-        Anchors by id instead.
+        Anchors by id instead; no anchor is tested.
     test_fraction : float
-        Of each class.
+        Share of the rows; each is drawn by a hash of its id, so the share is met on average.
     test_ids : tuple of str
-        Test rows by id instead; all others are trained on.
+        Test rows by id instead, apart from anchors; all others are trained on.
     order : tuple of str
         Labels from low to high, where they have an order: errors are then counted in steps, too.
     settings : MethodSettings
@@ -43,7 +44,7 @@ class StitchSpec:
     n_anchors: int = 300
     strategy: str = "random"
     anchors: tuple[str, ...] = ()
-    test_fraction: float = 0.2
+    test_fraction: float = TEST_FRACTION
     test_ids: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     settings: MethodSettings = MethodSettings()

@@ -49,6 +49,7 @@ class AnchorChoice(Study):
     """The question that Moschella et al. leave open in their last section: strategies, and choices that are poor on purpose."""
 
     kind = "anchor-choice"
+    version = 2
     title = "Which anchors"
     question = "Which anchors serve best?"
     paper = "Moschella et al. 2023, left open in section 6"
@@ -81,7 +82,7 @@ class AnchorChoice(Study):
         methods = ("absolute", "relative", "whitened")
         spec = StitchSpec(methods, random_states=(state,), test_ids=test_ids_of(settings["data"], spaces[0]))
         shared = share_rows(spaces)
-        train, _ = split_rows(shared, spec, state)
+        train = split_rows(shared, spec, state).known
         labels = np.array(shared.classes, dtype=object)[shared.targets[train]]
         candidates = LatentSpace(shared.spaces[0].vectors[train], shared.ids[train], name=spaces[0].name, labels=labels)
         anchors = chosen_anchors(candidates, settings["n_anchors"], settings["choice"], state)

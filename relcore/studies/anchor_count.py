@@ -23,6 +23,7 @@ class AnchorCount(Study):
     """Fig. 6: frozen encoders, logistic heads on relative and whitened rows; the anchors are random training rows."""
 
     kind = "anchor-count"
+    version = 2
     title = "Number of anchors"
     question = "How many anchors does it take?"
     paper = "Moschella et al. 2023, Fig. 6"

@@ -35,4 +35,4 @@ def stitched_values(spaces: list[LatentSpace], spec: StitchSpec, metrics: tuple[
             values[f"{prefix}{method}, same space"] = float(scores[~stitched].mean())
             pairs = scores[stitched]
             values[f"{prefix}{method}, stitched"] = None if np.isnan(pairs).all() else float(np.nanmean(pairs))
-    return values | {"chance": result.chance(), "test rows": len(result.runs[0].truth)}
+    return values | {"chance": result.chance(), "test rows": result.n_test}

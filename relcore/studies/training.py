@@ -22,6 +22,7 @@ class TrainingRelative(Study):
     """Table 2: frozen features, a small network on top (two hidden layers of 256, AdamW at 1e-3, 30 epochs) trained on them."""
 
     kind = "training"
+    version = 2
     title = "Training on relative rows"
     question = "Does training on relative representations cost accuracy?"
     paper = "Moschella et al. 2023, Table 2"
@@ -49,7 +50,7 @@ class TrainingRelative(Study):
             test_ids=test_ids_of(settings["data"], spaces[0]),
         )
         result = stitch_matrix(spaces, spec)
-        values: dict[str, Any] = {"test rows": len(result.runs[0].truth), "chance": result.chance()}
+        values: dict[str, Any] = {"test rows": result.n_test, "chance": result.chance()}
         for metric, name in (("accuracy", "accuracy"), ("f1", "F1")):
             own = np.diag(result.matrix(settings["features"], metric)[0])
             values[name] = float(own.mean())

@@ -93,14 +93,15 @@ def test_a_head_needs_two_labelled_encodings_and_then_asks_by_a_job(make_session
         return engine.job(key)
 
     monkeypatch.setattr("relcore.engine.Engine.submit", run)
-    lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in load_parallel(["en"])["en"]]
+    said = [f"He said: {text}" for text in load_parallel(["en"])["en"]]  # no anchors themselves, which are not asked about
+    lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in said]
     path = tmp_path / "said.tsv"
     path.write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
     specs = encoded(DatasetSpec("file", str(path)), TfidfSvd(20), TfidfSvd(30))
     session = open_tab(Session(workspace=Workspace(specs, *specs)), "Languages")
     session.change("segmented_control", "languages.question", "head").click("across.start")
     assert "The head answers" in session.html
-    assert "438 pairs of everyday sentences as anchors" in session.captions
+    assert "438 pairs of everyday sentences" in session.captions
 
 
 def test_digits_are_named_by_sentences(make_session):

@@ -68,7 +68,8 @@ def test_cells_hold_the_means_of_the_result_with_its_reasons(result):
     assert panel.text(0, 1) == f"{short(mean[0, 1])}\n± {short(deviation[0, 1])}"
     assert panel.marked == ((0, 0), (1, 1), (2, 2))
     assert f"not stitched {short(mean[1, 1])}" in panel.explain(0, 1)
-    assert "48 test rows" in panel.explain(0, 1)
+    counts = sorted(len(run.truth) for run in result.runs)
+    assert f"{counts[0]} – {counts[1]} test rows a state" in panel.explain(0, 1)
     absolute = data.panels[0]
     assert absolute.missing == [(0, 2), (1, 2), (2, 0), (2, 1)]
     assert "the two sizes differ" in absolute.explain(0, 2)
@@ -117,7 +118,7 @@ def test_the_printed_table_has_each_way_with_its_deviation_and_chance(specs, res
 def test_a_confusion_counts_every_answer_of_all_states_beside_the_heads_own(result):
     stitched, own = confusion_matrices(result, "relative", 0, 2).panels
     counts = result.confusion("relative", 0, 2)
-    assert counts.sum() == 2 * 48
+    assert counts.sum() == sum(len(run.truth) for run in result.runs)
     np.testing.assert_allclose(stitched.values * counts.sum(axis=1, keepdims=True), counts)
     np.testing.assert_allclose(own.values.sum(axis=1), 1)
     assert stitched.text(0, 0) == str(counts[0, 0])
@@ -127,7 +128,7 @@ def test_a_confusion_counts_every_answer_of_all_states_beside_the_heads_own(resu
 def test_the_table_has_a_row_a_way_pair_and_metric(result):
     table = cell_table(result)
     assert len(table) == 3 * 9 * 3
-    assert set(table.test_rows) == {48}
+    assert set(table.test_rows) == {result.n_test}
     assert table[(table.method == "absolute") & (table.metric == "accuracy")].score.isna().sum() == 4
 
 

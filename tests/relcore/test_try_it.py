@@ -44,7 +44,7 @@ def made(monkeypatch, tmp_path):
 
 def test_of_a_test_row_each_pair_says_what_the_stitching_says(made):
     specs, stitching = made
-    row = int(stitching.test[3])
+    row = int(stitching.split.test[3])
     picture = load_dataset(DIGITS).item(row)
     found = answers_of(stitching, "relative", [encode_items(spec, [picture]) for spec in specs])
     stored = stitching.probabilities("relative", [space.vectors[row : row + 1] for space in stitching.shared.spaces])
@@ -93,7 +93,7 @@ def test_a_zero_row_is_said(made):
 
 def test_the_figure_again_from_its_recipe(made):
     specs, stitching = made
-    picture = load_dataset(DIGITS).item(int(stitching.test[0]))
+    picture = load_dataset(DIGITS).item(int(stitching.split.test[0]))
     answers = answers_of(stitching, "relative", [encode_items(spec, [picture]) for spec in specs])
     digests = [space.digest for space in stitching.shared.spaces]
     figure = draw_try_it(specs, SPEC, "relative", picture, digests=digests, answers=answers)

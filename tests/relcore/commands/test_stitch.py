@@ -23,12 +23,9 @@ def spaces(files):
     return [load(SpaceSpec("file", name)) for name in files]
 
 
-PAGE = MethodSettings(delta=0.65)  # where the page's chooser stands at the start
-
-
 def test_defaults_are_the_pages(run, files, spaces):
     found = json.loads(run("stitch", *files, "--json"))
-    expected = cell_table(stitch_matrix(spaces, StitchSpec(n_anchors=24, settings=PAGE)))
+    expected = cell_table(stitch_matrix(spaces, StitchSpec(n_anchors=24)))
     assert pd.DataFrame(found["rows"]).round(12).equals(expected.round(12))
 
 
@@ -47,7 +44,7 @@ def test_options_reach_the_spec_and_the_printed_numbers_are_those_of_the_page(ru
     ]
     options += ["--test-fraction", 0.3, "--no-center", "--omega", 2, "--inverse-ridge", 2, "--metric", "mae"]
     out = run("stitch", *files, *options)
-    settings = MethodSettings(False, 0.3, 2, 0.65, 2)
+    settings = MethodSettings(False, 0.3, 2, 0.7, 2)
     spec = StitchSpec(
         ("relative", "irp-ridge"), "logistic", (0, 1, 2), 15, "k-means", (), 0.3, (), ("red", "green", "blue"), settings
     )
@@ -109,6 +106,8 @@ def test_rows_that_networks_held_out_are_tested_on(rng, monkeypatch):
         (["first.npz", "second.npz", "--metric", "mae"], "--metric: expected one of accuracy, f1, got 'mae'"),
         (["first.npz", "second.npz", "--order", "red,blue"], "order: expected each of the labels once"),
         (["first.npz", "second.npz", "--states", "0"], "--states: expected 1 or more, got 0"),
+        (["first.npz", "second.npz", "--test-fraction", "0"], "--test-fraction: expected a share above 0 and below 1, got 0;"),
+        (["first.npz", "second.npz", "--test-fraction", "1"], "--test-fraction: expected a share above 0 and below 1, got 1;"),
         (["first.npz", "second.npz", "--anchors", "500"], "n_anchors: expected at most"),
         (["first.npz", "word2vec-novels"], "expected rows that all encoders share"),
         (["first.npz", "second.npz", "--spec", "gone.json"], "expected the settings of a stitching as a .json file"),

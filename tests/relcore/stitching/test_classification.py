@@ -62,7 +62,7 @@ def test_probabilities_answer_new_rows_as_the_run_did(make_encoders):
     spaces = make_encoders()
     stitching = Stitching(share_rows(spaces), SPEC)
     run = stitching.run()
-    new = [space.vectors[stitching.test][:5] for space in stitching.shared.spaces]
+    new = [space.vectors[stitching.split.test][:5] for space in stitching.shared.spaces]
     for method in METHODS:
         found = stitching.probabilities(method, new)
         assert found.shape == (3, 3, 5, 3)
@@ -71,14 +71,32 @@ def test_probabilities_answer_new_rows_as_the_run_did(make_encoders):
         np.testing.assert_array_equal(found.argmax(axis=-1)[able], run.answers[method][:, :, :5][able])
 
 
-def test_the_split_keeps_shares_and_test_rows_train_nothing(make_encoders):
+def test_test_rows_are_a_share_and_train_nothing(make_encoders):
     shared = share_rows(make_encoders())
-    train, test = split_rows(shared, SPEC, 0)
-    assert sorted([*train, *test]) == list(range(240))
-    np.testing.assert_array_equal(np.bincount(shared.targets[test]), [16, 16, 16])
-    assert not np.array_equal(test, split_rows(shared, SPEC, 1)[1])
-    anchors = Stitching(shared, SPEC).anchor_ids
-    assert set(shared.spaces[0].rows(anchors)) <= set(train)
+    split = split_rows(shared, SPEC, 0)
+    assert sorted([*split.known, *split.test]) == list(range(240))
+    assert len(split.test) == pytest.approx(48, abs=4 * np.sqrt(240 * 0.2 * 0.8))
+    assert not np.array_equal(split.test, split_rows(shared, SPEC, 1).test)
+    assert len(split.anchors) == 40
+    np.testing.assert_array_equal(Stitching(shared, SPEC).split.anchors, split.anchors)
+
+
+def test_a_row_more_moves_no_other_row(make_encoders):
+    spaces = make_encoders()
+    fewer = share_rows([space.take(np.arange(1, 240)) for space in spaces])
+    shared = share_rows(spaces)
+    tests = [set(one.ids[split_rows(one, SPEC, 0).test]) for one in (shared, fewer)]
+    assert tests[0] - {"r0"} == tests[1]
+
+
+def test_anchors_of_the_session_are_taken_out_of_the_test_rows(make_encoders):
+    shared = share_rows(make_encoders())
+    usual = split_rows(shared, SPEC, 0)
+    anchors = [*usual.test[:10], *usual.train[:10]]
+    split = split_rows(shared, replace(SPEC, anchors=tuple(shared.ids[anchors])), 0)
+    np.testing.assert_array_equal(split.test, usual.test[10:])
+    np.testing.assert_array_equal(split.anchors, anchors)
+    assert set(anchors) <= set(split.known)
 
 
 def test_a_given_split_and_given_anchors_stay(make_encoders):
@@ -86,7 +104,7 @@ def test_a_given_split_and_given_anchors_stay(make_encoders):
     spec = replace(SPEC, test_ids=ids, anchors=tuple(f"r{row}" for row in range(40, 80)))
     stitching = Stitching(share_rows(make_encoders()), spec, 7)
     assert stitching.run().test_ids.tolist() == list(ids)
-    assert stitching.anchor_ids == list(spec.anchors)
+    assert stitching.shared.ids[stitching.split.anchors].tolist() == list(spec.anchors)
 
 
 def test_anchors_may_come_from_elsewhere(make_encoders):
@@ -210,8 +228,8 @@ def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
             "expected training rows of every class, got none of 'low'",
         ),
         ({"test_ids": ("r0", "x1")}, "expected ids of 'encoder 0', got 1 unknown: 'x1'"),
-        ({"test_fraction": 0.001}, "expected enough for one test row, got 0.001 of 240 rows"),
-        ({"n_anchors": 500}, "n_anchors: expected at most 192"),
+        ({"n_anchors": 500}, "n_anchors: expected at most 1"),
+        ({"anchors": ("r0", "r1"), "test_ids": ("r0",)}, "none of the 1 test ids is a row that is no anchor"),
         ({"anchors": ("r0", "r0")}, "expected distinct ids, got 'r0' more than once"),
         ({"methods": ("irp-pruned",), "settings": MethodSettings(delta=1.0)}, "two or more anchors stay, got 1"),
         ({"methods": ("irp-ridge",), "anchors": ("r0",)}, "expected two or more, since the inverse of one"),
