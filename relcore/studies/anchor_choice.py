@@ -53,7 +53,6 @@ class AnchorChoice(Study):
     title = "Which anchors"
     question = "Which anchors serve best?"
     paper = "Moschella et al. 2023, left open in section 6"
-    version = 2  # held-out rows alone are scored
     options = (
         Option("data", "On", ("words", *LABELLED), "words", help=f"Words: Jaccard, MRR, cosine of two spaces. {DATA.help}"),
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
@@ -80,7 +79,8 @@ class AnchorChoice(Study):
             return self._words(settings, store)
         spaces, state = labelled_spaces(settings["data"], store, report), settings["random_state"]
         methods = ("absolute", "relative", "whitened")
-        spec = StitchSpec(methods, random_states=(state,), test_ids=test_ids_of(settings["data"], spaces[0]))
+        n_anchors, test_ids = settings["n_anchors"], test_ids_of(settings["data"], spaces[0])
+        spec = StitchSpec(methods, random_states=(state,), n_anchors=n_anchors, test_ids=test_ids)
         shared = share_rows(spaces)
         train = split_rows(shared, spec, state).known
         labels = np.array(shared.classes, dtype=object)[shared.targets[train]]

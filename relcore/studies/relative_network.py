@@ -1,4 +1,9 @@
-"""Networks trained with relative representations inside: the anchors are encoded anew at each step, without a gradient."""
+"""Networks trained with relative representations inside: the anchors are encoded anew at each step, without a gradient.
+
+As in the authors' code a LayerNorm stands between the relative rows and the head. Without it the head learns the spread that
+the cosines have in its own network: measured on the digits with 200 anchors, it then answers .51 of another network's rows
+rightly, and .94 with it.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +58,7 @@ def _trained(spec: SweptVision, images, targets, train: np.ndarray, anchors: np.
     with reproducible(spec.random_state):
         model = new_network(spec, tuple(images.shape[1:]), int(targets.max()) + 1)
         if anchors is not None:
-            model["head"] = torch.nn.Linear(len(anchors), int(targets.max()) + 1)
+            model["head"] = relative_head(len(anchors), int(targets.max()) + 1)
 
         def encode(pictures):
             rows = model["encoder"](pictures)
@@ -73,6 +78,13 @@ def _trained(spec: SweptVision, images, targets, train: np.ndarray, anchors: np.
                 optimizer.step()
         model.eval()
     return encode, model["head"]
+
+
+def relative_head(n_anchors: int, n_classes: int):
+    """LayerNorm, then Linear: the head on relative rows (n, k) of a network that is trained along."""
+    from torch import nn
+
+    return nn.Sequential(nn.LayerNorm(n_anchors), nn.Linear(n_anchors, n_classes))
 
 
 def _share(scores, truth: np.ndarray) -> float:

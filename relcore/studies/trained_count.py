@@ -22,12 +22,13 @@ _MEASURES = {
 
 
 class TrainedCount(Study):
-    """Fig. 6, left, on the digits: encoder, cosines to anchors that are encoded anew at each step, and a Linear head, as one.
+    """Fig. 6, left, on the digits: encoder, cosines to anchors that are encoded anew at each step, LayerNorm and a Linear head.
 
     A second network of another random state is trained on the same anchors; its head reads the first one's relative rows.
     """
 
     kind = "trained-count"
+    version = 2
     title = "Number of anchors, trained"
     question = "How many anchors does a network trained on relative rows need?"
     paper = "Moschella et al. 2023, Fig. 6, left"
