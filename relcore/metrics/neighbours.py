@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 
@@ -17,6 +18,7 @@ CONVENTIONS = ("paper", "mutual")
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
 _DRAWN_LISTS = 60_000  # overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
+_SEEDING_ROWS = 64  # enough to tell one space from another
 _QUERY_STREAM = 1  # apart from the generators of anchors, which have the same random states
 
 
@@ -238,9 +240,16 @@ def asked_rows(n: int, n_queries: int | None, random_state: int = 0) -> np.ndarr
 
 
 def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
-    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out: (m, k)."""
+    """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out: (m, k).
+
+    Of equally near rows a search takes the first. Two spaces with many such rows would then agree for their order's sake
+    alone, so each is searched in an order of its own.
+    """
     _need_k(k, len(unit), len(unit) - 1)
-    return _without(queries, nearest(_rows(unit, queries), unit, k + 1, device))
+    order = np.random.default_rng(crc32(unit[:_SEEDING_ROWS].tobytes())).permutation(len(unit))
+    places = np.empty(len(unit), dtype=np.int64)
+    places[order] = np.arange(len(unit))
+    return order[_without(places[queries], nearest(unit[queries], unit[order], k + 1, device))]
 
 
 def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:

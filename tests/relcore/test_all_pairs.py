@@ -168,14 +168,14 @@ def test_a_job_finds_the_same_numbers_through_the_store(spaces, tmp_path):
 def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_space, metric):
     """The best of 15 unrelated pairs is often above its own band, but seldom above that of the maximum."""
     above_own = above_best = 0
-    for draw in range(40):
+    for draw in range(20):
         spaces = [make_space(np.random.default_rng([draw, i]).normal(size=(60, 3)), name=f"s{i}") for i in range(6)]
         found = similarity_matrix(spaces, metric, ANCHORS[:4], k=5)
         score = found.best[2]
         above_own += score > score.null.high
         above_best += score > found.best_chance.high
-    assert above_own >= 6
-    assert above_best <= 5  # 2.5 % of 40 is 1: more than 5 come once in 300 times
+    assert above_own >= 3
+    assert above_best <= 3  # 2.5 % of 20 is .5: more than 3 come once in 700 times
 
 
 def test_alike_spaces_are_beyond_the_best_by_chance(spaces):

@@ -131,17 +131,17 @@ def test_duplicates_do_not_put_a_row_among_its_own_neighbours(n_copies):
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize("metric", ["jaccard", "mrr"])
 def test_the_interval_of_a_sample_holds_the_score_of_all_rows(make_pair, metric, convention):
-    source, target = make_pair(n=600)
+    source, target = make_pair(n=300)
     whole = getattr(find_neighbours(source, target, 10, convention), metric)(n_permutations=2)
     held, widths = 0, []
     for random_state in range(60):
-        found = find_neighbours(source, target, 10, convention, n_queries=150, random_state=random_state)
+        found = find_neighbours(source, target, 10, convention, n_queries=75, random_state=random_state)
         score = getattr(found, metric)(n_permutations=2)
-        assert (score.n, score.n_queries) == (600, 150)
+        assert (score.n, score.n_queries) == (300, 75)
         held += score.interval[0] <= whole <= score.interval[1]
         widths.append(score.interval[1] - score.interval[0])
     assert held >= 50  # 57 expected, with a deviation of 1.7
-    assert max(widths) < 0.15
+    assert max(widths) < 0.21
 
 
 def test_a_sample_is_repeatable_and_asking_for_all_rows_is_no_sample(make_pair):
@@ -189,6 +189,14 @@ def test_the_chance_level_of_mrr_is_the_harmonic_number_over_the_rows_however_fe
 
 def test_without_permutations_there_is_no_null(make_pair):
     assert find_neighbours(*make_pair()).jaccard(n_permutations=0).null is None
+
+
+def test_rows_that_are_equally_near_do_not_agree_for_their_order(rng):
+    """Two unrelated spaces of 10 places each: with ties broken by the row's number the overlap was .2 instead of .03."""
+    source, target = (np.eye(10)[rng.integers(10, size=300)] for _ in range(2))
+    score = jaccard(source, target, 5, "mutual")
+    assert score.null.low <= score <= score.null.high
+    assert jaccard(source, source, 5, "mutual") == 1
 
 
 @pytest.mark.parametrize("n_queries", [7, 4500])

@@ -1,0 +1,76 @@
+"""Unrelated spaces in, chance out: every score of Compare, at small n, with many anchors, with d near n."""
+
+import numpy as np
+import pytest
+
+from relcore.anchors.selection import select_anchors
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_differences, score_pair
+from relcore.evaluation import Split
+from relcore.sources.words import load_words
+from relcore.spaces import LatentSpace, match
+
+DRAWS = 25
+# (n, d, anchors): few rows of which a third are anchors, d near n, one dimension, in which most rows are equally near
+SETTINGS = [(60, 5, 20), (90, 80, 30), (90, 1, 30)]
+
+
+def unrelated(n, d, random_state):
+    rng = np.random.default_rng([n, d, random_state])
+    ids = [f"r{row}" for row in range(n)]
+    return match(*(LatentSpace(rng.normal(size=(n, d)), ids, name=name) for name in ("a", "b")))
+
+
+@pytest.mark.parametrize("convention", ["paper", "mutual"])
+@pytest.mark.parametrize(("n", "d", "n_anchors"), SETTINGS)
+def test_scores_of_unrelated_spaces_lie_inside_their_bands(n, d, n_anchors, convention):
+    above, counted = {}, {}
+    for draw in range(DRAWS):
+        pair = unrelated(n, d, draw)
+        anchors = select_anchors(pair.source, n_anchors, random_state=draw)
+        split = held_out(pair, anchors)
+        for form in REPRESENTATIONS if d > 1 else ("absolute", "relative"):
+            scores = score_pair(*represent(pair, form, anchors, ProjectionSpec()), split, k=5, convention=convention)
+            for metric, score in scores.items():
+                above[form, metric] = above.get((form, metric), 0) + (score > score.null.high + 1e-9)
+                counted[form, metric] = counted.get((form, metric), 0) + 1
+    # 2.5 % of 25 draws is .6; 5 or more come once in 2,000 times. On rows with the anchors among them it is 25 of 25.
+    assert set(counted.values()) == {DRAWS}
+    assert {name: count for name, count in above.items() if count > 4} == {}
+
+
+def test_the_fault_that_this_is_about():
+    """n = 1,000, d = 100, 300 anchors: with the anchors among the scored rows relative MRR was .29, Procrustes cosine .144."""
+    pair = unrelated(1000, 100, 0)
+    anchors = select_anchors(pair.source, 300)
+    for form, metric, flattered in (("relative", "mrr", 0.2), ("procrustes", "cosine", 0.1)):
+        made = represent(pair, form, anchors, ProjectionSpec())
+        assert score_pair(*made, held_out(pair))[metric] > flattered
+        score = score_pair(*made, held_out(pair, anchors))[metric]
+        assert score.null.low - 1e-9 <= score <= score.null.high
+
+
+def test_as_noisy_a_space_as_before_shows_no_arrow():
+    clear = {"jaccard": 0, "mrr": 0, "cosine": 0, "cka": 0}
+    for draw in range(DRAWS):
+        source = unrelated(120, 8, draw).source
+        noise = np.random.default_rng(draw).normal(size=(2, 120, 8))
+        before, now = ((source.vectors, source.vectors + one) for one in noise)
+        for metric, one in score_differences(before, now, Split.held_out(source.ids, np.arange(30)), k=5).items():
+            clear[metric] += one.is_clear
+    assert max(clear.values()) <= 5  # 5 % of 25 is 1.25; more than 5 come once in 800 times
+
+
+@pytest.fixture(scope="module")
+def words():
+    return match(load_words("word2vec-novels"), load_words("fasttext-novels"))
+
+
+@pytest.mark.parametrize("n_anchors", [50, 300])
+def test_the_headline_is_the_exact_score_within_its_interval(words, n_anchors):
+    anchors = select_anchors(words.source, n_anchors, random_state=0)
+    split = held_out(words, anchors)
+    assert not set(split.queries(300)) & set(split.anchors)
+    made = represent(words, "relative", anchors, ProjectionSpec())
+    live, exact = (score_pair(*made, split, n_queries=n_queries)["mrr"] for n_queries in (300, 2000))
+    low, high = live.interval
+    assert low - (exact.interval[1] - exact) <= exact <= high + (exact.interval[1] - exact)
