@@ -1,10 +1,19 @@
 """Data of the papers' runs: encoders that are independent of each other, classes counted, what is missing."""
 
-import pytest
+import io
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+from PIL import Image
+
+from relcore.experiments.pictures import load_pictures
 from relcore.papers.counted import classes
-from relcore.papers.local import labels_of, picture_spec, text_encoders
+from relcore.papers.local import labelled, labels_of, picture_spec, text_encoders
+from relcore.sources.datasets import load_dataset
 from relcore.sources.pooled_words import PooledWords
+from relcore.sources.small_vision import held_out_rows
 from relcore.spaces import SpaceError
 from relcore.store import Store
 
@@ -36,3 +45,33 @@ def test_what_the_data_folder_lacks_is_named(tmp_path, monkeypatch):
     ):
         picture_spec("mnist")
     assert picture_spec("digits", 50).dataset.source == "digits"
+
+
+@pytest.fixture
+def made_up_mnist(tmp_path, monkeypatch, rng):
+    """A folder like MNIST's: 150 pictures of 28 × 28 pixels, a bright half each, two classes."""
+    (tmp_path / "mnist").mkdir()
+    rows, labels = [], [number % 2 for number in range(150)]
+    for label in labels:
+        pixels = rng.integers(0, 80, size=(28, 28), dtype=np.uint8)
+        pixels[:, 14 * label : 14 * label + 14] += 150
+        written = io.BytesIO()
+        Image.fromarray(pixels).save(written, "PNG")
+        rows.append({"bytes": written.getvalue(), "path": None})
+    table = pyarrow.table({"image": rows, "label": labels})
+    pyarrow.parquet.write_table(table, tmp_path / "mnist" / "train.parquet")
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+
+
+def test_mnist_is_read_small_and_the_parts_are_apart(made_up_mnist):
+    spec = picture_spec("mnist", 40, image_size=14)
+    found = load_pictures(load_dataset(spec.dataset), spec)
+    assert (found.train.shape, found.test.shape) == ((40, 14, 14), (30, 14, 14))
+    assert not {one.tobytes() for one in found.train} & {one.tobytes() for one in found.test}
+
+
+def test_networks_of_mnist_are_tested_on_what_none_of_them_was_trained_on(made_up_mnist, tmp_path):
+    spaces, test_ids = labelled("mnist", Store(tmp_path / "store"), lambda *told: None)
+    assert len({space.name for space in spaces}) == 4
+    assert all((space.ids == spaces[0].ids).all() and space.dimension == 64 for space in spaces)
+    assert set(test_ids) == set(spaces[0].ids[held_out_rows(150)])
