@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from relcore.experiments.pictures import PictureSpec
+from relcore.experiments.plane_turn import disparities
 from relcore.experiments.reconstruction import ReconstructionSpec, reconstruct, reconstruction_job, reconstruction_key
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -111,6 +114,16 @@ def test_what_is_stored_shows_at_once_and_only_the_rest_is_trained(engine):
     panel.change("number_input", "reconstruct.runs", 3)
     assert panel.button("reconstruct.start").label.startswith("Train 2 autoencoders")  # of the third run
     assert panel.button("reconstruct.planes").label.startswith("Train 1 plane ")
+
+
+def test_the_disparity_of_all_pairs_of_runs_stands_beside_that_of_one(engine):
+    three = replace(PLANES, random_states=(0, 1, 2))
+    codes = reconstruct(three, engine.store).arrays["codes"]
+    panel = Panel()
+    panel.change("number_input", "reconstruct.runs", 3)
+    found = disparities(codes)[np.triu_indices(3, 1)]
+    told = f"the disparity is {found.min():.2f} to {found.max():.2f}, median {np.median(found):.2f}"
+    assert f"All 3 pairs of the 3 runs: after the best turn {told}" in panel.text
 
 
 def test_nothing_chosen_is_said_and_nothing_breaks(engine):
