@@ -19,7 +19,7 @@ from relcore.store import Store
 from relcore.studies.material import DATA, LABELLED, SPACES, labelled_spaces, opening_of, test_ids_of, word_pair, word_specs
 from relcore.studies.stitched import BASELINE, MEASURES, OWN, stitched_values
 from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
-from relcore.studies.summary import average, circumstances, findings_over, points_over
+from relcore.studies.summary import average, circumstances, differences, findings_over, points_over
 
 CHOICES = {
     "random": "random",
@@ -120,6 +120,19 @@ class AnchorChoice(Study):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = _WORD_MEASURES if options["data"] == "words" else MEASURES
         return findings_table(findings_over(table, "choice", measures, CHOICES) if len(table) else [])
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        column, name = ("mrr", "MRR") if options["data"] == "words" else ("relative, stitched", "stitched accuracy")
+        others = [choice for choice in CHOICES if choice in set(table.choice) - {"random", "picked"}] if len(table) else []
+        against = {choice: differences(table, "choice", choice, "random", column) for choice in others}
+        known = {choice: found for choice, found in against.items() if found.has_interval}
+        if not known:
+            return ""
+        best, worst = (pick(known, key=lambda choice: known[choice].value) for pick in (max, min))
+        return (
+            f"Against random anchors, the {name} of relative rows changes by {known[best].told()} with the best choice, "
+            f"{CHOICES[best]}, and by {known[worst].told()} with the worst, {CHOICES[worst]}."
+        )
 
     def opening(self, settings: Settings) -> Opening | None:
         if settings["data"] != "words":

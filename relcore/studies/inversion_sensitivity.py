@@ -14,7 +14,7 @@ from relcore.inversion import inversion_grid
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
 from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
-from relcore.studies.summary import circumstances, findings_over, lines_over
+from relcore.studies.summary import circumstances, findings_over, lines_over, means_at
 
 OMEGAS = (1, 2, 4, 8, 16)
 _DELTAS = (0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
@@ -71,6 +71,19 @@ class InversionSensitivity(Study):
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         return findings_table(findings_over(table.sort_values("delta"), "delta", _COLUMNS) if len(table) else [])
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        cells = {
+            (delta, omega): found[0]
+            for delta in (sorted(set(table.delta)) if len(table) else ())
+            for omega in OMEGAS
+            if (found := means_at(table, "delta", delta, [f"cosine, ω = {omega}"]))
+        }
+        if len(cells) < 2:
+            return ""
+        delta, omega = max(cells, key=lambda cell: cells[cell].value)
+        told = f"The best of {len(cells)} cells is δ = {delta:g} and ω = {omega}, with a cosine of {cells[delta, omega].told()}"
+        return f"{told}; without pruning it is {cells[0.0, 1].told()}." if (0.0, 1) in cells else f"{told}."
 
     def opening(self, settings: Settings) -> Opening:
         pair = word_pair(settings["spaces"], Store())

@@ -15,7 +15,7 @@ from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
 from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
-from relcore.studies.summary import average, circumstances, findings_over, lines_over
+from relcore.studies.summary import average, circumstances, findings_over, lines_over, means_at
 
 HARMS = {
     "noise": "noise (share of the mean row's length)",
@@ -95,6 +95,20 @@ class Robustness(Study):
 
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         return findings_table(findings_over(table.sort_values("amount"), "amount", _MEASURES) if len(table) else [])
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        amounts = sorted(set(table.amount)) if len(table) else []
+        if len(amounts) < 2:
+            return ""
+        middle = amounts[len(amounts) // 2]
+        ends = [means_at(table, "amount", amount, ["relative mrr", "whitened mrr"]) for amount in (amounts[0], middle)]
+        if not all(ends):
+            return ""
+        (relative, whitened), (relative_harmed, whitened_harmed) = ([one.told() for one in end] for end in ends)
+        return (
+            f"Where the {HARMS[options['harm']]} goes from {amounts[0]:g} to {middle:g}, the MRR of relative rows goes from "
+            f"{relative} to {relative_harmed}, and that of whitened rows from {whitened} to {whitened_harmed}."
+        )
 
     def opening(self, settings: Settings) -> Opening:
         pair = word_pair(settings["spaces"], Store())

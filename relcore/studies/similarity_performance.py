@@ -97,6 +97,20 @@ class SimilarityPerformance(Study):
                 rows.append(finding(f"mean {NAMES[kind]} over epochs within a run, {similarity}", found, "bootstrap over runs"))
         return findings_table(rows)
 
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        table = _known(table)
+        if len(table) < 4:
+            return ""
+        chosen = {"plain": "similarity", "centred": "centred similarity"}[options["similarity"]]
+        over_models = correlation(table[chosen], table.accuracy)
+        over_epochs = mean(_good(table)[f"pearson over epochs, {chosen}"].astype(float), bounded=True)
+        if not over_models.has_interval or not over_epochs.has_interval:
+            return ""
+        return (
+            f"Over {over_models.n} networks, {chosen} to the reference and accuracy have a Pearson correlation of "
+            f"{over_models.told()}; over the epochs within a network it is {over_epochs.told()} on average."
+        )
+
     def opening(self, settings: Settings) -> Opening:
         return Opening(dataset=_DATA[settings["data"]], encoders=(_encoder(settings),))
 

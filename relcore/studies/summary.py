@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.figures.lines import Line
-from relcore.studies.statistics import mean
+from relcore.studies.statistics import Estimate, mean
 from relcore.studies.study import finding
 
 STUDENT = "Student's t over random states"
@@ -61,6 +61,19 @@ def circumstances(table: pd.DataFrame, told: str, drawn: str = "bands") -> str:
 def average(table: pd.DataFrame, column: str) -> float:
     """The mean of a column over all runs."""
     return float(table[column].astype(float).mean())
+
+
+def means_at(table: pd.DataFrame, by: str, value: Any, columns: Sequence[str]) -> list[Estimate]:
+    """The mean of each column over the runs with this value; empty unless every one of them has an interval."""
+    part = table[table[by] == value] if by in table else table.iloc[:0]
+    found = [mean(part[column].astype(float)) for column in columns if column in part]
+    return found if len(found) == len(columns) and all(one.has_interval for one in found) else []
+
+
+def differences(table: pd.DataFrame, by: str, value: Any, other: Any, column: str) -> Estimate:
+    """Mean over random states of this column at one value less that at another, in the same state."""
+    first, second = (table[table[by] == one].set_index("random_state")[column].astype(float) for one in (value, other))
+    return mean((first - second).dropna())
 
 
 def listed(names: Sequence[Any]) -> str:

@@ -12,7 +12,7 @@ from relcore.sources.datasets import load_dataset
 from relcore.sources.swept_vision import SweptVision
 from relcore.store import Store
 from relcore.studies.study import Option, Report, RunResult, Settings, Study, findings_table
-from relcore.studies.summary import average, circumstances, findings_over, lines_over
+from relcore.studies.summary import average, circumstances, findings_over, lines_over, means_at
 
 _COUNTS = (2, 5, 10, 20, 50, 100, 200)
 _MEASURES = {
@@ -69,4 +69,15 @@ class TrainedCount(Study):
             findings_over(table.rename(columns={"n_anchors": "anchors"}).sort_values("anchors"), "anchors", measures)
             if len(table)
             else []
+        )
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        most = table.n_anchors.max() if len(table) else 0
+        told = means_at(table, "n_anchors", most, [*_MEASURES, "absolute"])
+        if not told:
+            return ""
+        own, stitched, absolute = (one.told() for one in told)
+        return (
+            f"A network that is trained on relative rows with {most} anchors reaches an accuracy of {own}, and {stitched} "
+            f"stitched with another random state; one that is trained on absolute rows reaches {absolute}."
         )

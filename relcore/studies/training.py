@@ -13,7 +13,7 @@ from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
 from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
-from relcore.studies.summary import circumstances, findings_over, points_over
+from relcore.studies.summary import circumstances, differences, findings_over, points_over
 
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
 
@@ -82,6 +82,15 @@ class TrainingRelative(Study):
     def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
         measures = {column: column for column in table if column.startswith(("F1", "accuracy"))}
         return findings_table(findings_over(table, "features", measures, _FORMS) if len(table) else [])
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        if not len(table) or not set(_FORMS) <= set(table.features):
+            return ""
+        costs = [differences(table, "features", "absolute", form, "F1") for form in ("relative", "whitened")]
+        if not all(cost.has_interval for cost in costs):
+            return ""
+        relative, whitened = (cost.told() for cost in costs)
+        return f"Against absolute rows, training on relative rows costs {relative} of weighted F1, on whitened rows {whitened}."
 
     def opening(self, settings: Settings) -> Opening:
         return opening_of(settings["data"])

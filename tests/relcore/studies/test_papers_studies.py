@@ -66,6 +66,9 @@ def answers(study, settings, table):
     assert charts
     assert len(findings)
     assert (findings.dropna().low <= findings.dropna().value + 1e-12).all()
+    told = study.conclusion(settings, table)
+    assert (told == "") == (table.random_state.nunique() < 2), "one random state has no interval"
+    assert told == "" or (told.endswith(".") and "(95 %: " in told)
     return charts, findings
 
 
@@ -81,6 +84,7 @@ def test_every_study_lists_distinct_runs_and_draws_nothing_of_nothing(kind):
     assert all("random_state" in one and study.seconds(one) > 0 for one in runs)
     assert study.charts(settings, pd.DataFrame()) == {}
     assert study.findings(settings, pd.DataFrame()).empty
+    assert study.conclusion(settings, pd.DataFrame()) == ""
     assert StudySpec.from_json(StudySpec.of(study).to_json()).settings == settings
 
 
@@ -155,7 +159,7 @@ def test_chosen_anchors_are_what_they_are_called(make_space, rng):
 
 def test_training_gives_the_same_head_on_a_rotated_copy(encoders, store):
     study, settings = study_of("training"), options_of("training", n_anchors=100, n_states=3)
-    table = table_of(study, settings, store, lambda one: one["random_state"] == 0 and one["features"] != "whitened")
+    table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
     relative = table[table.features == "relative"].iloc[0]
     assert relative["F1 of a"] == pytest.approx(relative["F1 of b"], abs=1e-6)
     assert relative.accuracy > 0.9
@@ -187,16 +191,16 @@ def test_inversion_of_a_rotated_copy_is_exact_with_all_anchors(words, store):
     study = study_of("inversion-sensitivity")
     for direction in ("between", "within"):
         settings = options_of("inversion-sensitivity", direction=direction, n_anchors=100)
-        table = table_of(study, settings, store, lambda one: one["random_state"] == 0 and one["delta"] in (0, 0.5, 0.9))
+        table = table_of(study, settings, store, lambda one: one["random_state"] < 2 and one["delta"] in (0, 0.5, 0.9))
         assert table.iloc[0]["cosine, ω = 1"] == pytest.approx(1, abs=1e-4)
-        assert table["anchors kept"].is_monotonic_decreasing
+        assert table["anchors kept"][table.random_state == 0].is_monotonic_decreasing
         answers(study, settings, table)
 
 
 @pytest.mark.parametrize("harm", ["noise", "missing", "wrong"])
 def test_robustness_of_a_rotated_copy_begins_perfect_and_falls_but_for_fewer_anchors(harm, words, store):
     study, settings = study_of("robustness"), options_of("robustness", harm=harm, n_anchors=100)
-    table = table_of(study, settings, store, lambda one: one["random_state"] == 0)
+    table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
     assert table["relative mrr"].iloc[0] == pytest.approx(1)
     last = table["relative mrr"].iloc[-1]
     assert last == pytest.approx(1) if harm == "missing" else last < 0.9, "fewer anchors tell less, and nothing wrong"
