@@ -86,11 +86,11 @@ class CommonMean(Study):
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         parts = dict(list(table.groupby("data", sort=False))) if len(table) else {}
-        shares = {data: mean(part.constant / part.translated) for data, part in parts.items()}
-        if not shares or not all(share.has_interval for share in shares.values()):
+        excess = {data: mean(part.constant - part.translated / 2) for data, part in parts.items()}  # over half of the cosine
+        if not excess or not all(one.has_interval for one in excess.values()):
             return ""
-        by_mean = [data for data, share in shares.items() if share.low > 0.5]
-        others = [data for data in shares if data not in by_mean]
+        by_mean = [data for data, one in excess.items() if one.low > 0]
+        others = [data for data in excess if data not in by_mean]
         verdict = (
             f"Mostly the common mean on {listed(by_mean)}" if by_mean else f"Not mostly the common mean on {listed(others)}"
         )
