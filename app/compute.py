@@ -152,7 +152,7 @@ def pca_coordinates(
     pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, reduction: ReductionSpec
 ) -> tuple[list[np.ndarray], str]:
     """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to do at once."""
-    needed = () if pane == "absolute" else anchors
+    needed = needed_anchors(pane, anchors)
     reduction = replace(reduction, method="pca")
     return _pca_coordinates(pair_key(pair), drawn.digest, pane, _anchors_key(needed), spec, reduction, pair, drawn, needed)
 
@@ -173,9 +173,15 @@ def _pca_coordinates(
     return recipe.reduce_pair(pane_matrices(_pair, _view, pane, _anchors, spec), reduction)
 
 
-def split_of(pair: Match, anchors: tuple[str, ...]) -> Split:
-    """What every score of a pair looks at: the rows that are no anchors."""
-    return _split(pair_key(pair), _anchors_key(anchors), pair, anchors)
+def split_of(pair: Match, pane: str, anchors: tuple[str, ...]) -> Split:
+    """What the scores of a representation look at: the rows that are no anchors, or every row where anchors play no part."""
+    needed = needed_anchors(pane, anchors)
+    return _split(pair_key(pair), _anchors_key(needed), pair, needed)
+
+
+def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
+    """The anchors that a representation depends on."""
+    return () if pane == "absolute" else anchors
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -187,7 +193,8 @@ def live_scores(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str
 ) -> dict[str, Score]:
     """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all."""
-    return _scores(pair_key(pair), pane, _anchors_key(anchors), scored_projection(pane, spec), k, convention, pair, anchors)
+    needed = needed_anchors(pane, anchors)
+    return _scores(pair_key(pair), pane, _anchors_key(needed), scored_projection(pane, spec), k, convention, pair, needed)
 
 
 def scored_neighbours(split: Split, k: int, convention: str) -> int:
@@ -212,7 +219,7 @@ def _scores(
     _pair: Match,
     _anchors: tuple[str, ...],
 ) -> dict[str, Score]:
-    spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, _anchors)
+    spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, pane, _anchors)
     k = scored_neighbours(split, k, convention)
     return comparison.score_pair(*spaces, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
 
@@ -244,7 +251,7 @@ def _score_differences(
     _before: tuple[str, ...],
     _now: tuple[str, ...],
 ) -> dict[str, Difference]:
-    split = split_of(_pair, tuple(dict.fromkeys((*_now, *_before))))
+    split = split_of(_pair, pane, tuple(dict.fromkeys((*_now, *_before))))
     pairs = [represent(_pair, pane, anchors, spec) for anchors in (_before, _now)]
     k = scored_neighbours(split, k, convention)
     return comparison.score_differences(*pairs, split, k=k, convention=convention, n_queries=LIVE_QUERIES)

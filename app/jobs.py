@@ -33,7 +33,7 @@ def reduction(
     """Coordinates by UMAP or t-SNE with a note on how they came about, or the job that is working on them."""
     matrices = compute.pane_matrices(pair, drawn, pane, anchors, projection)
     fitting = fitting_reduction(matrices, spec)
-    needed = () if pane == "absolute" else anchors
+    needed = compute.needed_anchors(pane, anchors)
     key = digest_of("reduction", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
     job = engine().job(key)
     if job is None or asked_again(job):
@@ -56,12 +56,12 @@ def exact_scores(
     start: bool = False,
 ) -> dict[str, Score] | Job | None:
     """Scores with every held-out row as a query, or the job that works on them; None if there is none and `start` is False."""
-    projection = compute.scored_projection(pane, projection)
+    projection, anchors = compute.scored_projection(pane, projection), compute.needed_anchors(pane, anchors)
     key = digest_of("scores", RESULTS, compute.pair_key(pair), pane, anchors, projection, k, convention)
     job = engine().job(key)
     if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
         inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
-        split = compute.split_of(pair, anchors)
+        split = compute.split_of(pair, pane, anchors)
         settings = {"anchors": split.anchors.tolist(), "k": compute.scored_neighbours(split, k, convention)}
         settings["convention"] = convention
         job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, **settings)

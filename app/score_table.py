@@ -7,7 +7,7 @@ from html import escape
 
 import streamlit as st
 
-from relcore.comparison import METRIC_NAMES
+from relcore.comparison import METRIC_NAMES, rows_scored
 from relcore.metrics.calibration import Score
 
 EXPLANATIONS = {
@@ -62,7 +62,7 @@ def digits(value: float, places: int = 3) -> str:
 def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     every = [score for by_metric in scores.values() for score in by_metric.values()]
     lists = [score for score in every if score.k]
-    parts = [f"n = {every[0].n:,} held-out rows; anchors are not scored"]
+    parts = [rows_scored(scores)]
     if lists:
         asked = lists[0]
         sampled = f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)" if asked.interval else ""

@@ -66,7 +66,7 @@ def represent(
     rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
     if representation == "procrustes":
         procrustes = Procrustes().fit(source[rows], target[rows])
-        mean = procrustes.target_mean_.astype(np.float32)
+        mean = mean_row(target)  # as on Invert, where it is the same map
         made = procrustes.transform(source) - mean, target - mean
     else:
         projection = spec.projection(whiten=representation == "whitened")
@@ -76,15 +76,17 @@ def represent(
     return made
 
 
-def held_out(match: Match, anchor_ids: Sequence[str] = ()) -> Split:
-    """What scores of this pair look at: every row that is no anchor. Without anchors, as published, it is every row.
+def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str = "relative") -> Split:
+    """What scores of this representation look at: every row that is no anchor, or every row where anchors play no part.
+
+    So it is for "absolute", and for any other without `anchor_ids`, as the first paper published it.
 
     Raises
     ------
     SpaceError
         Anchors that the source lacks, or no row beside them.
     """
-    return Split.held_out(match.ids, match.source.rows(anchor_ids))
+    return Split.held_out(match.ids, match.source.rows(() if representation == "absolute" else anchor_ids))
 
 
 def score_pair(
@@ -205,6 +207,16 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``."""
+    counts = {form: next(iter(by_metric.values())).n for form, by_metric in scores.items()}
+    absolute = counts.pop("absolute", None)
+    if not counts:
+        return f"n = {absolute:,} rows"
+    all_rows = f" (absolute: all {absolute:,} rows)" if absolute else ""
+    return f"n = {next(iter(counts.values())):,} held-out rows, no anchor among them{all_rows}"
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> Neighbours:

@@ -56,16 +56,16 @@ def run(options: argparse.Namespace) -> None:
         raise SpaceError("--recipe: expected anchors, which every recipe of scores has, got 0; ask for some, or leave it out")
     settings = {"k": options.k, "convention": options.convention, "n_queries": None if options.exact else LIVE_QUERIES}
     forms, scores = REPRESENTATIONS if anchors else ("absolute",), {}
-    split = held_out(pair, anchors)
     with bar(options) as line:
         for number, form in enumerate(forms):
             line.show(number, len(forms), form)
+            split = held_out(pair, anchors, form)
             scores[form] = score_pair(*represent(pair, form, anchors, projection), split, **settings)
     if options.recipe:
         write_recipe(options, draw_scores(comparison_recipe(specs, pair, anchors, projection), **settings, scores=scores))
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {len(anchors):,} anchors"
-    facts = {"source": names[0], "target": names[1], "n": len(pair), "held_out": len(split.test), "anchors": anchors}
+    facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}
     show(options, table, [head, "", printed(table), "", circumstances(scores)], **facts)
 
 
@@ -84,9 +84,11 @@ def printed(table: pd.DataFrame) -> list[list[str]]:
 
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """The n, the k and what chance is."""
+    from relcore.comparison import rows_scored
+
     every = [score for by_metric in scores.values() for score in by_metric.values()]
     lists = next((score for score in every if score.k), None)
-    told = [f"n = {every[0].n:,} held-out rows, no anchor among them"]
+    told = [rows_scored(scores)]
     if lists is not None:  # a score of 0 counts, too
         sampled = f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)" if lists.interval else ""
         told.append(f"Jaccard and MRR: k = {lists.k}, {lists.convention} convention{sampled}")

@@ -73,9 +73,11 @@ def draw_scores(
     _need_counts(k, n_queries)
     if scores is None:
         pair = load_pair(recipe)
-        split, settings = held_out(pair, recipe.anchors), {"k": k, "convention": convention, "n_queries": n_queries}
+        settings = {"k": k, "convention": convention, "n_queries": n_queries}
         scores = {
-            form: score_pair(*represent(pair, form, recipe.anchors, recipe.projection), split, **settings)
+            form: score_pair(
+                *represent(pair, form, recipe.anchors, recipe.projection), held_out(pair, recipe.anchors, form), **settings
+            )
             for form in REPRESENTATIONS
         }
     own = {"figure": "scores", "k": k, "convention": convention, "n_queries": n_queries}

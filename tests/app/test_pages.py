@@ -34,7 +34,7 @@ def test_every_score_says_its_k_n_and_chance(bundled):
     cells = re.findall(r"<td.*?</td>", bundled.html)
     assert len(cells) == 16
     assert all(re.search(r"chance −?[\d.]+ \(−?[\d.]+ … −?[\d.]+\)", cell) for cell in cells)
-    assert "n = 19,700 held-out rows; anchors are not scored" in bundled.captions
+    assert "n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)" in bundled.captions
     assert "k = 10, paper convention, 300 of these rows as queries" in bundled.captions
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from relcore.anchors.diagnostics import diagnose_anchors
 from relcore.cli import main
-from relcore.comparison import held_out, represent, score_pair
+from relcore.comparison import REPRESENTATIONS, held_out, represent, score_pair
 from relcore.figures.export import histogram_exportable
 from relcore.figures.palette import DARK
 from relcore.figures.style import Style
@@ -61,7 +61,10 @@ def original(recipe, specs):
         if kind == "scores":
             scores = {
                 form: score_pair(
-                    *represent(pair, form, recipe.anchors, recipe.projection), held_out(pair, recipe.anchors), k=5, n_queries=60
+                    *represent(pair, form, recipe.anchors, recipe.projection),
+                    held_out(pair, recipe.anchors, form),
+                    k=5,
+                    n_queries=60,
                 )
                 for form in ("absolute", "relative", "whitened", "procrustes")
             }
@@ -122,7 +125,8 @@ def test_without_output_a_pdf_is_written_here_but_never_over_the_recipe(original
 
 def test_scores_ask_every_row_unless_the_recipe_says_otherwise(recipe):
     settings = recipe.to_json() | {"figure": "scores", "k": 5}
-    assert set(exportable(settings).table().queries) == {115}
+    table = exportable(settings).table()
+    assert dict(zip(table.form, table.queries, strict=True)) == {"absolute": 120} | dict.fromkeys(REPRESENTATIONS[1:], 115)
     sampled = exportable(settings | {"n_queries": 60}).table()
     assert set(sampled.loc[sampled.k == 5, "queries"]) == {60}
 
