@@ -151,9 +151,9 @@ class SmallVision(TrainedEncoder):
 
         n_batches = -(-len(train) // _BATCH)
         optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, weight_decay=0.05)
-        schedule = torch.optim.lr_scheduler.OneCycleLR(
-            optimizer, _LEARNING_RATE, total_steps=self.epochs * n_batches, pct_start=0.2
-        )
+        n_steps = self.epochs * n_batches
+        n_steps += n_steps == 5  # it rises for n / 5 − 1 steps and divides by that
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _LEARNING_RATE, total_steps=n_steps, pct_start=0.2)
         order = torch.Generator().manual_seed(self.random_state)
         curve: dict[str, list[float]] = {"loss": [], "held_out_accuracy": []}
         for epoch in range(1, self.epochs + 1):

@@ -42,6 +42,13 @@ def test_every_size_gives_vectors_of_the_chosen_width(architecture, channels, si
         torch.testing.assert_close(network(images[1:2])[0], rows[1], rtol=1e-4, atol=1e-5)  # nobody hangs on the others
 
 
+@pytest.mark.parametrize("epochs", range(1, 8))
+def test_few_pictures_can_be_trained_on_for_any_number_of_epochs(epochs):
+    few = load_dataset(DatasetSpec("digits", limit=50))  # one batch an epoch
+    facts = SmallVision("mlp", width=4, epochs=epochs).train(few, SILENT).metadata
+    assert len(facts["loss"]) == epochs
+
+
 @pytest.mark.parametrize("architecture", NAMES)
 def test_training_is_the_same_for_a_random_state_whatever_the_threads(digits, architecture):
     encoder = SmallVision(architecture, width=5, epochs=2)
