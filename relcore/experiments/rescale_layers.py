@@ -72,6 +72,9 @@ class LayerRescaleResult:
     lengths : l mean lengths of the layers' own vectors
     alphas : a lengths
     accuracy : l × a
+    changed : l × a
+        Share of items that are answered rightly there and wrongly by the network as it is, or the other way about; () in
+        results of an older version.
     own, chance : float
         Of the network as it is; of the most frequent class among the head's training items.
     """
@@ -86,6 +89,13 @@ class LayerRescaleResult:
     chance: float
     n_train: int
     n_test: int
+    changed: tuple[tuple[float, ...], ...] = ()
+
+    def nearest(self, layer: str) -> tuple[float, float]:
+        """Accuracy and share of changed items at the length nearest to the layer's own mean."""
+        row = self.layers.index(layer)
+        at = int(np.abs(np.log(np.array(self.alphas) / self.lengths[row])).argmin())
+        return self.accuracy[row][at], self.changed[row][at]
 
     def table(self) -> pd.DataFrame:
         """A row a layer: its mean length, the accuracy nearest to it, the least of all; as it is, chance, test items."""
@@ -104,8 +114,8 @@ class LayerRescaleResult:
     def from_json(cls, record: Mapping[str, Any]) -> LayerRescaleResult:
         """Back from `to_json`."""
         plain = {name: tuple(record[name]) for name in ("layers", "lengths", "alphas")}
-        accuracy = tuple(map(tuple, record["accuracy"]))
-        return cls(**{**record, **plain, "accuracy": accuracy, "spec": LayerRescaleSpec.from_json(record["spec"])})
+        cells = {name: tuple(map(tuple, record.get(name, ()))) for name in ("accuracy", "changed")}
+        return cls(**{**record, **plain, **cells, "spec": LayerRescaleSpec.from_json(record["spec"])})
 
 
 def rescale_network(
@@ -141,7 +151,7 @@ def rescale_network(
         return network.encode(items)
 
     table = rescale_layers(network.layers, encode, answer, truth, alphas)
-    inside = table[table["layer"] != ""].pivot(index="layer", columns="alpha", values="accuracy").loc[list(lengths)]
+    inside = table[table["layer"] != ""].pivot(index="layer", columns="alpha").loc[list(lengths)]
     chance = float(np.mean(truth == np.bincount(targets[: len(train)]).argmax()))
     return LayerRescaleResult(
         spec,
@@ -149,11 +159,12 @@ def rescale_network(
         tuple(lengths),
         tuple(lengths.values()),
         alphas,
-        tuple(map(tuple, inside.to_numpy().tolist())),
+        tuple(map(tuple, inside["accuracy"].to_numpy().tolist())),
         float(table["accuracy"][0]),
         chance,
         len(train),
         len(test),
+        tuple(map(tuple, inside["changed"].to_numpy().tolist())),
     )
 
 

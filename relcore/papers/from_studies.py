@@ -10,6 +10,7 @@ from relcore.papers.summaries import grouped, rounded
 from relcore.store import Store
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns, finished_run
+from relcore.studies.statistics import correlation
 from relcore.studies.study import Study, StudySpec
 
 
@@ -38,6 +39,24 @@ def similarity(settings: Settings, store: Store, report: Report) -> Measured:
         ends = {end: rounded(found[end]) for end in ("low", "high") if not pd.isna(found[end])}
         facts = {"unit": "−1 … 1", "n": int(found["n"]), "baseline": 0.0, "baseline_is": "unrelated"}
         numbers.append(Number(label, metric, rounded(found["value"]), **facts, **ends))
+    return Measured(tuple(numbers), _earlier(table))
+
+
+def models(settings: Settings, store: Store, report: Report) -> Measured:
+    """Fig. 8: of each model that learns, its accuracy and the correlation of similarity with accuracy over its epochs.
+
+    The interval is Fisher's, as if the epochs were independent.
+    """
+    from relcore.studies.similarity_performance import model_label, trained_well
+
+    _, _, table = _table("similarity-performance", settings, store, report)
+    numbers = []
+    for number, run in enumerate(trained_well(table).to_dict("records"), start=1):
+        label = f"{number}: {run['architecture']}, {model_label(run)}, state {run['random_state']}"
+        numbers.append(Number(label, "accuracy", rounded(run["accuracy"])))
+        found = correlation(run["similarity by epoch"], run["accuracy by epoch"])
+        ends = {"low": rounded(found.low), "high": rounded(found.high)}
+        numbers.append(Number(label, "Pearson over the epochs", rounded(found.value), unit="−1 … 1", n=found.n, **ends))
     return Measured(tuple(numbers), _earlier(table))
 
 

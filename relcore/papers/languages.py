@@ -10,8 +10,10 @@ from relcore.encoding import encode
 from relcore.experiments.retrieval import METRICS, RetrievalSpec, pair_up, retrieve
 from relcore.experiments.translation import translate_all
 from relcore.experiments.translation_result import TranslationSpec
+from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
-from relcore.papers.summaries import grouped
+from relcore.papers.summaries import grouped, rounded
+from relcore.similarity import unit_rows
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import LANGUAGES
@@ -50,6 +52,7 @@ def carried_over(settings: Settings, store: Store, report: Report) -> Measured:
     spaces = _spaces(settings, store, report)
     carry = MethodSettings(omega=settings["omega"], delta=settings["delta"])
     rows = []
+    unrelated = _different_pairs(spaces["en"].vectors)
     for state in settings["random_states"]:
         ids = spaces["en"].ids
         anchors = np.random.default_rng(state).permutation(ids)[: settings["n_anchors"]].tolist()
@@ -60,7 +63,18 @@ def carried_over(settings: Settings, store: Store, report: Report) -> Measured:
             score, chance = result.scores[i, names.index("en"), method, metric]
             row = {"label": f"{names[i]} → en, {_title(method)}", "metric": told, "value": score, "baseline": chance}
             rows.append({**row, "n": result.n, "unit": "0 … 1" if metric == "mrr" else "−1 … 1"})
-    return Measured(grouped(rows))
+    return Measured((*grouped(rows), unrelated))
+
+
+def _different_pairs(vectors: np.ndarray) -> Number:
+    """Cosine of rows of two different sentences, mean and deviation over all pairs (section 4.1): the common mean's part.
+
+    Pairs that share a sentence are not independent, so the interval of the mean rests on the n sentences.
+    """
+    units = unit_rows(vectors).astype(np.float64)
+    cosines = (units @ units.T)[np.triu_indices(len(units), 1)]
+    value, deviation = rounded(cosines.mean()), rounded(cosines.std(ddof=1))
+    return Number("en, different sentences", "cosine", value, deviation, "−1 … 1", n=len(units))
 
 
 def _spaces(settings: Settings, store: Store, report: Report) -> dict[str, LatentSpace]:

@@ -7,7 +7,7 @@ import numpy as np
 from relcore.anchors.selection import select_anchors
 from relcore.experiments.inversion_sweep import inversion_sweep
 from relcore.experiments.rescale_input import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
-from relcore.experiments.rescale_layers import LayerRescaleSpec, rescale_network
+from relcore.experiments.rescale_layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
 from relcore.metrics.calibration import Z95
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
@@ -33,7 +33,21 @@ def layers(settings: Settings, store: Store, report: Report) -> Measured:
         for metric in ("at about its mean", "least of all"):
             told = metric if metric != "least of all" else f"least, {span}"
             numbers.append(Number(line["layer"], f"{told}: accuracy", rounded(line[metric]), **facts))
+        numbers.append(_lost(result, line["layer"]))
     return Measured(tuple(numbers))
+
+
+def _lost(result: LayerRescaleResult, layer: str) -> Number:
+    """Accuracy lost at about the layer's mean length, with the interval of a difference of paired answers.
+
+    Of n items b are lost and c gained; the difference (b − c) / n has the standard error √(b + c − (b − c)² / n) / n. One more
+    item counts as changed, so that the interval has a width where none did.
+    """
+    accuracy, changed = result.nearest(layer)
+    lost, n = result.own - accuracy, result.n_test
+    reach = Z95 * np.sqrt((changed * n + 1) / n - lost**2) / np.sqrt(n)
+    ends = {"low": rounded(lost - reach), "high": rounded(lost + reach)}
+    return Number(layer, "at about its mean: accuracy lost", rounded(lost), unit="−1 … 1", n=n, **ends)
 
 
 def inputs(settings: Settings, store: Store, report: Report) -> Measured:

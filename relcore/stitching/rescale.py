@@ -102,15 +102,18 @@ def rescale_layers(
 
     Returns
     -------
-    table with columns layer, alpha, accuracy; layer "" and α NaN is the network as it is.
+    table with columns layer, alpha, accuracy, changed: the share of items that are answered rightly here and wrongly as it is,
+    or the other way about. Layer "" and α NaN is the network as it is.
     """
     _check_alphas(alphas)
-    cells = [("", np.nan, float(np.mean(answer(encode()) == classes)))]
+    own = answer(encode()) == classes
+    cells = [("", np.nan, float(np.mean(own)), 0.0)]
     for name, module in layers.items():
         for alpha in alphas:
             with injected(module, alpha):
-                cells.append((name, alpha, float(np.mean(answer(encode()) == classes))))
-    return pd.DataFrame(cells, columns=["layer", "alpha", "accuracy"])
+                right = answer(encode()) == classes
+            cells.append((name, alpha, float(np.mean(right)), float(np.mean(right != own))))
+    return pd.DataFrame(cells, columns=["layer", "alpha", "accuracy", "changed"])
 
 
 @contextmanager

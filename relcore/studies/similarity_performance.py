@@ -223,6 +223,11 @@ def _good(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["best validation accuracy"] >= POOR]
 
 
+def trained_well(table: pd.DataFrame) -> pd.DataFrame:
+    """Runs that trained to an end and are not poor, by accuracy, the best first."""
+    return _good(_known(table)).sort_values("accuracy", ascending=False)
+
+
 def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
     groups = [
         (f"{architecture.upper()}, {optimizer}", part)
@@ -230,7 +235,11 @@ def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
     ]
     lines = [
         Line(
-            name, part[similarity], part.accuracy, labels=[_label(row) for row in part.to_dict("records")], keys=list(part.key)
+            name,
+            part[similarity],
+            part.accuracy,
+            labels=[model_label(row) for row in part.to_dict("records")],
+            keys=list(part.key),
         )
         for name, part in groups
     ]
@@ -246,7 +255,7 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
             f"{architecture.upper()}, {optimizer}",
             np.concatenate([*part[f"{similarity} by epoch"]]),
             np.concatenate([*part["accuracy by epoch"]]),
-            labels=[f"{_label(row)}, epoch {i + 1}" for row in part.to_dict("records") for i in range(row["epochs"])],
+            labels=[f"{model_label(row)}, epoch {i + 1}" for row in part.to_dict("records") for i in range(row["epochs"])],
             keys=[row["key"] for row in part.to_dict("records") for _ in range(row["epochs"])],
         )
         for (architecture, optimizer), part in table.groupby(["architecture", "optimizer"])
@@ -256,6 +265,7 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
     return Lines(tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
 
 
-def _label(row: dict[str, Any]) -> str:
+def model_label(row: dict[str, Any]) -> str:
+    """The settings of a network in a few words."""
     size = f"{row['depth']} × {row['width']}" if "depth" in row else f"{row['layers']} layers"
     return f"{row['activation']}, {size}, dropout {row['dropout']:g}, rate {row['learning_rate']:g}, {row['epochs']} epochs"

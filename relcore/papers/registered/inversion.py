@@ -11,6 +11,7 @@ RUNS = {
         "rescaled:layers",
         {"n_train": 400, "n_test": 100, "span": 16.0, "n_alphas": 9},
         minutes=2,
+        version=2,
     ),
     "rescale-input": PaperRun(
         "Rescaled at the input of small networks",

@@ -16,6 +16,7 @@ RUNS = {
         EVERYDAY,
         "languages:carried_over",
         {"n_anchors": 300, "k": 10, "n_components": 128, "omega": 8, "delta": 0.7, "random_states": FIVE},
+        version=2,
     ),
     "captions": PaperRun(
         "Heads across languages, captions",

@@ -73,4 +73,20 @@ RUNS = {
         minutes=2,
         local="planetoid",
     ),
+    "anchor-count-cora": PaperRun(
+        "Number of anchors, a graph network trained along",
+        "Cora, 2,708 nodes; two graph convolutions with a linear head",
+        "anchors_on_graphs:by_count",
+        {"graph": "Cora", "n_anchors": [5, 10, 20, 50, 100, 200, 400], "width": 300, "epochs": 60, "random_states": FIVE},
+        minutes=3,
+        local="planetoid/Cora",
+    ),
+    "similarity-cora-models": PaperRun(
+        "Similarity over the epochs, model by model, Cora",
+        "the models that learn among 12 of the paper's grid on Cora, 2,708 nodes",
+        "from_studies:models",
+        {"data": "Cora", "n_runs": 12},
+        minutes=12,
+        local="planetoid/Cora",
+    ),
 }

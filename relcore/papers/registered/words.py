@@ -11,6 +11,7 @@ RUNS = {
         "word_spaces:neighbours",
         {"n_anchors": 300, "k": 10, "n_queries": 2000, "random_states": FIVE},
         minutes=2,
+        version=2,
     ),
     "quantisation": PaperRun(
         "Quantised words", WORDS, "from_studies:quantisation", {"n_anchors": 300, "n_states": 5}, minutes=2, version=2

@@ -78,6 +78,7 @@ def test_each_layer_at_each_length_in_one_table(rows):
     )
     assert table["layer"].tolist() == ["", "first", "first", "second", "second"]
     assert table["accuracy"].tolist() == [1, 1, 0, 1, 0]
+    assert table["changed"].tolist() == [0, 0, 1, 0, 1]
 
 
 def test_what_cannot_be_is_refused(rows):
