@@ -50,9 +50,8 @@ def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
     names = dict(zip(option.choices, option.names or map(str, option.choices), strict=True))
     look |= {"format_func": names.get}
     if option.many:
-        return st.pills(
-            option.label, option.choices, selection_mode="multi", default=option.default, required=True, **look, **_KEEP
-        )
+        chosen = st.pills(option.label, option.choices, selection_mode="multi", default=option.default, **look, **_KEEP)
+        return chosen or option.default  # pills cannot demand a choice where several may be chosen
     if len(option.choices) > 5:
         return st.selectbox(option.label, option.choices, index=option.choices.index(option.default), **look, **_KEEP)
     return st.segmented_control(option.label, option.choices, default=option.default, required=True, **look, **_KEEP)

@@ -57,6 +57,16 @@ def test_every_study_opens_with_its_question_and_cost(page):
         assert f"Start {len(StudyRuns(study, StudySpec.of(study))):,} runs · about" in start.label
 
 
+def test_where_several_may_be_chosen_none_means_the_default(page):
+    study = study_of("quantisation")
+    page.change("radio", "studies.kind", "quantisation")
+    for chosen, n_runs in ((["words"], 24), ([], 48)):
+        page.change("pills", "studies.quantisation.data", chosen)
+        start = next(button for button in page.button if button.key == "studies.start")
+        assert f"Start {n_runs} runs" in start.label
+    assert len(study.runs(StudySpec.of(study).settings)) == 48
+
+
 def test_a_stored_study_is_drawn_told_and_listed(page, finished):
     finished()
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
@@ -65,6 +75,11 @@ def test_a_stored_study_is_drawn_told_and_listed(page, finished):
     assert found.value[0] == pytest.approx(1)
     assert len(page.table("studies.runs")) == 12
     assert "accuracy by epoch" not in page.table("studies.runs")
+    told = [one.value for one in page.markdown]
+    assert told[0].startswith(
+        "**Over 12 networks, similarity to the reference and accuracy have a Pearson correlation of 1.000"
+    )
+    assert told[0].endswith("on average.**"), "the finding comes first, and says nothing of missing runs"
 
 
 def test_what_is_missing_is_offered(page, finished):
@@ -72,6 +87,7 @@ def test_what_is_missing_is_offered(page, finished):
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     start = next(button for button in page.button if button.key == "studies.start")
     assert start.label.startswith("Go on with 7 of 12 runs · about")
+    assert page.markdown[0].value.endswith("** So far: 5 of 12 runs.")
 
 
 def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):

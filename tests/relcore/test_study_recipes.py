@@ -5,6 +5,8 @@ import json
 import pytest
 
 from relcore.engine import Engine
+from relcore.figures.palette import LIGHT
+from relcore.figures.style import PAPER
 from relcore.recipes.figures import exportable
 from relcore.recipes.studies import draw_study
 from relcore.spaces import SpaceError
@@ -40,12 +42,20 @@ def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
     assert b"amount 0.2, relative: MRR" in again.bytes("tex")
 
 
+def test_the_conclusion_stands_above_the_chart(stored):
+    drawn = draw_study(SPEC)
+    told = drawn.interactive(LIGHT).layout.annotations[0].text
+    assert told.startswith("Where the share of the anchors that are missing goes from 0 to 0.6, the MRR of relative rows")
+    assert told.count("95 %") == 5, "each of the four numbers has its interval, and the note its own"
+    assert "Where the share" in drawn.publication(PAPER).axes[0].get_title(loc="left")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"chart": "nothing"}, "expected one of scores"),
         ({"chart": 3}, "name of a chart, got 3"),
-        ({"study": SPEC.to_json() | {"version": 99}}, "expected version 1 of 'robustness', got 99"),
+        ({"study": SPEC.to_json() | {"version": 99}}, f"expected version {SPEC.version} of 'robustness', got 99"),
         ({"runs": 3}, r"expected 'study' and 'chart' and nothing else; \['runs'\]"),
     ],
 )
