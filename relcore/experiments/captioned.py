@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.evaluation import Split
 from relcore.progress import Context
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import Encoder
@@ -195,7 +196,7 @@ def zero_shot(
     texts : array (C × T, d)
         Rows of `captions`, in its order.
     test_rows : array of row numbers, optional
-        Such as those that the pictures' encoder was not trained on; default a share of each class.
+        Such as those that the pictures' encoder was not trained on; default a share of the rows, drawn by their ids.
 
     Raises
     ------
@@ -211,11 +212,12 @@ def zero_shot(
     number = {name: position for position, name in enumerate(classes)}
     targets = np.array([number.get(label, -1) for label in images.labels])
     rng = np.random.default_rng(spec.random_state)
-    turns = [rng.permutation(np.flatnonzero(targets == c)) for c in range(len(classes))]
+    labelled = np.flatnonzero(targets >= 0)
     if test_rows is None:
-        test_rows = np.concatenate([rows[: max(1, round(spec.test_fraction * len(rows)))] for rows in turns])
-    test = np.intersect1d(test_rows, np.flatnonzero(targets >= 0))
-    train = _by_turns([rows[~np.isin(rows, test)] for rows in turns])
+        settings = {"test_fraction": spec.test_fraction, "random_state": spec.random_state}
+        test_rows = labelled[Split.draw(images.ids[labelled], labels=targets[labelled], **settings).test]
+    test = np.intersect1d(test_rows, labelled)
+    train = _by_turns([rng.permutation(np.setdiff1d(np.flatnonzero(targets == c), test)) for c in range(len(classes))])
     if not len(test) or len(np.unique(targets[train])) < len(classes):
         raise SpaceError(f"{images.name!r}: expected pictures of each class to learn from and some to test; take more of them")
     if len(train) < spec.n_pairs:
@@ -235,7 +237,7 @@ def zero_shot(
         classes,
         counts,
         tuple(float(np.mean(found == targets[test])) for found in answers),
-        float(np.mean(targets[test] == np.bincount(targets[train]).argmax())),
+        float(np.mean(targets[test] == np.bincount(targets[labelled]).argmax())),
         float(np.mean(head.probabilities(images.vectors[test]).argmax(axis=1) == targets[test])),
         images.ids[test],
         targets[test],

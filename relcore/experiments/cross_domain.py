@@ -105,7 +105,7 @@ class CrossDomainResult:
         Rows are parts whose test rows are asked about, columns the heads; None where the method needs equal widths. The
         diagonal is not stitched.
     chance : s shares
-        Of a part's test rows, those of the class that is most frequent among its training rows.
+        Of a part's test rows, those of the class that is most frequent in the part.
     n_test : s counts
     n_anchors : int
     """
@@ -215,10 +215,7 @@ def cross_domain_matrix(
         accuracy[method].append(_ask(parts, sides, targets, represent, heads, method, spec, state))
     if report:
         report(len(steps), len(steps), "")
-    chances = (
-        np.mean(target[part.test] == np.bincount(target[rows]).argmax())
-        for part, target, rows in zip(parts, targets, train, strict=True)
-    )
+    chances = (np.mean(target[part.test] == np.bincount(target).argmax()) for part, target in zip(parts, targets, strict=True))
     return CrossDomainResult(
         spec,
         tuple(part.domain for part in parts),

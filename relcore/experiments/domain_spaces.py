@@ -9,6 +9,7 @@ import numpy as np
 
 from relcore.anchors.selection import shared_anchors
 from relcore.encoding import encode
+from relcore.evaluation import Split
 from relcore.experiments.cross_domain import CrossDomainSpec, Part, cross_domain_matrix
 from relcore.progress import Context
 from relcore.similarity import mean_row
@@ -21,7 +22,6 @@ from relcore.spaces import LatentSpace, SpaceError, need_strings, quote, shared_
 from relcore.store import Store
 
 Report = Callable[[int, int, str], None]
-_TEST = 0.2
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def session_parts(
     random_state: int = 0,
     test_ids: Sequence[str] = (),
 ) -> list[Part]:
-    """Parts of spaces over the same ids: labelled rows that all have, a fifth of them, no anchors, to test on.
+    """Parts of spaces over the same ids: labelled rows that all have, about a fifth of them, no anchors, to test on.
 
     `test_ids`, where given, are tested on instead, as far as they are shared rows and no anchors: those that no encoder has
     seen the labels of.
@@ -80,12 +80,10 @@ def session_parts(
     taken = [space.take(space.rows(ids)) for space in spaces]
     labels = labels[labels != ""]
     chosen = shared_anchors(anchors, *taken)
-    rest = np.setdiff1d(np.arange(len(ids)), taken[0].rows(chosen))
-    if len(rest) < 5:
-        raise SpaceError(f"expected five rows or more that are no anchors, got {len(rest)}; choose fewer anchors")
-    test = rest[np.isin(ids[rest], list(test_ids))]
-    if not len(test):
-        test = np.sort(np.random.default_rng(random_state).choice(rest, max(1, round(_TEST * len(rest))), replace=False))
+    if len(ids) - len(chosen) < 5:
+        raise SpaceError(f"expected five rows or more that are no anchors, got {len(ids) - len(chosen)}; choose fewer anchors")
+    told = sorted(set(test_ids) & set(ids) - set(chosen))
+    test = Split.draw(ids, anchors=taken[0].rows(chosen), test_ids=told, labels=labels, random_state=random_state).test
     parts = []
     for space, domain, encoder in zip(taken, domains, encoders, strict=True):
         labelled = space if space.labels is not None else LatentSpace(space.vectors, space.ids, name=space.name, labels=labels)
@@ -97,15 +95,18 @@ def trained_parts(domains: DomainsSpec, store: Store, report: Report | None = No
     """Encode every dataset with every encoder, from the store where that is done, and the anchors with each.
 
     Anchors of one domain for all are centred apart: shifted so that their mean is that of the encoder's own training rows.
-    Test rows are the fifth of each dataset that no small network is trained on; anchors are drawn from the others.
+    Test rows are the fifth of each dataset that no small network is trained on, without those that another dataset has and
+    trains on; anchors are drawn from the other rows.
     """
     report = report or (lambda done, total, message, *measured: None)
     datasets = [load_dataset(spec, store) for spec in domains.datasets]
     _need_parallel(datasets, domains)
     parts, total = [], len(datasets) * len(domains.encoders)
+    trained_on = np.concatenate([np.delete(one.ids.astype(str), held_out_rows(len(one))) for one in datasets])
     for number, (spec, dataset) in enumerate(zip(domains.datasets, datasets, strict=True)):
-        test = held_out_rows(len(dataset))
-        rows = np.setdiff1d(np.arange(len(dataset)), test)
+        held_out = held_out_rows(len(dataset))
+        rows = np.setdiff1d(np.arange(len(dataset)), held_out)
+        test = held_out[~np.isin(dataset.ids[held_out].astype(str), trained_on)]
         for encoder in (_another(encoder, number) for encoder in domains.encoders):
             report(len(parts), total, f"{encoder.title} on {dataset.name}")
             (space,) = encode(spec, encoder, store)

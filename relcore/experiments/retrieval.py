@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.evaluation import Split
 from relcore.metrics.calibration import Null, Score
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.similarity import mean_row, unit_rows
@@ -155,8 +156,8 @@ def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
             f"expected more than n_anchors + k = {spec.n_anchors + spec.k} pairs, so that some are left to look for, got {n}; "
             "lower the number of anchors, or take a longer list"
         )
-    order = np.random.default_rng(spec.random_state).permutation(n)
-    anchors, rest = np.sort(order[: spec.n_anchors]), np.sort(order[spec.n_anchors :])
+    anchors = np.sort(np.random.default_rng(spec.random_state).permutation(n)[: spec.n_anchors])
+    rest = Split.held_out(pair.ids, anchors, spec.random_state).test
     sides = [_side(space.vectors, anchors) for space in (pair.source, pair.target)]
     scores, found = {}, {}
     for method in spec.methods:

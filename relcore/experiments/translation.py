@@ -1,4 +1,4 @@
-"""Translation study: how much of one space's rows comes through into another, by each way, beside what chance would give.
+"""Translation study: how much of one space's rows comes through into another, by each method, beside its chance level.
 
 Tables 1 and 2 of Maiorca et al. 2024: every ordered pair of spaces over the same ids, anchors that are paired by id, scored on
 the rows that are no anchors.
@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relcore.anchors.selection import shared_anchors
+from relcore.evaluation import Split
 from relcore.experiments.translation_result import TranslationResult, TranslationSpec
 from relcore.metrics.cka import mean_cosine
-from relcore.metrics.neighbours import Neighbours, asked_rows, nearest
+from relcore.metrics.neighbours import Neighbours, nearest
 from relcore.progress import Context
 from relcore.similarity import mean_row, unit_rows
 from relcore.sources.encodings import load_encoding
@@ -64,14 +65,15 @@ class _Study:
         self.spaces = _shared(spaces)
         anchors = shared_anchors(anchors, *self.spaces)
         self.anchors = self.spaces[0].rows(anchors)
-        self.rest = np.setdiff1d(np.arange(len(self.spaces[0])), self.anchors)
+        split = Split.held_out(self.spaces[0].ids, self.anchors, spec.random_state)
+        self.rest = split.test
         if len(self.rest) <= spec.k:
             raise SpaceError(
                 f"expected more than k = {spec.k} shared rows that are no anchors, to score, got {len(self.rest)} of "
                 f"{len(self.spaces[0])}; choose fewer anchors"
             )
         self.sides = [_side(space.vectors, self.anchors) for space in self.spaces]
-        self.asked = asked_rows(len(self.rest), spec.n_queries, spec.random_state)
+        self.asked = np.searchsorted(self.rest, split.queries(spec.n_queries))
         self.true = [
             unit_rows(space.vectors[self.rest], side.mean) for space, side in zip(self.spaces, self.sides, strict=True)
         ]
@@ -107,16 +109,19 @@ class _Study:
         classes, self.targets = np.unique(labels, return_inverse=True) if labels is not None else ((), np.empty(0))
         if len(classes) < 2:
             return []
-        self.test = self.rest[np.isin(self.spaces[0].ids[self.rest], self.spec.test_ids)]
-        if not len(self.test):
-            n_test = max(1, round(self.spec.test_fraction * len(self.rest)))
-            rng = np.random.default_rng(self.spec.random_state)
-            self.test = np.sort(rng.choice(self.rest, n_test, replace=False))
-        train = np.setdiff1d(np.arange(len(labels)), self.test)
+        ids = self.spaces[0].ids
+        split = Split.draw(
+            ids,
+            anchors=self.anchors,
+            test_fraction=self.spec.test_fraction,
+            test_ids=sorted(set(self.spec.test_ids) & set(ids[self.rest])),
+            labels=self.targets,
+            random_state=self.spec.random_state,
+        )
+        self.test, train = split.test, split.known
         if len(np.setdiff1d(self.targets[self.test], self.targets[train])):
             return []  # a class that no head could know
-        counts = np.bincount(self.targets[train], minlength=len(classes))
-        self.majority = float(np.mean(self.targets[self.test] == counts.argmax()))
+        self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
         fitted = (space.vectors[train] for space in self.spaces)
         return [fit_head(X, self.targets[train], len(classes), self.spec.head, self.spec.random_state) for X in fitted]
 

@@ -33,16 +33,16 @@ class TranslationSpec:
     methods : tuple of str
         Some of `METHODS`.
     k, n_queries : int
-        Neighbours looked at, and the rows, drawn at random, whose neighbours are asked for; None asks all.
+        Neighbours looked at, and the number of queries, drawn at random from the rows that are no anchors; None takes all.
     head : str
         Of `heads.HEADS`, trained on the target's rows where there are labels.
     test_fraction : float
-        Of the rows that are no anchors, those that the head is asked about; it is trained on all others.
+        Share of the rows that the head is tested on, drawn by their ids, no anchors; it is trained on all others.
     test_ids : tuple of str
         Rows to ask about instead, such as those that no encoder was trained on; anchors among them are left out.
     settings : MethodSettings
     random_state : int
-        Draws test rows, asked rows, prunings.
+        Draws test rows, queries, prunings.
     """
 
     methods: tuple[str, ...] = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")

@@ -135,6 +135,16 @@ def test_networks_are_trained_on_each_domain_from_weights_of_their_own(tmp_path)
     assert found.matrix("procrustes").min() > max(found.chance) + 0.1
 
 
+def test_pictures_that_one_domain_trains_on_are_not_asked_about_in_another(tmp_path):
+    shorter = DatasetSpec("digits", limit=100, options=(("look", "inverted"),))
+    long, short = trained_parts(DomainsSpec((LOOKS[0], shorter), (NETWORK,), 0), Store(tmp_path))
+    assert set(held_out_rows(100)) - set(held_out_rows(150))  # else there were nothing to leak
+    for part, other, n in ((long, short, 100), (short, long, 150)):
+        learnt = np.delete(other.space.ids, held_out_rows(n))
+        assert len(part.test)
+        assert not set(part.space.ids[part.test]) & set(learnt)
+
+
 def test_domains_that_are_not_parallel_need_common_anchors(tmp_path):
     shorter = DatasetSpec("digits", limit=100)
     with pytest.raises(SpaceError, match=r"are not parallel: .* take the anchors from one domain for all"):

@@ -1,0 +1,69 @@
+"""Translation between unrelated spaces, and heads across domains with labels at random: nothing beats its chance level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relcore.experiments.cross_domain import CrossDomainSpec, cross_domain_matrix
+from relcore.experiments.domain_spaces import session_parts
+from relcore.experiments.translation import translate_all
+from relcore.experiments.translation_result import TranslationSpec
+from relcore.spaces import LatentSpace
+
+METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
+STATES = range(8)
+N, D, K = 240, 60, 80
+
+
+def unrelated(state, labels):
+    rng = np.random.default_rng([state, 11])
+    ids = [f"r{row}" for row in range(N)]
+    return [LatentSpace(rng.normal(size=(N, D)), ids, name=name, labels=labels) for name in "ab"], ids[:K]
+
+
+def random_labels(state, n_classes=2):
+    return np.random.default_rng([state, 12]).permutation(np.arange(N) % n_classes).astype(str)
+
+
+def test_translated_rows_are_as_near_as_chance():
+    # The deviation from the chance level has mean 0 over draws; its own spread over 8 draws gives the standard error. Student's
+    # t with 7 degrees of freedom exceeds 5.4 with probability .001.
+    found = {}
+    for state in STATES:
+        spaces, anchors = unrelated(state, random_labels(state))
+        result = translate_all(spaces, anchors, TranslationSpec(METHODS, k=5, n_queries=None, random_state=state))
+        assert (result.n, result.n_anchors) == (N - K, K)
+        for (i, j, method, metric), (score, chance) in result.scores.items():
+            if i != j and metric in ("cosine", "jaccard", "mrr"):
+                found.setdefault((method, metric), {}).setdefault(state, []).append(score - chance)
+    for name, by_state in found.items():
+        values = np.array([np.mean(one) for one in by_state.values()])
+        assert abs(values.mean()) < 5.4 * values.std(ddof=1) / np.sqrt(len(values)), (name, values)
+
+
+def test_heads_read_translated_rows_of_random_labels_as_chance_would():
+    # p = 1/2; the two directions share their rows' labels, so one of them counts.
+    right, asked = dict.fromkeys(METHODS, 0.0), 0
+    for state in STATES:
+        spaces, anchors = unrelated(state, random_labels(state))
+        result = translate_all(spaces, anchors, TranslationSpec(METHODS, random_state=state))
+        asked += result.n_test
+        for method in METHODS:
+            right[method] += result.matrix(method, "accuracy")[[0, 1], [1, 0]].mean() * result.n_test
+    for method in METHODS:
+        assert right[method] / asked == pytest.approx(0.5, abs=3.5 * np.sqrt(0.25 / asked)), method
+
+
+def test_heads_across_domains_read_random_labels_as_chance_would():
+    right, asked = dict.fromkeys(METHODS, 0.0), 0
+    for state in STATES:
+        spaces, anchors = unrelated(state, random_labels(state))
+        parts = session_parts(spaces, ["one", "two"], ["net", "net"], anchors, random_state=state)
+        assert not set(spaces[0].ids[parts[0].test]) & set(anchors)
+        result = cross_domain_matrix(parts, CrossDomainSpec(METHODS, n_anchors=K, random_states=(state,)))
+        asked += result.n_test[0]
+        for method in METHODS:
+            right[method] += result.matrix(method)[[0, 1], [1, 0]].mean() * result.n_test[0]
+    for method in METHODS:
+        assert right[method] / asked == pytest.approx(0.5, abs=3.5 * np.sqrt(0.25 / asked)), method
