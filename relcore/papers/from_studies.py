@@ -9,7 +9,7 @@ from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped, rounded
 from relcore.store import Store
 from relcore.studies import study_of
-from relcore.studies.runs import StudyRuns, finished_run
+from relcore.studies.runs import StudyRuns, finished_run, run_key, run_table
 from relcore.studies.statistics import correlation
 from relcore.studies.study import Study, StudySpec
 
@@ -49,7 +49,8 @@ def models(settings: Settings, store: Store, report: Report) -> Measured:
     """
     from relcore.studies.similarity_performance import model_label, trained_well
 
-    _, _, table = _table("similarity-performance", settings, store, report)
+    chosen = {name: settings[name] for name in ("data", "n_runs")}
+    _, _, table = _table("similarity-performance", chosen, store, report, settings["only"], settings["most"])
     numbers = []
     for number, run in enumerate(trained_well(table).to_dict("records"), start=1):
         label = f"{number}: {run['architecture']}, {model_label(run)}, state {run['random_state']}"
@@ -110,14 +111,18 @@ def _by_count(table: pd.DataFrame, measures: tuple[str, ...]) -> tuple[Number, .
     )
 
 
-def _table(kind: str, settings: Settings, store: Store, report: Report) -> tuple[Study, StudySpec, pd.DataFrame]:
+def _table(
+    kind: str, settings: Settings, store: Store, report: Report, only: Settings | None = None, most: int | None = None
+) -> tuple[Study, StudySpec, pd.DataFrame]:
+    """The study's runs, or the first so many whose settings are `only` these, done where the store has them not."""
     study = study_of(kind)
     spec = StudySpec.of(study, settings)
-    runs = StudyRuns(study, spec)
-    for done, one in enumerate(runs.settings):
-        report(done, len(runs), f"run {done + 1} of {len(runs)}")
-        finished_run(study, one, store, lambda *told, done=done: report(done, len(runs), told[2] if len(told) > 2 else ""))
-    return study, spec, runs.table(store)
+    wanted = (only or {}).items()
+    chosen = [one for one in StudyRuns(study, spec).settings if all(one.get(name) == value for name, value in wanted)][:most]
+    for done, one in enumerate(chosen):
+        report(done, len(chosen), f"run {done + 1} of {len(chosen)}")
+        finished_run(study, one, store, lambda *told, done=done: report(done, len(chosen), told[2] if len(told) > 2 else ""))
+    return study, spec, run_table([run_key(study, one) for one in chosen], store)
 
 
 def _earlier(table: pd.DataFrame) -> float:
