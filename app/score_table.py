@@ -46,7 +46,8 @@ def _cell(score: Score | None) -> str:
     if score.interval:
         parts.append(f"<span>± {digits((score.interval[1] - score.interval[0]) / 2)}</span>")
     if score.null:
-        parts.append(f"<small>chance {digits(score.null.mean)} ({digits(score.null.low)} … {digits(score.null.high)})</small>")
+        mean, low, high = (digits(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high))
+        parts.append(f"<small>chance {mean} ({low} … {high})</small>")
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
     return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'

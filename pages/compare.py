@@ -31,9 +31,10 @@ def lead(workspace: Workspace, pair: Match) -> str:
         numbers = ", ".join(f"{form} <b>{digits(score)}</b>{_reach(score)}" for form, score in _mrr(found).items())
         about = _mrr(found)["relative"]
         asked = f"all {about.n:,}" if about.interval is None else f"{about.n_queries:,} of {about.n:,}"
+        chance = digits(about.null.mean, about.null.places)
         text = (
             f"Two encoders, the same {len(pair):,} rows. Does a row of one find itself in the other? "
-            f"Mean reciprocal rank through {len(workspace.anchors):,} anchors: {numbers}; chance {digits(about.null.mean, 4)}. "
+            f"Mean reciprocal rank through {len(workspace.anchors):,} anchors: {numbers}; chance {chance}. "
             f"Queries: {asked} held-out rows, none of them an anchor."
         )
     return f'<p class="relscope-lead">{text}</p>'

@@ -24,6 +24,11 @@ class Null:
     high: float
     n_permutations: int = 0
 
+    @property
+    def places(self) -> int:
+        """Digits behind the point that tell it from zero: 3, or 5 where it is small."""
+        return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
+
     @classmethod
     def from_moments(cls, mean: float, variance: float, n_permutations: int = 0, skewness: float = 0.0) -> Null:
         """The middle 95 % of a Pearson III distribution with these moments; without skewness it is the normal distribution."""
@@ -119,7 +124,7 @@ class Score(float):
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         circumstances = [f"k = {self.k}"] if self.k else []
         circumstances.append(f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}")
-        chance = f"; chance {self.null.low:.3f} … {self.null.high:.3f}" if self.null else ""
+        chance = f"; chance {self.null.low:.{self.null.places}f} … {self.null.high:.{self.null.places}f}" if self.null else ""
         return f"{self.metric} {float(self):.3f} ({', '.join(circumstances)}{chance})"
 
 
