@@ -147,6 +147,8 @@ def _settings(ours: Ours) -> str:
 
 
 def _value(value) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name} {one}" for name, one in value.items())
     if isinstance(value, list):
         return ", ".join(map(str, value)) if len(value) < 3 else f"{value[0]} … {value[-1]}"
     return str(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relcore.papers.paper_run import DIGITS, PICTURES, SENTENCES, PaperRun
+from relcore.papers.paper_run import DIGITS, FIVE, PICTURES, SENTENCES, WORDS, PaperRun
 
 RUNS = {
     "rescale-layers": PaperRun(
@@ -44,5 +44,12 @@ RUNS = {
         version=2,
         minutes=3,
         local="trec",
+    ),
+    "completion": PaperRun(
+        "Anchor completion, words",
+        WORDS,
+        "completion:completion",
+        {"n_anchors": 300, "delta": 0.7, "omegas": [1, 8], "n_queries": 2000, "random_states": FIVE},
+        minutes=0.5,
     ),
 }

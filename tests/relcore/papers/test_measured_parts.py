@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.experiments.rescale_layers import LayerRescaleResult, LayerRescaleSpec
+from relcore.papers.completion import completed
 from relcore.papers.languages import _different_pairs
 from relcore.papers.rescaled import _lost
 
@@ -32,3 +33,12 @@ def test_what_a_layer_loses_has_the_interval_of_paired_answers():
     assert one_way.value == pytest.approx(0.04)
     assert one_way.high - one_way.value == pytest.approx(1.96 * np.sqrt(5 - 0.16) / 100, rel=1e-3)
     assert both_ways.high > one_way.high - one_way.value, "answers that change both ways widen it"
+
+
+def test_completion_leaves_a_rotation_and_amplifies_what_was_damped(rng):
+    rotation, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    assert completed(rotation) == pytest.approx(rotation, abs=1e-5)
+    # Two axes of the source go to nearly the same direction: W has singular values √(1 ± cos), and completion inverts them.
+    nearly = np.array([[1.0, 0.0], [0.9, np.sqrt(1 - 0.81)]])
+    singular = np.linalg.svd(nearly, compute_uv=False)
+    assert np.linalg.svd(completed(nearly), compute_uv=False) == pytest.approx(1 / singular[::-1], rel=1e-4)
