@@ -18,7 +18,7 @@ from relcore.store import digest_of
 from relcore.views import View
 
 _AGAIN = "relscope.job-again"
-RESULTS = 2  # raise it when a stored result would come out differently: what an older version stored is then left alone
+RESULTS = 3  # raise it when a stored result would come out differently: what an older version stored is then left alone
 
 
 @st.cache_resource(show_spinner=False)

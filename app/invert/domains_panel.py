@@ -31,7 +31,7 @@ _ABOUT = (
     "What they share: the labels, and the anchors. The bars are means without the diagonal: who to **encode from**, who to "
     "**decode into** (Maiorca et al. 2024, Fig. 7, with texts and pictures of the same articles)."
 )
-_WAYS = ("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened", "procrustes", "least-squares", "absolute")
+_METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened", "procrustes", "least-squares", "absolute")
 _SOURCES = {"digits": "Digits in several looks", "session": "Spaces of this session"}
 _ANCHORS = {
     "own": "the same digits, each domain in its own look",
@@ -97,7 +97,7 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], st
         )
         spec = _spec(workspace, most=1438)
     if len(chosen) * len(names) < 2 or not spec:
-        st.info("Choose at least two looks or networks, and one way.", icon=":material/grid_view:")
+        st.info("Choose at least two looks or networks, and one method.", icon=":material/grid_view:")
         return None
     architectures = tuple(name for name in NAMES if name in names)
     domains = DomainsSpec(
@@ -148,7 +148,7 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], s
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         spec = _spec(workspace, most=len(workspace.anchors))
     if len(specs) < 2 or not spec:
-        st.info("Choose at least two spaces and one way.", icon=":material/grid_view:")
+        st.info("Choose at least two spaces and one method.", icon=":material/grid_view:")
         return None
     spaces = [compute.load_space(one) for one in specs]
     domains, encoders = _named(specs)
@@ -190,19 +190,19 @@ def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
     states = st.segmented_control(
         "Random states", [1, 3, 5], default=1, key="domains.states", required=True, help=_STATES, **_KEEP
     )
-    ways = st.pills(
+    methods = st.pills(
         "Ways",
-        _WAYS,
+        _METHODS,
         selection_mode="multi",
         default=list(usual.methods),
         format_func=lambda name: METHODS[name].title,
-        key="domains.ways",
+        key="domains.methods",
         help="δ, ω and the λ of the ridge are those above; the λ of whitening is that of the sidebar.",
         **_KEEP,
     )
-    if not ways:
+    if not methods:
         return None
-    ordered = tuple(way for way in _WAYS if way in ways)
+    ordered = tuple(method for method in _METHODS if method in methods)
     settings = settings_of(workspace)
     return replace(usual, methods=ordered, n_anchors=int(number), random_states=tuple(range(states)), settings=settings)
 
@@ -226,7 +226,7 @@ def _show(result: CrossDomainResult, made_of: dict[str, Any], how: str) -> None:
     chance = sum(result.chance) / len(result.chance)
     st.caption(
         f"Accuracy on **{result.n_test[0]:,}** test rows a domain. {how} Dotted, and the lines across the bars: not stitched, "
-        f"an encoder with its own head. Always the most frequent class: {chance:.3f}."
+        f"an encoder with its own head. Chance level, always the most frequent class: {chance:.3f}."
     )
     st.dataframe(result.summary().round(3), hide_index=True, key="domains.summary")
 

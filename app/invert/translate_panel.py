@@ -1,4 +1,4 @@
-"""The translation table on the page: how much of every space comes through into every other, by each way."""
+"""The translation table on the page: how much of every space comes through into every other, by each method."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _ABOUT = (
 )
 _METRIC_HELP = (
     "Cosine: between recovered and true rows, seen from the target's mean. Not centred: as the paper prints it; what all rows "
-    "share then counts, so chance is high. Jaccard: neighbours that both have among the target's rows. MRR: is the row's own "
-    "true row the nearest? Accuracy: what the target's head says of the recovered rows."
+    "share counts, so the chance level is high. Jaccard: neighbours that both have among the target's rows. MRR: is the row's "
+    "own true row the nearest? Accuracy: what the target's head says of the recovered rows."
 )
 
 
@@ -53,12 +53,12 @@ def draw(workspace: Workspace) -> None:
         default=list(TranslationSpec().methods),
         format_func=METHODS.get,
         key="translate.methods",
-        help="Absolute: copied as they are. The inverse ways know each space alone; the others need both at once. δ, ω and λ "
-        "are those above.",
+        help="Absolute: copied as they are. The inverse methods know each space alone; the others need both at once. "
+        "δ, ω and λ are those above.",
         **_KEEP,
     )
     if len(specs) < 2 or not methods:
-        st.info("Choose at least two spaces and one way from one to the other.", icon=":material/translate:")
+        st.info("Choose at least two spaces and one method.", icon=":material/translate:")
         return
     try:
         _table(workspace, specs, tuple(name for name in METHODS if name in methods))
@@ -80,7 +80,7 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
         translation_job,
         lambda: {"inputs": results.inputs(specs, spaces), "anchors": workspace.anchors, "spec": spec},
         title=f"Translate {n_pairs} pairs",
-        label=f"Translate {n_pairs} pairs in {len(methods)} ways",
+        label=f"Translate {n_pairs} pairs by {len(methods)} methods",
         seconds=estimated_seconds(spaces, len(workspace.anchors), spec),
     )
     if entry is None:

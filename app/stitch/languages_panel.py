@@ -162,7 +162,7 @@ def lead(result: RetrievalResult) -> str:
     if not plain:
         before = " As they are nothing can be asked: the widths differ."
     return (
-        f"<b>{_percent(score)}</b> of {len(result.ids):,} find their partner first, by {METHODS[best].title}; chance "
+        f"<b>{_percent(score)}</b> of {len(result.ids):,} find their partner first, by {METHODS[best].title}; chance level "
         f"{_percent(score.null.mean)}.{before}"
     )
 

@@ -148,8 +148,8 @@ def _classified(
 def _show(images: SpaceSpec, encoder: Encoder, spec: CaptionSpec, space: LatentSpace, result: ZeroShot) -> None:
     st.html(
         f'<p class="relscope-lead"><b>{result.accuracy[-1]:.2f}</b> of {len(result.truth):,} pictures are named right by '
-        f"sentences, with {result.counts[-1]:,} captioned ones known. Chance {result.chance:.2f}; a head trained on all labels "
-        f"{result.head:.2f}.</p>"
+        f"sentences, with {result.counts[-1]:,} captioned ones known. Chance level {result.chance:.2f}; a head trained on all "
+        f"labels {result.head:.2f}.</p>"
     )
     figure = draw_zero_shot(images, encoder, spec, digests=[space.digest], result=result)
     exports.chart(figure.interactive(exports.theme()), "words.chart")

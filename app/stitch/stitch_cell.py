@@ -35,7 +35,7 @@ def chosen(result: StitchResult) -> tuple[str, int, int] | None:
 
 
 def _worst(result: StitchResult) -> tuple[str, int, int] | None:
-    """The stitched pair that loses most by relative rows, or by the first way that has pairs."""
+    """The stitched pair that loses most by relative rows, or by the first method that has pairs."""
     for method in ("relative", *result.spec.methods):
         if method in result.spec.methods:
             lost = gaps(result, method)
@@ -57,7 +57,7 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
     keep = {"persist_state": "session"}
     with st.container(horizontal=True, gap="medium"):
         st.selectbox(
-            "Way", list(result.spec.methods), format_func=lambda one: METHODS[one].title, key=_METHOD, width=260, **keep
+            "Method", list(result.spec.methods), format_func=lambda one: METHODS[one].title, key=_METHOD, width=260, **keep
         )
         st.selectbox("Encoder", every, format_func=name, key=_ENCODER, width=260, **keep)
         st.selectbox("Head of", every, format_func=name, key=_HEAD, width=260, **keep)
@@ -66,7 +66,7 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
     if np.isnan(mean[encoder, head]):
         st.info(
             f"{name(encoder)} gives rows of another size than the head of {name(head)} reads: {METHODS[method].title} has no "
-            "answer here. Every other way has one.",
+            "answer here. Every other method has one.",
             icon=":material/width:",
         )
         return
@@ -87,10 +87,10 @@ def _told(result: StitchResult, method: str, encoder: int, head: int) -> str:
     mean = result.matrix(method)[0]
     n, chance = result.n_test, short(result.chance())
     if encoder == head:
-        return f"Not stitched: accuracy <b>{short(mean[head, head])}</b> of {n:,} test rows, chance {chance}."
+        return f"Not stitched: accuracy <b>{short(mean[head, head])}</b> of {n:,} test rows, chance level {chance}."
     return (
         f"Accuracy <b>{short(mean[encoder, head])}</b> stitched, <b>{short(mean[head, head])}</b> on the head's own encoder, "
-        f"chance {chance}; {n:,} test rows."
+        f"chance level {chance}; {n:,} test rows."
     )
 
 

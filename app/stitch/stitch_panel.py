@@ -78,12 +78,12 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     able = table[table.pairs > 0]
     told = " · ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
     if not most:
-        return "None of these encoders can be stitched in these ways: absolute rows of different sizes fit no other head."
+        return "None of these encoders can be stitched by these methods: absolute rows of different sizes fit no other head."
     owns = sorted({short(own) for own in table.own})
     own = owns[0] if len(owns) == 1 else f"{owns[0]} … {owns[-1]}"
     return (
         f"<b>{most}</b> stitched pairs, {METRICS[metric]}: {told}. "
-        f"Not stitched <b>{own}</b>, chance <b>{short(result.chance(metric))}</b>."
+        f"Not stitched <b>{own}</b>, chance level <b>{short(result.chance(metric))}</b>."
     )
 
 
@@ -123,7 +123,7 @@ def _states(result: StitchResult) -> str:
 
 
 def _summary(result: StitchResult, metric: str) -> None:
-    st.markdown("#### All ways in one table")
+    st.markdown("#### All methods in one table")
     several = len(result.runs) > 1
     table = summary_table(result, metric)
     table["knows"] = [{"one": "one space", "both": "both spaces"}[METHODS[method].knows] for method in result.spec.methods]
@@ -139,7 +139,7 @@ def _summary(result: StitchResult, metric: str) -> None:
         hide_index=True,
         column_config={
             "method": st.column_config.TextColumn(width="medium"),
-            "knows": st.column_config.TextColumn(help="Whether a way prepares each space alone or needs the two at once."),
+            "knows": st.column_config.TextColumn(help="Whether a method prepares each space alone or needs the two at once."),
             "stitched": bar,
             "stitched_deviation": number("±", format="%.3f", help="Deviation over the random states"),
             "own": number("not stitched", format="%.3f", help="Heads on their own encoders"),

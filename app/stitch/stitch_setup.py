@@ -1,4 +1,4 @@
-"""The head of the Stitch page: which encoders, which heads, which ways from one to the other, through which anchors."""
+"""The head of the Stitch page: which encoders, which heads, which methods from one to the other, through which anchors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def choose(workspace: Workspace) -> StitchSetup | None:
     specs = _encoders(found, place)
     methods = _methods()
     if len(specs) < 2 or not methods:
-        st.info("Choose at least two encoders and one way from one to the other.", icon=":material/conversion_path:")
+        st.info("Choose at least two encoders and one method.", icon=":material/conversion_path:")
         return None
     try:
         rows = shared(specs)
@@ -152,7 +152,7 @@ def _rest(
             order = _order(rows.classes, place)
     anchors = {"anchors": workspace.anchors} if strategy == _SESSION else {"strategy": strategy, "n_anchors": int(number)}
     if strategy == _SESSION and not workspace.anchors:
-        raise SpaceError("anchors: this session has none; choose some in the sidebar, or another way here")
+        raise SpaceError("anchors: this session has none; choose some in the sidebar, or another strategy here")
     spec = StitchSpec(methods, head, tuple(range(states)), test_ids=test_ids, order=order, settings=settings, **anchors)
     split = split_rows(rows, spec, 0)
     st.caption(f"{_HEAD_HELP[head]} {_split(specs, rows, spec, len(split.known), len(split.test))}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 FEWEST_SHARED = 20  # with fewer there is nothing to hide
 PAPER_ROWS = 2000  # each step of the published method compares all with all
 HEAD = ("source", "target", "found")
-_RESULTS = 2  # the same as the app's, so that both find each other's results
+_RESULTS = 3  # the same as the app's, so that both find each other's results
 _MOST_LISTED = 20
 
 

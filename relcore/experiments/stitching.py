@@ -20,7 +20,7 @@ _LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
 _EPOCHS, _WIDTH = 30, 256
 
 
-def stitching_key(spaces: Sequence[LatentSpace], spec: StitchSpec, version: int = 2) -> str:
+def stitching_key(spaces: Sequence[LatentSpace], spec: StitchSpec, version: int = 3) -> str:
     """The store's key of a result: the same rows, names and choices give the same."""
     content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
     return digest_of("stitching", version, content, spec)

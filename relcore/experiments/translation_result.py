@@ -1,4 +1,4 @@
-"""TranslationResult: scores of every ordered pair of spaces by each way of translating, as Tables 1 and 2 print them."""
+"""TranslationResult: scores of every ordered pair of spaces by each method, as Tables 1 and 2 print them."""
 
 from __future__ import annotations
 

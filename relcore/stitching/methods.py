@@ -18,7 +18,7 @@ Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
 
 @dataclass(frozen=True)
 class Method:
-    """What a way needs to know of the two spaces.
+    """What a method needs to know of the two spaces.
 
     Attributes
     ----------

@@ -97,7 +97,7 @@ def test_every_number_is_the_cores(make_encoders):
     assert f"stitched {short(expected.summary().stitched[2])} · not stitched" in told
     assert all(f'"{short(value)}"' in json.dumps(figure(session)["layout"]["annotations"]) for value in mean.ravel())
     assert f"<b>6</b> stitched pairs, accuracy: absolute <b>{short(expected.summary().stitched[0])}</b>" in session.html
-    assert f"chance <b>{short(expected.chance())}</b>" in session.html
+    assert f"chance level <b>{short(expected.chance())}</b>" in session.html
     n_test = len(expected.runs[0].truth)
     told = f"Heads are trained on **{240 - n_test}** rows of 3 classes and tested on **{n_test}** held-out rows; no anchor"
     assert told in session.captions

@@ -26,7 +26,7 @@ def test_a_turned_space_comes_through_whole(tmp_path):
 def test_what_takes_long_is_asked_for_first(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
     session = open_tab(labelled_spaces(tmp_path, seed=7), "Translate")
-    assert session.button(key="translate.start").label.startswith("Translate 2 pairs in 6 ways · about")
+    assert session.button(key="translate.start").label.startswith("Translate 2 pairs by 6 methods · about")
 
 
 def test_choices_that_cannot_be_are_told(tmp_path):
