@@ -56,7 +56,7 @@ class Quantisation(Study):
             names=("without the test rows", "of all rows, as published"),
             help="The published code clusters all rows at once. A row that comes later joins the nearest cluster.",
         ),
-        Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the rows."),
+        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the anchors and the rows."),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
