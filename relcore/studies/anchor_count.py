@@ -55,7 +55,7 @@ class AnchorCount(Study):
         return RunResult(stitched_values(spaces, spec))
 
     def seconds(self, settings: Settings) -> float:
-        return (3.0 if settings["data"] == "digits" else 6.0) + settings["n_anchors"] / 200
+        return (6.5 if settings["data"] == "digits" else 13.0) + settings["n_anchors"] / 90
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         if not len(table):

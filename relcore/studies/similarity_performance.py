@@ -70,9 +70,9 @@ class SimilarityPerformance(Study):
 
     def seconds(self, settings: Settings) -> float:
         if settings["data"] == "digits":
-            return 1.0 + settings["epochs"] * {"mlp": 0.06, "cnn": 0.2}[settings["architecture"]]
+            return 1.0 + settings["epochs"] * {"mlp": 1.1, "cnn": 3.6}[settings["architecture"]]
         diverges = settings["architecture"] == "gin" and settings["layers"] > 8
-        return 3.0 + (2 if diverges else settings["epochs"]) * settings["layers"] * 0.065
+        return 3.0 + (2 if diverges else settings["epochs"]) * settings["layers"] * 0.1
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         table = _known(table)

@@ -58,7 +58,7 @@ class TrainingRelative(Study):
         return RunResult(values)
 
     def seconds(self, settings: Settings) -> float:
-        return 9.0 if settings["data"] == "digits" else 12.0
+        return 85.0 if settings["data"] == "digits" else 110.0
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         if not len(table):
