@@ -39,6 +39,7 @@ def _sweep(workspace: Workspace, pair: Match) -> Sweep | None:
     """From the store, at once or by a job; None while there is none, and then the page says what goes on."""
     spec = workspace.inversion
     settings = {"route": spec.route, "random_state": spec.random_state, "deltas": DELTAS, "omegas": OMEGAS}
+    settings["test_ids"] = results.held_out_ids((workspace.source, workspace.target))
     entry = results.result_of(
         "inversion-sweep",
         (compute.pair_key(pair), workspace.anchors, settings),
@@ -73,6 +74,7 @@ def _export(workspace: Workspace, pair: Match, sweep: Sweep, names: tuple[str, s
     spec = workspace.inversion
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
     settings = {"route": spec.route, "random_state": spec.random_state, "measure": measure}
+    settings["test_ids"] = results.held_out_ids((workspace.source, workspace.target))
     exports.export_bar(draw_inversion_grid(recipe, **settings, sweep=sweep, names=names), f"invert-{measure}")
 
 

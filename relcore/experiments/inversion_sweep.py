@@ -90,12 +90,14 @@ def inversion_sweep(
     omegas: Sequence[int] = OMEGAS,
     random_state: int = 0,
     n_rows: int = MOST_ROWS,
+    test_ids: Sequence[str] = (),
     report: Report | None = None,
 ) -> Sweep:
     """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
 
     The rows are a random sample of those that are no anchors. Where both spaces have the same labels, a logistic head trained
-    on rows of the target judges test rows that were carried over, none of them an anchor.
+    on rows of the target judges test rows that were carried over, none of them an anchor; `test_ids`, where given, are those,
+    such as rows that the encoders were not trained on.
 
     Raises
     ------
@@ -105,7 +107,7 @@ def inversion_sweep(
     _check(deltas, omegas)
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-    judge = _Judge.of(source, target, pair.ids[chosen], n_rows, random_state)
+    judge = _Judge.of((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
@@ -168,14 +170,24 @@ class _Judge:
     why_none: str = ""
 
     @classmethod
-    def of(cls, source: LatentSpace, target: LatentSpace, anchors: np.ndarray, n_rows: int, random_state: int) -> _Judge:
+    def of(
+        cls,
+        spaces: tuple[LatentSpace, LatentSpace],
+        anchors: np.ndarray,
+        test_ids: Sequence[str],
+        n_rows: int,
+        random_state: int,
+    ) -> _Judge:
+        source, target = spaces
         nobody = np.empty(0, dtype=np.int64)
         if source.labels is None or target.labels is None:
             return cls(nobody, why_none="No accuracy: the spaces have no labels.")
         try:
             shared = share_rows((source, target))
             labelled = shared.spaces[0].index.get_indexer(anchors)
-            split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], labels=shared.targets, random_state=random_state)
+            told = sorted(set(test_ids) & set(shared.ids) - set(anchors))
+            settings = {"test_ids": told, "labels": shared.targets, "random_state": random_state}
+            split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], **settings)
         except SpaceError as error:
             return cls(nobody, why_none=f"No accuracy: {error}.")
         test, train = split.queries(n_rows), split.known

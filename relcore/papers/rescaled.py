@@ -102,12 +102,12 @@ def lengths(settings: Settings, store: Store, report: Report) -> Measured:
 
 def grid(settings: Settings, store: Store, report: Report) -> Measured:
     """Figs. 3 and 6: the best and the worst cell, and correlations over the cells of the δ × ω grid."""
-    spaces, _ = labelled(settings["data"], store, report)
+    spaces, test_ids = labelled(settings["data"], store, report)
     source, target = spaces[settings["source"]], spaces[settings["target"]]
     state = settings["random_state"]
     pair = match(source, target)
     anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
-    sweep = inversion_sweep(pair, anchors, random_state=state, report=report)
+    sweep = inversion_sweep(pair, anchors, random_state=state, test_ids=test_ids, report=report)
     cells = sweep.table().dropna(subset=["cosine", "accuracy"])
     numbers = [*_correlations(cells), *_cells(cells, sweep)]
     rotation = Number("Procrustes, which sees both spaces", "cosine", rounded(sweep.procrustes), unit="−1 … 1", n=sweep.n_rows)

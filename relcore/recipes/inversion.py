@@ -111,13 +111,14 @@ def draw_inversion_grid(
     deltas: Sequence[float] = DELTAS,
     omegas: Sequence[int] = OMEGAS,
     n_rows: int = MOST_ROWS,
+    test_ids: Sequence[str] = (),
     sweep: Sweep | None = None,
     names: tuple[str, str] | None = None,
 ) -> Exportable:
     """δ × ω as heat maps of one measure; the CSV has all of them. `names` of both sides come with the `sweep`."""
     need_one_of("measure", measure, MEASURES)
     settings = {"route": route, "random_state": random_state, "deltas": tuple(deltas), "omegas": tuple(omegas)}
-    settings["n_rows"] = n_rows
+    settings |= {"n_rows": n_rows, "test_ids": tuple(test_ids)}
     if sweep is None or names is None:
         pair = load_pair(recipe)
         names, sweep = side_names(pair, route), inversion_sweep(pair, recipe.anchors, **settings)

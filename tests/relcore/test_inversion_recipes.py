@@ -179,6 +179,11 @@ def test_the_head_of_the_target_reads_what_is_recovered(pair, anchors):
     assert within.procrustes == 1.0
 
 
+def test_the_head_may_be_asked_about_rows_that_are_named(pair, anchors):
+    sweep = inversion_sweep(pair, anchors, test_ids=("r3", "r50", "r60", "nobody"), deltas=(0.0,), omegas=(1,))
+    assert (sweep.n_test, sweep.n_train) == (2, N - 2)  # r3 is an anchor
+
+
 def test_without_labels_there_is_no_accuracy_but_a_reason(pair, anchors):
     bare = match(LatentSpace(pair.source.vectors, pair.ids), LatentSpace(pair.target.vectors, pair.ids))
     sweep = inversion_sweep(bare, anchors, **SMALL)
