@@ -129,10 +129,15 @@ class Score(float):
 
 
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
-    """95 % interval of the mean over n rows from m of them drawn without replacement; None where nothing was sampled."""
+    """95 % interval of the mean over n rows from m values 0 … 1 drawn without replacement; None where nothing was sampled.
+
+    Its width counts two values at either end of the range beside those drawn (Agresti and Coull 1998): 300 values that are all
+    0 do not prove that the others are.
+    """
     m = len(values)
     if m >= n or m < 2:
         return None
     mean = float(values.mean(dtype=np.float64))
-    reach = Z95 * float(values.std(ddof=1, dtype=np.float64)) * np.sqrt((1 - m / n) / m)
+    counted = np.concatenate([np.asarray(values, dtype=np.float64), [0, 0, 1, 1]])
+    reach = Z95 * float(counted.std()) * np.sqrt((1 - m / n) / len(counted))
     return mean - reach, mean + reach
