@@ -10,6 +10,7 @@ RUNS = {
         EVERYDAY,
         "languages:translations_found",
         {"n_anchors": 300, "k": 10, "n_components": 128, "random_states": FIVE},
+        version=2,
     ),
     "translation": PaperRun(
         "Sentences carried into English",

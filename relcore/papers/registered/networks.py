@@ -9,8 +9,9 @@ RUNS = {
         "Heads on absolute and on relative rows",
         DIGITS,
         "from_studies:training",
-        {"data": "digits", "n_anchors": 500, "n_states": 6},
+        {"data": "digits", "n_anchors": 500, "n_states": 3},
         minutes=3,
+        version=2,
     ),
     "similarity-digits": PaperRun(
         "Similarity to a reference, digits",
@@ -33,6 +34,7 @@ RUNS = {
         "from_studies:anchor_count",
         {"data": "digits", "n_states": 3},
         minutes=2,
+        version=2,
     ),
     "trained-count": PaperRun(
         "Number of anchors, trained along",
@@ -40,6 +42,7 @@ RUNS = {
         "from_studies:trained_count",
         {"architecture": "mlp", "epochs": 12, "n_states": 3},
         minutes=2,
+        version=2,
     ),
     "classes": PaperRun(
         "Classes of the datasets, counted",

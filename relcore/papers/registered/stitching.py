@@ -9,8 +9,9 @@ RUNS = {
         "Every encoder with every head, digits",
         DIGITS,
         "stitched:relative_heads",
-        {"data": "digits", "n_anchors": 300, "head": "mlp", "random_states": FIVE},
+        {"data": "digits", "n_anchors": 300, "head": "mlp", "random_states": [0, 1, 2]},
         minutes=5,
+        version=2,
     ),
     "stitch-sentences": PaperRun(
         "Every encoder with every head, sentences",
@@ -34,6 +35,7 @@ RUNS = {
         DIGITS,
         "stitched:absolute_heads",
         {"data": "digits", "n_anchors": 300, "omega": 8, "delta": 0.65, "random_states": FIVE},
+        version=2,
     ),
     "inverse-mnist": PaperRun(
         "Absolute heads reached by inversion, MNIST",
@@ -66,5 +68,6 @@ RUNS = {
         "stitched:across_looks",
         {"looks": ["plain", "inverted", "thick"], "networks": ["mlp", "cnn"], "n_anchors": 1000, "omega": 16, "delta": 0.8},
         minutes=2,
+        version=2,
     ),
 }
