@@ -25,7 +25,8 @@ COUNTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 PLATEAU = 0.95
 _MOST_ROWS = 6000
 _TRAINED = tuple((network, width) for network in ("mlp", "cnn") for width in (8, 32, 128))
-_PAIRS = {"words": 1, "pooled": 1, "digits": 6, "sentences": 6, "trainings": len(_TRAINED)}
+_REDUCED = (3, 6, 12, 25, 50)  # principal components of the word spaces: the same words, another dimension
+_PAIRS = {"words": 1, "reduced": len(_REDUCED), "pooled": 1, "digits": 6, "sentences": 6, "trainings": len(_TRAINED)}
 _K = 10
 _PREDICTORS = {
     "intrinsic dimension": "intrinsic dimension (TwoNN)",
@@ -51,7 +52,7 @@ class AnchorDimension(Study):
     question = "How many anchors does a space need for its intrinsic dimension and its condition number?"
     paper = "Moschella et al. 2023, left open in section 6"
     options = (
-        data_option("words", "pooled", "digits", "sentences", "trainings"),
+        data_option("words", "reduced", "pooled", "digits", "sentences", "trainings"),
         Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and the held-out rows."),
     )
 
@@ -66,8 +67,12 @@ class AnchorDimension(Study):
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         data, state = settings["data"], settings["random_state"]
         pair = spaces_of_pair(data, settings["pair"], store, report)
-        split = studied_split("digits" if data == "trainings" else data, pair[0], max(COUNTS), state, _MOST_ROWS)
+        split = studied_split(
+            {"trainings": "digits", "reduced": "words"}.get(data, data), pair[0], max(COUNTS), state, _MOST_ROWS
+        )
         report(0, 1, " and ".join(space.name for space in pair))
+        if data == "reduced":
+            pair = tuple(reduced(space, split.known, _REDUCED[settings["pair"]]) for space in pair)
         known = [space.vectors[split.known] for space in pair]
         values: dict[str, Any] = {"spaces": " and ".join(space.name for space in pair), "test rows": len(split.test)}
         for name, measure in (
@@ -90,7 +95,9 @@ class AnchorDimension(Study):
         return RunResult(values | {"chance": null.mean, "chance, 97.5 %": null.high})
 
     def seconds(self, settings: Settings) -> float:
-        return {"words": 6.0, "pooled": 3.0, "digits": 2.0, "sentences": 3.0, "trainings": 4.0}[settings["data"]]
+        return {"words": 6.0, "reduced": 6.0, "pooled": 3.0, "digits": 2.0, "sentences": 3.0, "trainings": 4.0}[
+            settings["data"]
+        ]
 
     def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
         pairs = _by_pair(table)
@@ -117,14 +124,17 @@ class AnchorDimension(Study):
         pairs = _by_pair(table)
         if not len(pairs):
             return findings_table([])
-        rows = [finding("anchors over intrinsic dimension, geometric mean", _ratio(pairs), f"Student's t {_INTERVAL}")]
-        for predictor, title in _PREDICTORS.items():
-            power = slope(np.log(pairs[predictor]), np.log(pairs.anchors))
-            rank = correlation(pairs[predictor], pairs.anchors, "spearman")
-            rows.append(
-                finding(f"anchors grow with this power of the {title}", power, f"least squares of logarithms {_INTERVAL}")
-            )
-            rows.append(finding(f"Spearman of anchors and {title}", rank, f"Fisher's z {_INTERVAL}"))
+        rows = []
+        for told, part in (("different pairs", _different(pairs)), ("reduced words", pairs[pairs.data == "reduced"])):
+            if not len(part):
+                continue
+            rows.append(finding(f"{told}: anchors, geometric mean", _geometric(part.anchors), f"Student's t {_INTERVAL}"))
+            ratio = _geometric(part.anchors / part["intrinsic dimension"])
+            rows.append(finding(f"{told}: anchors over intrinsic dimension, geometric mean", ratio, f"Student's t {_INTERVAL}"))
+            for predictor, title in _PREDICTORS.items():
+                rank = correlation(part[predictor], part.anchors, "spearman")
+                rows.append(finding(f"{told}: power of the {title}", _power(part, predictor), f"logarithms {_INTERVAL}"))
+                rows.append(finding(f"{told}: Spearman of anchors and {title}", rank, f"Fisher's z {_INTERVAL}"))
         for data, part in pairs.groupby("data", sort=False):
             rows += [
                 finding(f"{data}, {name}", mean(part[name]), f"Student's t {_INTERVAL}") for name in ("anchors", *_PREDICTORS)
@@ -133,18 +143,25 @@ class AnchorDimension(Study):
 
     def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
         pairs = _by_pair(table)
-        if len(pairs) < 4:
+        different = _different(pairs)
+        if len(different) < 4:
             return ""
-        power = slope(np.log(pairs["intrinsic dimension"]), np.log(pairs.anchors))
-        ranks = {name: correlation(pairs[name], pairs.anchors, "spearman") for name in _PREDICTORS}
-        missing = table[["data", "pair"]].drop_duplicates().shape[0] - len(pairs)
-        none = f" ({missing} more have no plateau above chance by {COUNTS[-1]} anchors)" if missing else ""
-        share, dimension, condition = f"{PLATEAU * 100:.0f} %", ranks["intrinsic dimension"], ranks["condition number"]
+        dimension, condition = (_power(different, name) for name in ("intrinsic dimension", "condition number"))
+        asked = table[table.data != "reduced"][["data", "pair"]].drop_duplicates().shape[0]
+        without = f" ({asked - len(different)} more have no plateau by {COUNTS[-1]} anchors)" if asked > len(different) else ""
+        growth = [
+            f"{'grows' if power.low > 0 else 'is not seen to grow'} with the {name} (power {power.told(2)})"
+            for name, power in (("intrinsic dimension", dimension), ("condition number", condition))
+        ]
+        series = _power(pairs[pairs.data == "reduced"], "intrinsic dimension")
+        words = (
+            f"; for the same words on fewer axes the power of the intrinsic dimension is {series.told(2)}"
+            if series.has_interval
+            else ""
+        )
         return (
-            f"It takes {_ratio(pairs).told(1)} anchors for each intrinsic dimension (TwoNN) to come to {share} of the plateau "
-            f"of held-out MRR, over {len(pairs)} pairs of spaces{none}; their number grows with the power {power.told(2)} of "
-            f"that dimension, and Spearman's correlation with it is {dimension.told(2)}, with the condition number "
-            f"{condition.told(2)}."
+            f"Over {len(different)} pairs of spaces{without}, {PLATEAU * 100:.0f} % of the plateau of held-out MRR takes "
+            f"{_geometric(different.anchors).told(0)} anchors; their number {' and '.join(growth)}{words}."
         )
 
 
@@ -154,9 +171,19 @@ def spaces_of_pair(data: str, number: int, store: Store, report: Report) -> tupl
         network, width = _TRAINED[number]
         first, second = (trained_space(network, width, state, store, report) for state in (0, 1))
         return first, second
+    if data == "reduced":
+        data, number = "words", 0
     spaces = studied_spaces(data, store, report)
     first, second = list(combinations(range(len(spaces)), 2))[number]
     return spaces[first], spaces[second]
+
+
+def reduced(space: LatentSpace, known: np.ndarray, width: int) -> LatentSpace:
+    """The space on its first `width` principal axes, those of the known rows alone."""
+    rows = space.vectors[known].astype(np.float64)
+    mean = rows.mean(axis=0)
+    axes = np.linalg.eigh((rows - mean).T @ (rows - mean))[1][:, ::-1][:, :width]
+    return LatentSpace((space.vectors - mean) @ axes, space.ids, name=f"{space.name}, {width} components")
 
 
 def needed(counts: Sequence[int], curve: Sequence[float], least: float, share: float = PLATEAU) -> float | None:
@@ -190,10 +217,20 @@ def _by_pair(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _ratio(pairs: pd.DataFrame) -> Estimate:
-    logs = mean(np.log(pairs.anchors / pairs["intrinsic dimension"]))
+def _different(pairs: pd.DataFrame) -> pd.DataFrame:
+    """Without the reduced words, which are one pair over and over."""
+    return pairs[pairs.data != "reduced"] if len(pairs) else pairs
+
+
+def _power(pairs: pd.DataFrame, predictor: str) -> Estimate:
+    """The slope of the logarithm of the anchors over that of the predictor."""
+    return slope(np.log(pairs[predictor]), np.log(pairs.anchors))
+
+
+def _geometric(values: pd.Series) -> Estimate:
+    logs = mean(np.log(values))
     value, low, high = np.exp([logs.value, logs.low, logs.high]).tolist()
-    return Estimate("ratio", value, low, high, logs.n)
+    return Estimate("geometric mean", value, low, high, logs.n)
 
 
 def _curves(table: pd.DataFrame) -> pd.DataFrame:

@@ -23,6 +23,7 @@ _HELP = {
     "pooled": "2,000 Wikipedia sentences as plain means of the bundled Word2Vec and FastText word vectors.",
     "words": "The two bundled word spaces.",
     "digits": "An MLP, a CNN, a residual CNN and a ViT, tested on digits that none of them was trained on.",
+    "reduced": "The bundled word spaces, each cut to its own first 3, 6, 12, 25 or 50 principal components.",
     "trainings": "MLPs and CNNs of width 8, 32 and 128 on the digits, each trained from two random states.",
     "sentences": "TF-IDF + SVD and MiniLM's layers 2, 4 and 6; the first run encodes them, which takes some minutes.",
 }

@@ -6,7 +6,7 @@ import pytest
 
 from relcore.spaces import LatentSpace
 from relcore.studies import anchor_dimension, study_of
-from relcore.studies.anchor_dimension import COUNTS, needed
+from relcore.studies.anchor_dimension import COUNTS, needed, reduced
 from relcore.studies.study import StudySpec
 
 
@@ -37,7 +37,7 @@ def test_a_rotated_copy_of_three_dimensions_is_seen_as_such_and_needs_few_anchor
     assert table.width.tolist() == pytest.approx([20, 20])
     assert table["mrr, 512 anchors"].min() > 0.99
     assert table["chance, 97.5 %"].max() < 0.05
-    assert len(study.findings(options, table)) == 1 + 2 * 4 + 5
+    assert len(study.findings(options, table)) == 2 + 2 * 4 + 5
     charts = study.charts(options, table)
     anchors = charts["intrinsic dimension"].lines[0].y
     assert 2 <= anchors[0] <= 16
@@ -64,8 +64,23 @@ def test_the_sentence_tells_ratio_power_and_rank_and_what_has_no_plateau():
     told = study.conclusion({}, pd.DataFrame(rows))
     step = 2 ** (0.95 - 1)  # from half the number, where nothing is found, to where all is
     assert told.startswith(
-        f"It takes {2 * step:.1f} (95 %: {2 * step:.1f} to {2 * step:.1f}) anchors for each intrinsic dimension"
+        "Over 5 pairs of spaces (1 more have no plateau by 512 anchors), 95 % of the plateau of held-out MRR"
     )
-    assert "over 5 pairs of spaces (1 more have no plateau above chance by 512 anchors)" in told
-    assert "power 1.00 (95 %: 1.00 to 1.00)" in told
-    assert "with it is 1.00 (95 %: 1.00 to 1.00), with the condition number -1.00" in told
+    assert f"takes {2 * 8 * step:.0f} (95 %: " in told, "8 is the geometric mean of the dimensions"
+    assert "grows with the intrinsic dimension (power 1.00 (95 %: 1.00 to 1.00))" in told
+    assert told.endswith("is not seen to grow with the condition number (power -1.00 (95 %: -1.00 to -1.00)).")
+    words = [{**row, "data": "reduced"} for row in rows[:3]]
+    assert study.conclusion({}, pd.DataFrame(rows + words)).endswith(
+        "; for the same words on fewer axes the power of the intrinsic dimension is 1.00 (95 %: 1.00 to 1.00)."
+    )
+
+
+def test_reduced_spaces_keep_the_largest_variances_of_the_known_rows(rng):
+    X = rng.normal(size=(200, 6)) * [1, 5, 1, 1, 3, 1]
+    known = np.arange(100)
+    cut = reduced(LatentSpace(X, [f"r{i}" for i in range(200)], name="a"), known, 2)
+    assert cut.vectors.shape == (200, 2)
+    centred = X - X[known].mean(axis=0)
+    kept = cut.vectors[known].var(axis=0).sum() / centred[known].var(axis=0).sum()
+    values = np.linalg.svd(centred[known])[1] ** 2
+    assert kept == pytest.approx(values[:2].sum() / values.sum(), rel=1e-5)
