@@ -126,7 +126,9 @@ def test_other_settings_are_another_result(made_up, resized):
 
 
 def test_shipped_numbers_of_other_settings_do_not_count(tmp_path, made_up, monkeypatch, resized):
-    found = Ours("words", "data", dict(RUNS["words"].settings), "2026-01-01", "0", 1.0, (made_up,))
+    found = Ours(
+        "words", "data", dict(RUNS["words"].settings), "2026-01-01", "0", 1.0, (made_up,), run_version=RUNS["words"].version
+    )
     monkeypatch.setattr(runs, "shipped", lambda: {"words": found})
     assert result_of("words", Store(tmp_path)) == found
     with monkeypatch.context() as later:
