@@ -19,6 +19,7 @@ STUDIES: dict[str, str] = {
     "quantisation": "relcore.studies.quantisation:Quantisation",
     "isometry": "relcore.studies.isometry:Isometry",
     "anchor-dimension": "relcore.studies.anchor_dimension:AnchorDimension",
+    "seed-count": "relcore.studies.seed_count:SeedCount",
     "common-mean": "relcore.studies.common_mean:CommonMean",
 }
 

@@ -1,0 +1,83 @@
+"""Words of a corpus in the data folder: skip-gram vectors trained on the spot and kept in the store; pairs of basic words."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from relcore.spaces import LatentSpace, SpaceError
+from relcore.store import Store, digest_of
+
+WIDTH, EPOCHS, WINDOW = 100, 5, 5
+TOKENS = 4_000_000
+MOST_WORDS = 6_000
+_VERSION = 1
+
+
+def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: int = TOKENS) -> LatentSpace:
+    """The 6,000 most frequent words of a corpus, one sentence a line (.xz), with their counts; 100 d.
+
+    Skip-gram of gensim on sentences spread evenly over the corpus, about `tokens` in all; with one thread, so that equal
+    settings give equal vectors. Minutes the first time, then read from the store.
+    """
+    key = digest_of("corpus words", _VERSION, path.name, path.stat().st_size, tokens, WIDTH, EPOCHS, WINDOW, MOST_WORDS)
+    entry = store.get(key)
+    if entry is None:
+        from gensim.models import Word2Vec
+
+        report(0, 1, f"training word vectors on {path.name}")
+        sentences = list(_sentences(path, tokens))
+        settings = {"vector_size": WIDTH, "epochs": EPOCHS, "window": WINDOW, "max_final_vocab": MOST_WORDS}
+        words = Word2Vec(sentences, sg=1, negative=5, sample=1e-4, min_count=5, workers=1, seed=0, **settings).wv
+        counts = np.array([words.get_vecattr(word, "count") for word in words.index_to_key])
+        store.put(key, {"vectors": words.vectors.astype(np.float32), "counts": counts}, {"ids": list(words.index_to_key)})
+        entry = store.get(key)
+    name = path.name.partition(".")[0]
+    return LatentSpace(entry.arrays["vectors"], entry.metadata["ids"], name=name, counts=entry.arrays["counts"])
+
+
+def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
+    """Words of two Swadesh lists that mean the same, line by line; of variants the first, and no word twice in a language."""
+    columns = [[_first_variant(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in (source, target)]
+    kept: dict[str, str] = {}
+    for one, other in zip(*columns, strict=True):
+        if one.isalpha() and other.isalpha() and one not in kept and other not in kept.values():
+            kept[one] = other
+    return list(kept.items())
+
+
+def _first_variant(line: str) -> str:
+    """``"you (singular), thou"`` → ``"you"``."""
+    return re.split(r"[,/(]", line)[0].strip().lower()
+
+
+def in_data_folder(*parts: str) -> Path:
+    """A file of the data folder.
+
+    Raises
+    ------
+    SpaceError
+        RELSCOPE_DATA is not set, or has no such file.
+    """
+    data = os.environ.get("RELSCOPE_DATA")
+    path = Path(data or ".").expanduser().joinpath(*parts)
+    if not data or not path.is_file():
+        got = "none" if data else "no data folder"
+        raise SpaceError(f"expected {'/'.join(parts)} in the data folder, got {got}; set RELSCOPE_DATA to a folder that has it")
+    return path
+
+
+def _sentences(path: Path, tokens: int) -> Iterator[list[str]]:
+    """Every so many lines, as words; the first pass counts, as a corpus of novels differs from its beginning to its end."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        total = sum(line.count(" ") + 1 for line in lines)
+    step = max(1, round(total / tokens))
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            if number % step == 0 and (words := [word for word in line.replace("'", " ").split() if word.isalpha()]):
+                yield words

@@ -1,0 +1,140 @@
+"""How many seeds does bootstrapping need? Hidden pairs found by the number of known ones, by both methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.experiments.bootstrapping import BootstrapSpec, most_frequent, run_bootstrap
+from relcore.figures.lines import Lines
+from relcore.sources.corpus_words import corpus_words, in_data_folder, swadesh_pairs
+from relcore.store import Store
+from relcore.studies.material import word_pair
+from relcore.studies.statistics import mean
+from relcore.studies.study import Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.summary import circumstances, findings_over, lines_over
+
+METHODS = {"self-learning": "self-learning", "paper": "as published"}
+ENOUGH = 0.9  # of the hidden pairs: the method has found how the spaces lie to each other
+_ANCHORS = 300
+_LITERAL = {"steps": 125, "learning_rate": 0.05}  # Table 3 of the paper, stitching
+
+
+class SeedCount(Study):
+    """Word2Vec and FastText of one corpus: 300 anchors, seeds among them, the rest hidden, the target's rows shuffled.
+
+    English and French, trained on corpora of two languages: the seeds are drawn from the Swadesh list, 207 basic words, and the
+    pairs of that list that are no seeds are asked for. There a word has its one listed translation or is wrong.
+    """
+
+    kind = "seed-count"
+    title = "Number of seeds"
+    question = "How many seeds does bootstrapping need?"
+    paper = "Cannistraci et al. 2023, section 4: “remove the need for initial parallel seeds”"
+    options = (
+        Option(
+            "spaces",
+            "Spaces",
+            ("words", "english-french"),
+            "words",
+            names=("Word2Vec and FastText, bundled", "English and French, trained here"),
+            help="English and French need the data folder that RELSCOPE_DATA names; their first run trains for two minutes.",
+        ),
+        Option(
+            "seeds", "Seeds", (0, 3, 4, 5, 6, 8, 10, 12, 15), (0, 3, 5, 8, 15), many=True, help="0 for self-learning alone."
+        ),
+        Option("rows", "Rows", (500, 1000, 2000, 4000), (500, 1000, 2000), many=True, help="The most frequent of each space."),
+        Option("methods", "Methods", tuple(METHODS), tuple(METHODS), many=True, names=tuple(METHODS.values())),
+        Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the seeds and the hidden pairs."),
+    )
+
+    def runs(self, options: Settings) -> list[dict[str, Any]]:
+        return [
+            {"spaces": options["spaces"], "method": method, "rows": rows, "seeds": seeds, "random_state": state}
+            for state in range(options["n_states"])
+            for method in options["methods"]
+            for rows in options["rows"]
+            for seeds in options["seeds"]
+            if seeds or method == "self-learning"
+        ]
+
+    def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
+        report(0, 1, f"{settings['seeds']} seeds, {settings['rows']} rows")
+        measured = _translated if settings["spaces"] == "english-french" else _hidden
+        result, share, hidden = measured(settings, store, report)
+        rows = result.history[-1].rows
+        return RunResult({"found": share, "fits": float(result.success), "hidden": hidden, "chance": 1 / rows})
+
+    def seconds(self, settings: Settings) -> float:
+        millions = settings["rows"] ** 2 / 1e6
+        return 1 + (4 * millions if settings["method"] == "paper" else (1 if settings["seeds"] else 5) * millions)
+
+    def charts(self, options: Settings, table: pd.DataFrame) -> dict[str, Lines]:
+        charts = {}
+        for method, part in table.groupby("method", sort=False) if len(table) else ():
+            names = {rows: f"{rows:,} rows" for rows in sorted(part.rows.unique())}
+            lines = tuple(line for rows, name in names.items() for line in _lines(part[part.rows == rows], name))
+            note = circumstances(part, f"{int(part.hidden.median()):,} hidden pairs a run")
+            look = {"note": note, "y_range": (0, 1.02), "baselines": (("chance", float(part.chance.mean())),)}
+            charts[METHODS[method]] = Lines(lines, "seeds", "share of hidden pairs found", **look)
+        return charts
+
+    def findings(self, options: Settings, table: pd.DataFrame) -> pd.DataFrame:
+        rows: list[dict[str, Any]] = []
+        for (method, n), part in table.groupby(["method", "rows"], sort=False) if len(table) else ():
+            measures = {"found": f"{METHODS[method]}, {n:,} rows, found", "fits": f"{METHODS[method]}, {n:,} rows, told to fit"}
+            rows += findings_over(part.sort_values("seeds"), "seeds", measures)
+        return findings_table(rows)
+
+    def conclusion(self, options: Settings, table: pd.DataFrame) -> str:
+        """Of the most rows: the fewest seeds with which a method finds nine tenths, or the best that it does."""
+        if not len(table):
+            return ""
+        rows = int(table.rows.max())
+        told = []
+        for method, part in table[table.rows == rows].groupby("method", sort=False):
+            by_seeds = {int(seeds): mean(some.found, bounded=True) for seeds, some in part.groupby("seeds")}
+            known = {seeds: one for seeds, one in by_seeds.items() if one.has_interval}
+            if not known:
+                return ""
+            enough = [seeds for seeds, one in known.items() if one.value >= ENOUGH]
+            seeds = min(enough) if enough else max(known, key=lambda one: known[one].value)
+            count = "no seeds" if seeds == 0 else f"{seeds} seeds"
+            verb = "needs" if enough else "does best with"
+            told.append(f"{METHODS[method]} {verb} {count} and finds {known[seeds].told(2)}")
+        pair = "English and French" if options["spaces"] == "english-french" else "Word2Vec and FastText"
+        return f"Of the hidden pairs among {rows:,} words of {pair}, {'; '.join(told)}."
+
+
+def _lines(part: pd.DataFrame, name: str) -> list:
+    return lines_over(part, "seeds", {"found": name})
+
+
+def _hidden(settings: Settings, store: Store, report: Report) -> tuple[BootstrapResult, float, int]:
+    pair = word_pair((), store)
+    sizes = {"n_anchors": _ANCHORS, "n_seeds": settings["seeds"], "rows": settings["rows"]}
+    spec = BootstrapSpec(settings["method"], **sizes, random_state=settings["random_state"], **_LITERAL)
+    outcome = run_bootstrap(pair.source, pair.target, spec)
+    return outcome.result, outcome.share, _ANCHORS - settings["seeds"]
+
+
+def _translated(settings: Settings, store: Store, report: Report) -> tuple[BootstrapResult, float, int]:
+    corpora = (in_data_folder("corpora", f"{language}.txt.xz") for language in ("english", "french"))
+    english, french = (most_frequent(corpus_words(path, store, report), settings["rows"]) for path in corpora)
+    listed = swadesh_pairs(in_data_folder("swadesh", "en"), in_data_folder("swadesh", "fr"))
+    pairs = [pair for pair in listed if pair[0] in english.index and pair[1] in french.index]
+    order = np.random.default_rng(settings["random_state"]).permutation(len(pairs))
+    seeds = [pairs[number] for number in order[: settings["seeds"]]]
+    asked = [pairs[number] for number in order[settings["seeds"] :]]
+    literal = _LITERAL if settings["method"] == "paper" else {}
+    anchors = [one for one, _ in asked]
+    if settings["method"] == "paper":  # as many anchors as the paper: other words beside those that are scored
+        others = np.setdiff1d(english.ids, [one for one, _ in pairs])
+        anchors += np.random.default_rng(settings["random_state"]).choice(others, _ANCHORS - len(pairs), replace=False).tolist()
+    shared = {"method": settings["method"], "random_state": settings["random_state"], "n_anchors": len(pairs), **literal}
+    result = bootstrap_anchors(english, french, seeds=seeds, anchors=anchors, **shared)
+    truth, found = dict(asked), dict(result.anchors)
+    return result, float(np.mean([found[one] == other for one, other in truth.items()])), len(asked)
