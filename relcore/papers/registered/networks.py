@@ -80,7 +80,7 @@ RUNS = {
         "Number of anchors, a graph network trained along",
         "Cora, 2,708 nodes; two graph convolutions with a linear head",
         "anchors_on_graphs:by_count",
-        {"graph": "Cora", "n_anchors": [5, 20, 100, 400], "width": 300, "epochs": 60, "random_states": FIVE},
+        {"graph": "Cora", "n_anchors": [5, 20, 100, 400], "width": 128, "epochs": 60, "random_states": FIVE},
         minutes=3,
         local="planetoid/Cora",
     ),
