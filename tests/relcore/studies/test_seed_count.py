@@ -64,6 +64,18 @@ def test_two_languages_are_judged_by_the_listed_words_that_are_no_seeds(folder, 
     assert run(store, spaces="english-french", rows=4000, seeds=15) == found
 
 
+def test_a_language_without_structure_is_at_chance(folder, tmp_path):
+    """Negative control: French sentences of words at random. By chance 1 in 576 is right: of 9 none, or one."""
+    rng = np.random.default_rng(1)
+    with lzma.open(folder / "corpora" / "french.txt.xz", "rt") as file:
+        words = file.read().split()
+    with lzma.open(folder / "corpora" / "french.txt.xz", "wt") as file:
+        file.writelines(" ".join(line) + "\n" for line in rng.permutation(words).reshape(-1, 8))
+    found = run(Store(tmp_path / "store"), spaces="english-french", rows=4000, seeds=15)
+    assert found["found"] <= 1 / 9 + 1e-9
+    assert found["fits"] == 0.0
+
+
 def test_equal_corpora_give_equal_words_with_counts(folder, tmp_path):
     spaces = [
         corpus_words(folder / "corpora" / "french.txt.xz", Store(tmp_path / name), lambda *told: None, tokens=9000)
