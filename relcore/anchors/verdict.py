@@ -17,6 +17,7 @@ ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matche
 STANDARD_ERRORS = 4.0
 AGREED = 1 / 3  # share of the anchors that a second fit must give, too
 _HELD_OUT = 0.25
+_FEWEST = 8  # rows that are no seeds: two for each of the four parts that are held out in turn
 _FOLDED_ROWS = 400  # up to so many rows each is held out once; of more, a quarter is enough
 _DRAWS = 2  # of each of the two kinds of rows without a partner
 
@@ -111,6 +112,12 @@ def judge(
     and seeds. If even these are not told to fit, nothing can be told.
     """
     settings = {"k": k, "random_state": random_state}
+    n_free = len(X) - len(seeds[0])
+    if n_free < _FEWEST:
+        reason = (
+            f"It cannot be told whether the two spaces fit each other: {n_free} rows beside the seeds, {_FEWEST} are needed."
+        )
+        return Judgement("cannot tell", reason, HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1]))))
     held_out = fit_held_out(X, Y, seeds, ids, **settings)
     told = held_out.describe()
     if held_out.fits:
@@ -155,11 +162,11 @@ def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | N
 
 def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rows to fit on and rows to score: of few rows all but the seeds in turn, of many a quarter once."""
-    if len(ids) > _FOLDED_ROWS:
+    free = np.setdiff1d(np.arange(len(ids)), seeds)
+    if len(free) > _FOLDED_ROWS:
         split = Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state)
         yield split.known, split.test
         return
-    free = np.setdiff1d(np.arange(len(ids)), seeds)
     for part in np.array_split(free[np.argsort(row_keys(ids[free], "folds", random_state))], 4):
         yield np.setdiff1d(np.arange(len(ids)), part), np.sort(part)
 

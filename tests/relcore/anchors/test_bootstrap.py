@@ -169,6 +169,16 @@ def test_settings_that_cannot_be():
         pairs_without_seeds(np.eye(4001, 3, dtype=np.float32), np.eye(10, 3, dtype=np.float32))
 
 
+@pytest.mark.parametrize(("n", "n_seeds", "enough"), [(15, 15, False), (22, 15, False), (23, 15, True), (500, 495, False)])
+def test_where_nearly_all_rows_are_seeds_it_cannot_be_told(n, n_seeds, enough):
+    rng = np.random.default_rng(0)
+    source, target = (LatentSpace(rng.normal(size=(n, 6)), [f"{side}{row}" for row in range(n)]) for side in "st")
+    seeds = [(f"s{row}", f"t{row}") for row in range(n_seeds)]
+    found = bootstrap_anchors(source, target, seeds=seeds, n_anchors=n)
+    assert found.verdict != "fits"
+    assert (f"{n - n_seeds} rows beside the seeds, 8 are needed" in found.reason) is not enough
+
+
 def test_real_words():
     """4,000 frequent words, 15 random seeds, 285 hidden: ≥ 99 % (measured 99.6 % and more)."""
     source, target = (load_words(name, limit=4000) for name in ("word2vec-novels", "fasttext-novels"))
