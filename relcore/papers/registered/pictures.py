@@ -24,10 +24,10 @@ RUNS = {
         local="mnist",
     ),
     "codes-longer": PaperRun(
-        "Codes of two numbers, trained four times as long",
-        f"{MNIST}, 2,000 to train on; absolute autoencoders with 2 numbers in the middle, 6 trainings",
+        "Codes of two numbers, trained three times as long",
+        f"{MNIST}, 2,000 to train on; absolute autoencoders with 2 numbers in the middle, 5 trainings",
         "codes:turned",
-        {"data": "mnist", "n_states": 6, "epochs": 40, "widths": [2], "n_train": 2000, "image_size": 14},
+        {"data": "mnist", "n_states": 5, "epochs": 30, "widths": [2], "n_train": 2000, "image_size": 14},
         minutes=3,
         local="mnist",
     ),
