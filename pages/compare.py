@@ -9,6 +9,7 @@ from app.all_pairs_panel import all_pairs
 from app.inspector import inspector, neighbours_html
 from app.items import with_items
 from app.jobs import exact_scores, follow, scores
+from app.layers_panel import layers
 from app.score_table import digits, score_table
 from app.tables import brushing_table
 from app.workspace import Workspace
@@ -121,3 +122,4 @@ headline.html(lead(workspace, pair))
 show_scores(workspace, pair)
 show_words(workspace, pair, drawing.view)
 all_pairs(workspace)
+layers(workspace)

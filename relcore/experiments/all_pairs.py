@@ -14,7 +14,7 @@ from relcore.experiments.best_pair import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.experiments.best_pair import SAMPLED_ROWS as BEST_ROWS
 from relcore.experiments.best_pair import best_by_chance
 from relcore.experiments.pair_scores import METRICS, PairScores
-from relcore.metrics.calibration import Score
+from relcore.metrics.calibration import Null, Score
 from relcore.metrics.cka import OwnMoments, linear_cka, mean_cosine
 from relcore.metrics.neighbours import Neighbours, neighbours_within
 from relcore.progress import Context
@@ -57,12 +57,34 @@ def similarity_matrix(
     """
     if len(spaces) < 2:
         raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
+    pairs = [(i, j) for i in range(len(spaces)) for j in range(i, len(spaces))]
+    settings = (metric, tuple(anchors), projection or ProjectionSpec(), k, n_queries, random_state)
+    scores, reasons, best = scores_of_pairs(spaces, pairs, *settings, report=report)
+    every = range(len(spaces))
+    matrices = [tuple(tuple(one[min(i, j), max(i, j)] for j in every) for i in every) for one in (scores, reasons)]
+    return PairScores(tuple(distinct_names(spaces)), metric, *matrices, best)
+
+
+def scores_of_pairs(
+    spaces: Sequence[LatentSpace],
+    pairs: Sequence[tuple[int, int]],
+    metric: str,
+    anchors: tuple[str, ...],
+    projection: ProjectionSpec,
+    k: int,
+    n_queries: int | None,
+    random_state: int = 0,
+    report: Report | None = None,
+) -> tuple[dict[tuple[int, int], Score | None], dict[tuple[int, int], str], Null | None]:
+    """Scores of some pairs of spaces, why a pair has none, and the chance level of the best pair of two different spaces.
+
+    `pairs` are numbers of spaces (i, j), i ≤ j, each once. Settings and errors are those of `similarity_matrix`.
+    """
     need_one_of("metric", metric, METRICS)
     if metric == "relative cosine":
         shared_anchors(anchors)
-    names, spaces = tuple(distinct_names(spaces)), _in_one_order(spaces)
-    measure = _measure(spaces, metric, tuple(anchors), projection or ProjectionSpec(), k, n_queries, random_state)
-    pairs = [(i, j) for i in range(len(spaces)) for j in range(i, len(spaces))]
+    names, spaces = distinct_names(spaces), _in_one_order(spaces)
+    measure = _measure(spaces, metric, anchors, projection, k, n_queries, random_state)
     scores: dict[tuple[int, int], Score | None] = {}
     reasons: dict[tuple[int, int], str] = {}
     for done, (i, j) in enumerate(pairs):
@@ -70,20 +92,16 @@ def similarity_matrix(
             report(done, len(pairs), f"{names[i]} and {names[j]}" if i < j else names[i])
         try:
             found = match(spaces[i], spaces[j])
-            score, reason = measure(found.source, found.target), ""
+            scores[i, j], reasons[i, j] = measure(found.source, found.target), ""
         except SpaceError as error:
-            score, reason = None, str(error)
-        scores[i, j] = scores[j, i] = score
-        reasons[i, j] = reasons[j, i] = reason
+            scores[i, j], reasons[i, j] = None, str(error)
     if report:
         report(len(pairs), len(pairs), "")
-    every = range(len(spaces))
-    matrices = [tuple(tuple(one[i, j] for j in every) for i in every) for one in (scores, reasons)]
     best = None
     if all(space.index.equals(spaces[0].index) and not len(space.zero_rows) for space in spaces):
-        forms, both_axes = _sampled_forms(spaces, metric, tuple(anchors), projection or ProjectionSpec(), k)
+        forms, both_axes = _sampled_forms(spaces, metric, anchors, projection, k)
         best = best_by_chance({pair: scores[pair] for pair in pairs if pair[0] < pair[1]}, forms, both_axes=both_axes)
-    return PairScores(names, metric, *matrices, best)
+    return scores, reasons, best
 
 
 def _sampled_forms(

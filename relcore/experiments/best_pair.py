@@ -30,8 +30,9 @@ def best_by_chance(scores: Mapping[tuple[int, int], Score], forms: Sequence[np.n
     kept = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}
     if len(kept) < 2:
         return None
-    first, second = (np.array(side) for side in zip(*kept, strict=True))
-    drawn = _drawn(np.stack(forms).astype(np.float32), both_axes)[:, first, second]
+    (fixed, first), (moved, second) = (np.unique(side, return_inverse=True) for side in zip(*kept, strict=True))
+    flat = np.stack(forms).astype(np.float32)
+    drawn = _drawn(flat[fixed], flat[moved], both_axes)[:, first, second]
     low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
     widths = np.array([score.null.high - score.null.low for score in kept.values()])
     means = np.array([score.null.mean for score in kept.values()])
@@ -39,16 +40,20 @@ def best_by_chance(scores: Mapping[tuple[int, int], Score], forms: Sequence[np.n
     return Null.from_draws(placed.max(axis=1))
 
 
-def _drawn(forms: np.ndarray, both_axes: bool) -> np.ndarray:
-    """Inner products of every form with every permuted one, (permutations, s, s)."""
-    rng, (s, m, _) = np.random.default_rng(0), forms.shape
-    flat = forms.reshape(s, -1)
-    flat = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-30)
-    forms, drawn = flat.reshape(forms.shape), np.empty((PERMUTATIONS, s, s))
-    at_once = max(1, _AT_ONCE // flat.size)
+def _drawn(fixed: np.ndarray, moved: np.ndarray, both_axes: bool) -> np.ndarray:
+    """Inner products of forms (s, m, w) with permuted ones (t, m, w), all of them of length 1, (permutations, s, t)."""
+    rng, (t, m, _) = np.random.default_rng(0), moved.shape
+    flat, moved = _unit(fixed).reshape(len(fixed), -1), _unit(moved)
+    drawn = np.empty((PERMUTATIONS, len(fixed), t))
+    at_once = max(1, _AT_ONCE // moved.size)
     for start in range(0, PERMUTATIONS, at_once):
         orders = [rng.permutation(m) for _ in range(min(at_once, PERMUTATIONS - start))]
-        permuted = [forms[:, order][:, :, order] if both_axes else forms[:, order] for order in orders]
-        found = flat @ np.stack(permuted).reshape(len(orders) * s, -1).T
-        drawn[start : start + len(orders)] = found.reshape(s, len(orders), s).transpose(1, 0, 2)
+        permuted = [moved[:, order][:, :, order] if both_axes else moved[:, order] for order in orders]
+        found = flat @ np.stack(permuted).reshape(len(orders) * t, -1).T
+        drawn[start : start + len(orders)] = found.reshape(len(fixed), len(orders), t).transpose(1, 0, 2)
     return drawn
+
+
+def _unit(forms: np.ndarray) -> np.ndarray:
+    lengths = np.linalg.norm(forms.reshape(len(forms), -1), axis=1)
+    return forms / np.maximum(lengths, 1e-30)[:, None, None]

@@ -37,6 +37,8 @@ class MatrixPanel:
         A line beneath the title.
     marked : tuple of (row, column)
         Cells with a dotted frame, such as a diagonal that is of another kind than the rest.
+    framed : tuple of (row, column)
+        Cells with a solid frame, such as the best.
     """
 
     title: str
@@ -47,6 +49,7 @@ class MatrixPanel:
     hover: Lines | None = None
     note: str = ""
     marked: tuple[tuple[int, int], ...] = ()
+    framed: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.columns))

@@ -158,6 +158,8 @@ def _draw(
         corners = {"x0": j - 0.44, "x1": j + 0.44, "y0": i - 0.41, "y1": i + 0.41}
         refs = {"xref": axes[0], "yref": axes[1]}
         figure.add_shape(type="rect", **corners, **refs, opacity=0.75, line={"color": ink, "width": 1.2, "dash": "dot"})
+    for i, j in panel.framed:
+        _frame(figure, number, i, j, theme)
     every = [(i, j) for i in range(r) for j in range(c)]
     _write(figure, data, panel, axes, (room.panel / c, cell), theme)
     figure.add_scatter(

@@ -85,6 +85,9 @@ def _draw_panel(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, si
         if (i, j) in panel.marked:
             frame = {"facecolor": "none", "edgecolor": style.theme.muted if none else text_on(fill), "lw": 0.5, "ls": ":"}
             axes.add_patch(Rectangle((j - 0.44, i - 0.42), 0.88, 0.84, **frame))
+    for i, j in panel.framed:
+        look = {"facecolor": "none", "edgecolor": style.theme.category_colors(5)[4], "lw": 1.5, "zorder": 3}
+        axes.add_patch(Rectangle((j - 0.5, i - 0.5), 1, 1, **look))
     _write(axes, data, panel, style, (wide, high))
     _name_columns(axes, data, panel, style, wide)
     if left:

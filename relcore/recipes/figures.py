@@ -216,6 +216,7 @@ _ELSEWHERE: dict[str, str] = {
     "plane-codes": "relcore.recipes.reconstruction",
     "bootstrap": "relcore.recipes.bootstrap",
     "bootstrap-scores": "relcore.recipes.bootstrap",
+    "layers": "relcore.recipes.layers",
     "stitch-matrix": "relcore.recipes.stitching",
     "stitch-confusion": "relcore.recipes.stitching",
     "study": "relcore.recipes.studies",

@@ -1,0 +1,228 @@
+"""Layer by layer: all layers of one model against all layers of another, and how well one's heads read the other's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+from app import compute, exports, results, session
+from app.stitch.stitch_compute import shared
+from app.widgets import choose_pair, space_labels, space_name
+from app.workspace import Workspace
+from relcore.experiments.all_pairs import estimated_seconds
+from relcore.experiments.layers import LayerScores, layer_scores, layers_job, models, put_layers
+from relcore.experiments.pair_scores import METRICS
+from relcore.experiments.stitching import estimated_seconds as stitching_seconds
+from relcore.experiments.stitching import put_stitching, stitching_job, stitching_of
+from relcore.recipes.layers import best_stitched_told, best_told, draw_layers
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import LatentSpace, SpaceError, distinct_names
+from relcore.stitching.classification import stitch_matrix
+from relcore.stitching.methods import METHODS
+from relcore.stitching.result import StitchResult
+from relcore.stitching.spec import StitchSpec
+
+N_ANCHORS = 300
+_BY_HAND = "Spaces by hand"
+_ANCHORS = {"session": "This session's", "random": f"{N_ANCHORS} random"}
+_KEEP = {"persist_state": "session"}
+
+
+def layers(workspace: Workspace) -> None:
+    """The section at the foot of a page; without layers, and fewer than three spaces, nothing."""
+    found = {model.title: model.layers for model in models(workspace.spaces)}
+    if not found and len(workspace.spaces) < 3:
+        return
+    st.subheader("Layer by layer", anchor=False)
+    if not found:
+        st.caption(
+            "Encode a dataset with several layers of one model on the Spaces page, and all of them are compared here. "
+            "Checkpoints from files can be chosen by hand."
+        )
+        if not st.toggle("Choose spaces by hand", key="layers.by-hand", **_KEEP):
+            return
+    sides = _sides(workspace, found)
+    specs = tuple(dict.fromkeys((*sides[0], *sides[1])))
+    if not sides[0] or not sides[1] or len(specs) < 2:
+        st.info("Choose a space for the rows and another for the columns.", icon=":material/grid_on:")
+        return
+    try:
+        _draw(workspace, specs, *([specs.index(spec) for spec in side] for side in sides))
+    except SpaceError as error:
+        st.error(str(error), icon=":material/error:")
+
+
+def _sides(workspace: Workspace, found: dict[str, tuple[SpaceSpec, ...]]) -> list[tuple[SpaceSpec, ...]]:
+    """The spaces of the rows and of the columns: layers of a model, or chosen by hand."""
+    labels, options, sides = space_labels(workspace.spaces), [*found, _BY_HAND], []
+    place = results.place_of(workspace.spaces)
+    for number, (name, column) in enumerate(zip(("Rows", "Columns"), st.columns(2, gap="medium"), strict=True)):
+        with column:
+            usual = min(number, max(len(found) - 1, 0))
+            chosen = st.selectbox(name, options, usual, key=f"layers.{name.lower()}-{place}", **_KEEP) if found else _BY_HAND
+            if chosen == _BY_HAND:
+                key = f"layers.{name.lower()}-by-hand-{place}"
+                sides.append(tuple(st.multiselect(f"{name}, spaces", labels, format_func=labels.get, key=key, **_KEEP)))
+            else:
+                sides.append(found[chosen])
+    return sides
+
+
+def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], columns: list[int]) -> None:
+    spaces = [compute.load_space(spec) for spec in specs]
+    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
+        look = {"required": True, **_KEEP}
+        metric = st.segmented_control(
+            "Similarity", list(METRICS), default="cka", format_func=METRICS.get, key="layers.metric", **look
+        )
+        method = st.segmented_control(
+            "Stitching",
+            ["relative", "whitened"],
+            default="relative",
+            format_func=lambda one: METHODS[one].title,
+            key="layers.method",
+            help="How the rows of one layer reach the head of another: both are written relative to the same anchors.",
+            **look,
+        )
+        usual = "session" if workspace.anchors else "random"
+        anchors_from = st.segmented_control(
+            "Anchors of the stitching",
+            list(_ANCHORS) if workspace.anchors else ["random"],
+            default=usual,
+            format_func=_ANCHORS.get,
+            key=f"layers.anchors-{usual}",
+            help="Random: drawn among the training rows.",
+            **look,
+        )
+    if metric == "relative cosine" and not workspace.anchors:
+        st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
+        return
+    settings = _settings(workspace, metric)
+    scores = _scores(specs, spaces, rows, columns, settings)
+    result, stitching = None, _stitching(workspace, specs, method, anchors_from)
+    if isinstance(stitching, str):
+        st.caption(f"Not stitched: {stitching}")
+    else:
+        try:
+            result = _stitched(specs, spaces, stitching)
+        except SpaceError as error:
+            st.caption(f"Not stitched: {error}")
+    if scores is None:
+        return
+    figure = draw_layers(
+        specs,
+        rows,
+        columns,
+        **settings,
+        stitching=stitching if result else None,
+        digests=[space.digest for space in spaces],
+        scores=scores,
+        result=result,
+    )
+    st.html(f'<p class="relscope-lead">{_lead(scores, result)}</p>')
+    key = f"layers.map-{results.place_of((workspace.source, workspace.target))}"
+    picked = [[specs[number] for number in side] for side in (rows, columns)]
+    exports.chart(figure.interactive(exports.theme()), key, picked=lambda points: _pick(points, *picked), tools=False)
+    st.caption(_circumstances(scores, result))
+    exports.export_bar(figure, "layers")
+
+
+def _settings(workspace: Workspace, metric: str) -> dict[str, Any]:
+    own = {
+        "relative cosine": {"anchors": workspace.anchors, "projection": workspace.projection},
+        "mutual knn": {"k": workspace.k, "n_queries": compute.LIVE_QUERIES},
+    }
+    return {"metric": metric, **own.get(metric, {})}
+
+
+def _scores(
+    specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], rows: list[int], columns: list[int], settings: dict[str, Any]
+) -> LayerScores | None:
+    """From the store, at once or by a job; None meanwhile, and then the page says what goes on."""
+    content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
+    n_anchors, n_queries = len(settings.get("anchors", ())), settings.get("n_queries")
+    entry = results.result_of(
+        "layers",
+        (content, rows, columns, settings),
+        layers_job,
+        lambda: {"inputs": results.inputs(specs, spaces), "rows": rows, "columns": columns, **settings},
+        title=f"Layer by layer, {METRICS[settings['metric']]}",
+        label=f"Compare {len(rows)} × {len(columns)} layers",
+        seconds=estimated_seconds(spaces, settings["metric"], n_anchors, n_queries),
+        slower=2.0,
+        here=lambda context: put_layers(context, layer_scores(spaces, rows, columns, **settings)),
+    )
+    return LayerScores.from_json(entry.metadata["layers"]) if entry else None
+
+
+def _stitching(workspace: Workspace, specs: tuple[SpaceSpec, ...], method: str, anchors_from: str) -> StitchSpec | str:
+    """How to stitch these spaces, or why they cannot be."""
+    if any(spec.source == "bundled" for spec in specs):
+        return "too few of the bundled words have a label to train a head on."
+    try:
+        rows = shared(specs)
+    except SpaceError as error:
+        return str(error)
+    apart = set(results.held_out_ids(specs))
+    test_ids = tuple(identifier for identifier in rows.ids if identifier in apart)
+    anchors = {"anchors": workspace.anchors}
+    if anchors_from == "random":
+        n_train = len(rows.ids) - len(test_ids) if test_ids else int(0.8 * len(rows.ids))
+        anchors = {"n_anchors": max(1, min(N_ANCHORS, n_train // 2))}
+    return StitchSpec((method,), test_ids=test_ids, **anchors)
+
+
+def _stitched(specs: tuple[SpaceSpec, ...], spaces: Sequence[LatentSpace], spec: StitchSpec) -> StitchResult | None:
+    """Every layer with every head, from the store, at once or by a job; None meanwhile."""
+    content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
+    entry = results.result_of(
+        "layers-stitched",
+        (content, spec),
+        stitching_job,
+        lambda: {"inputs": results.inputs(specs, spaces), "spec": spec},
+        title="Layer by layer, stitched accuracy",
+        label=f"Stitch {len(spaces)} layers",
+        seconds=stitching_seconds(shared(specs), spec),
+        slower=1.5,
+        here=lambda context: put_stitching(context, stitch_matrix(spaces, spec)),
+    )
+    return stitching_of(entry) if entry else None
+
+
+def _lead(scores: LayerScores, result: StitchResult | None) -> str:
+    told = [f"Best: {one}." if (one := best_told(scores)) else "No two of these spaces can be compared."]
+    if result is not None and (stitched := best_stitched_told(scores, result)):
+        told.append(f"Best stitched: {stitched}.")
+    return " ".join(map(escape, told))
+
+
+def _circumstances(scores: LayerScores, result: StitchResult | None) -> str:
+    told = ["Framed: the best cell. By chance: the rows of one side are permuted, by one permutation for all cells."]
+    if scores.itself:
+        told.append("Dotted: a space with itself; it takes no part in the best.")
+    if result is not None:
+        run, spec = result.runs[0], result.spec
+        n_anchors = f"{len(spec.anchors) or spec.n_anchors:,} {'anchors of the session' if spec.anchors else 'random anchors'}"
+        told.append(
+            f"Right: the head of each column, trained on its own layer, reads the rows of each row layer through {n_anchors}; "
+            f"{len(run.truth):,} held-out rows; small print: the head on its own layer, not stitched."
+        )
+    return " ".join([*told, "Hover a cell for its chance level. Click a cell to compare that pair: row as source."])
+
+
+def _pick(points: Sequence[Mapping[str, Any]], rows: Sequence[SpaceSpec], columns: Sequence[SpaceSpec]) -> None:
+    if pair := pair_of(points, rows, columns):
+        session.guarded(choose_pair, *pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
+
+
+def pair_of(
+    points: Sequence[Mapping[str, Any]], rows: Sequence[SpaceSpec], columns: Sequence[SpaceSpec]
+) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """The two spaces of the cell that was clicked, its row first; None for a space with itself, and where nothing is picked."""
+    if not points:
+        return None
+    _, i, j = points[0]["customdata"]
+    return (rows[i], columns[j]) if rows[i] != columns[j] else None
