@@ -78,11 +78,17 @@ class _Room:
         self.most_rows, self.most_columns = (max(len(getattr(p, n)) for p in panels) for n in ("rows", "columns"))
         self.cell = self.panel / self.most_columns
         self.signs = 1.0 * self.cell / _SIGN
-        self.names_above = 26 + (18 if data.column_title else 0)
+        self.names_above = 26 + (18 if data.column_title else 0) + self._turned(data)
         self.head = self.names_above + 16 + (20 if any(panel.title for panel in panels) else 0)
         self.head += 18 if any(panel.note for panel in panels) else 0
         self.cell_height = float(np.clip(400 / self.most_rows / (1.6 if len(panels) > 3 else 1), 12, 58))
         self.width, self.across = width, across
+
+    def _turned(self, data: Matrices) -> float:
+        """How much higher than a line the columns' names stand where they are words that have to be turned."""
+        words = [c for p in data.panels if not data.numbered(p, self.signs) for c in p.columns if isinstance(c, str)]
+        longest = max(map(len, words), default=0)
+        return 0.57 * min(longest, _LONGEST) * _SIGN if longest > 2 and (longest + 1) * _SIGN > self.cell else 0.0
 
     def domain(self, column: int) -> tuple[float, float]:
         """Of a panel, in shares of the width without the names at the left of the first, which Plotly makes room for."""

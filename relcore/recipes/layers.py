@@ -80,7 +80,8 @@ def layer_matrices(scores: LayerScores, result: StitchResult | None = None) -> M
         titles.append("accuracy")
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     alt = f"Heat maps of {len(scores.rows)} by {len(scores.columns)} spaces. {told}."
-    return Matrices(tuple(panels), (0.0, 1.0), ", ".join(titles), alt, "rows of", "columns of", across=len(panels))
+    axes = [_side(scores, side)[1] or name for side, name in ((scores.rows, "rows of"), (scores.columns, "columns of"))]
+    return Matrices(tuple(panels), (0.0, 1.0), ", ".join(titles), alt, *axes, across=len(panels))
 
 
 def best_told(scores: LayerScores) -> str:
@@ -190,8 +191,17 @@ def _accuracy_panel(scores: LayerScores, result: StitchResult) -> MatrixPanel:
 
 
 def _labels(scores: LayerScores) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return _side(scores, scores.rows)[0], _side(scores, scores.columns)[0]
+
+
+def _side(scores: LayerScores, side: Sequence[int]) -> tuple[tuple[str, ...], str]:
+    """Names of the rows or of the columns without the words that all of them begin with, and these words."""
     names = short_names(scores.names)[0]
-    return tuple(names[i] for i in scores.rows), tuple(names[j] for j in scores.columns)
+    words = [names[number].split(" ") for number in side]
+    n = 0
+    while n + 1 < min(map(len, words)) and len({tuple(one[: n + 1]) for one in words}) == 1:
+        n += 1
+    return tuple(" ".join(one[n:]) for one in words), " ".join(words[0][:n])
 
 
 def _hover(score: Score | None, reason: str) -> str:

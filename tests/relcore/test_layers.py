@@ -11,7 +11,7 @@ from relcore.experiments.pair_scores import METRICS
 from relcore.figures.palette import LIGHT
 from relcore.progress import Context
 from relcore.recipes.figures import exportable
-from relcore.recipes.layers import best_stitched_told, best_told, draw_layers, layer_table
+from relcore.recipes.layers import best_stitched_told, best_told, draw_layers, layer_matrices, layer_table
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.graphs import GraphEncoder
@@ -222,3 +222,12 @@ def test_the_sentences_say_what_chance_would_give(rotated):
     assert "(not stitched " in told
     assert "the best of 9 cells is ." in told
     assert len(layer_table(scores, result)) == 9
+
+
+def test_names_are_as_short_as_they_are_clear(make_space, rng):
+    spaces = [
+        make_space(rng.normal(size=(40, 4)), name=f"{m} layer {i} · wikipedia") for m in ("MiniLM", "Bert") for i in (2, 4)
+    ]
+    data = layer_matrices(layer_scores(spaces, [0, 1], [2, 3]))
+    assert (data.row_title, data.column_title) == ("MiniLM layer", "Bert layer")
+    assert (data.panels[0].rows, data.panels[0].columns) == (("2", "4"), ("2", "4"))
