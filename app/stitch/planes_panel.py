@@ -54,7 +54,6 @@ def _planes(setup: Setup, entry: Entry) -> None:
     if len(every) > 1:
         st.caption(
             f"All {len(every)} pairs of the {len(codes)} runs: after the best turn the disparity is {every.min():.2f} to "
-            f"{every.max():.2f}, median {np.median(every):.2f}. It varies from pair to pair and falls with longer training, so "
-            "one pair says little."
+            f"{every.max():.2f}, median {np.median(every):.2f}. It varies from pair to pair, so one pair says little."
         )
     exports.export_bar(figure, "planes")
