@@ -44,7 +44,13 @@ def matrices_figure(
     if picked and picked[0] < len(data.panels):
         _frame(figure, *picked, theme)
     places, ticks = data.ticks()
-    bar = {"thickness": 10, "outlinewidth": 0, "len": min(1, 300 / total), "y": 1 - room.head / total, "yanchor": "top"}
+    bar = {
+        "thickness": 10,
+        "outlinewidth": 0,
+        "len": min(300, total - room.head) / total,
+        "y": 1 - room.head / total,
+        "yanchor": "top",
+    }
     bar |= {"ypad": 0, "tickcolor": theme.border, "tickvals": places, "ticktext": ticks, "tickfont": {"color": theme.muted}}
     bar["title"] = {"text": plain_text(data.value_title), "side": "right", "font": {"color": theme.muted, "size": 13}}
     ramp = [[i / 4, color] for i, color in enumerate(pair_ramp(theme))]
