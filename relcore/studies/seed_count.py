@@ -104,7 +104,10 @@ class SeedCount(Study):
             seeds = min(enough) if enough else max(known, key=lambda one: known[one].value)
             count = "no seeds" if seeds == 0 else f"{seeds} seeds"
             verb = "needs" if enough else "does best with"
-            told.append(f"{METHODS[method]} {verb} {count} and finds {known[seeds].told(2)}")
+            sentence = f"{METHODS[method]} {verb} {count} and finds {known[seeds].told(2)}"
+            if worse := [more for more in sorted(known) if enough and more > seeds and known[more].value < ENOUGH]:
+                sentence += f", but with {worse[-1]} seeds {known[worse[-1]].told(2)}"  # so few are trusted, and lead astray
+            told.append(sentence)
         pair = "English and French" if options["spaces"] == "english-french" else "Word2Vec and FastText"
         return f"Of the hidden pairs among {rows:,} words of {pair}, {'; '.join(told)}."
 
