@@ -31,6 +31,8 @@ from relcore.store import digest_of
 from relcore.views import View, ViewSpec, sample_view
 
 AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
+LEAST_HELD_OUT = 5
+TOO_MANY_ANCHORS = "Nearly every row is an anchor, so too few are held out to be scored. Remove some anchors."
 _SECONDS = "relscope.seconds"
 
 
@@ -193,13 +195,18 @@ def live_scores(
     pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str
 ) -> dict[str, Score]:
     """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all."""
-    needed = needed_anchors(pane, anchors)
+    needed, k = needed_anchors(pane, anchors), scored_neighbours(pair, anchors, k, convention)
     return _scores(pair_key(pair), pane, _anchors_key(needed), scored_projection(pane, spec), k, convention, pair, needed)
 
 
-def scored_neighbours(split: Split, k: int, convention: str) -> int:
-    """k, or as many neighbours as the held-out rows have."""
-    return max(1, min(k, len(split.test) - (convention == "mutual")))
+def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
+    """Whether enough rows are held out from these anchor sets for scores to say anything."""
+    return len(pair) - len(set().union(*anchors)) >= LEAST_HELD_OUT
+
+
+def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
+    """k, or as many neighbours as the rows have that are no anchors: one k for all representations."""
+    return max(1, min(k, len(pair) - len(anchors) - (convention == "mutual")))
 
 
 def scored_projection(pane: str, spec: ProjectionSpec) -> ProjectionSpec:
@@ -220,7 +227,6 @@ def _scores(
     _anchors: tuple[str, ...],
 ) -> dict[str, Score]:
     spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, pane, _anchors)
-    k = scored_neighbours(split, k, convention)
     return comparison.score_pair(*spaces, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
 
 
@@ -251,9 +257,9 @@ def _score_differences(
     _before: tuple[str, ...],
     _now: tuple[str, ...],
 ) -> dict[str, Difference]:
-    split = split_of(_pair, pane, tuple(dict.fromkeys((*_now, *_before))))
+    both = tuple(dict.fromkeys((*_now, *_before)))
+    split, k = split_of(_pair, pane, both), scored_neighbours(_pair, both, k, convention)
     pairs = [represent(_pair, pane, anchors, spec) for anchors in (_before, _now)]
-    k = scored_neighbours(split, k, convention)
     return comparison.score_differences(*pairs, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
 
 

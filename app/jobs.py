@@ -56,14 +56,13 @@ def exact_scores(
     start: bool = False,
 ) -> dict[str, Score] | Job | None:
     """Scores with every held-out row as a query, or the job that works on them; None if there is none and `start` is False."""
+    k = compute.scored_neighbours(pair, anchors, k, convention)
     projection, anchors = compute.scored_projection(pane, projection), compute.needed_anchors(pane, anchors)
     key = digest_of("scores", RESULTS, compute.pair_key(pair), pane, anchors, projection, k, convention)
     job = engine().job(key)
     if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
         inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
-        split = compute.split_of(pair, pane, anchors)
-        settings = {"anchors": split.anchors.tolist(), "k": compute.scored_neighbours(split, k, convention)}
-        settings["convention"] = convention
+        settings = {"anchors": compute.split_of(pair, pane, anchors).anchors.tolist(), "k": k, "convention": convention}
         job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, **settings)
     if job is None or job.status().state != "done":
         return job

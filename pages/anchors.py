@@ -29,7 +29,7 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
     settings = workspace.projection, workspace.k, workspace.convention
     found = scores(pair, form, workspace.anchors, *settings)
     moved = {}
-    if before and _comparable(before, workspace, pair):
+    if before and _comparable(before, workspace, pair) and compute.can_be_scored(pair, before.anchors, workspace.anchors):
         moved = compute.score_differences(pair, form, before.anchors, workspace.anchors, *settings)
     for column, (metric, score) in zip(st.columns(len(found)), found.items(), strict=True):
         change = moved.get(metric)
@@ -123,8 +123,10 @@ with picture:
     panes.show(pair, panes.draw(pair, shown), "anchors", height=620)
 with side:
     inspector(pair)
-if workspace.anchors:
+if workspace.anchors and compute.can_be_scored(pair, workspace.anchors):
     show_effect(workspace, pair)
+elif workspace.anchors:
+    st.info(compute.TOO_MANY_ANCHORS)
 else:
     st.info("No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a strategy.")
 titles = ["All anchors", "Named sets and lists", "Diagnostics"]

@@ -25,6 +25,8 @@ def lead(workspace: Workspace, pair: Match) -> str:
     """What is seen here, in one sentence with its numbers."""
     if not workspace.anchors:
         return '<p class="relscope-lead">No anchors yet: choose some in the sidebar, or pick them on the Anchors page.</p>'
+    if not compute.can_be_scored(pair, workspace.anchors):
+        return f'<p class="relscope-lead">{compute.TOO_MANY_ANCHORS}</p>'
     found = {form: scores_of(workspace, pair, form) for form in ("absolute", "relative", "whitened")}
     if not all("mrr" in by_metric for by_metric in found.values()):
         text = "Two spaces of different widths have no coordinates in common; relative to the same anchors they have."
@@ -64,7 +66,8 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
         icon=":material/done_all:",
         width="stretch",
     )
-    forms = REPRESENTATIONS if workspace.anchors else ("absolute",)
+    relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
+    forms = REPRESENTATIONS if relative else ("absolute",)
     asked = [
         exact_scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention, start=start)
         for form in forms

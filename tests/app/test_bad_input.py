@@ -35,12 +35,20 @@ def test_no_pivots_and_nothing_else_to_draw_can_be_taken_back(make_session):
     assert session.workspace.view.pivots == ("r1", "r2", "r3")
 
 
-def test_k_above_the_number_of_rows_says_what_is_possible(make_session):
-    session = make_session(40).change("number_input", "scores.k", 41)
-    assert session.errors == ["k: expected 1 … 40 for 40 rows, got 41; choose fewer neighbours or more rows"]
-    assert "undo the last step" in session.captions
-    session.change("number_input", "scores.k", 40)
+def test_k_above_the_held_out_rows_is_as_many_as_there_are(make_session):
+    session = make_session(40).change("number_input", "scores.k", 41)  # 20 of the 40 rows are anchors
     assert not session.errors
+    assert "k = 20, paper convention" in session.captions
+
+
+def test_where_every_row_is_an_anchor_nothing_but_the_absolute_spaces_is_scored(make_session):
+    session = make_session(40).change("number_input", "sidebar.number", 40)
+    assert not session.errors
+    assert "Nearly every row is an anchor" in session.html
+    assert '<tr class="relative">' not in session.html
+    session.open("anchors")
+    assert not session.errors
+    assert "Remove some anchors" in session.info[0].value
 
 
 def test_more_anchors_than_rows_cannot_be_asked_for(make_session):
