@@ -19,7 +19,7 @@ def benchmark() -> Benchmark:
         for left, right in ((source, source), (target, target), (source, target)):
             np.matmul(left.T, right, out=out)
 
-    assert np.isclose(linear_cka(*fewer), gram_cka(*fewer), atol=1e-4)
+    assert np.isclose(linear_cka(*fewer), gram_cka(*fewer), atol=1e-3)  # float32 products of 5,000 terms
     return Benchmark(
         "Linear CKA with its null",
         floor=("floor: NumPy, XᵀX, YᵀY and XᵀY", products),

@@ -8,7 +8,7 @@ import numpy as np
 
 from relcore.metrics.calibration import Null
 
-SAMPLED_ROWS = 512  # of more rows, the two sums that need a second product are estimated from so many
+SAMPLED_ROWS = 256  # of more rows, the two sums that need a second product are estimated from so many
 
 
 @dataclass(frozen=True)
