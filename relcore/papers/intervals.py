@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 from relcore.papers.ours import SHARE, Number
@@ -40,14 +40,14 @@ def spread_of(number: Number) -> Spread | None:
     if number.low is not None and number.high is not None:
         return Spread((number.high - number.low) / (2 * quantile(inf)), inf, number.low, number.high, "found by the run")
     if number.deviation and number.repeats > 1:
-        return _around(number.value, number.deviation / sqrt(number.repeats), number.repeats - 1, "Student's, over repeats")
+        found = _around(number.value, number.deviation / sqrt(number.repeats), number.repeats - 1, "Student's, over repeats")
+        return _within_range(found, number)
     if number.deviation and number.n:
-        return _around(number.value, number.deviation / sqrt(number.n), inf, "deviation over rows ÷ √n")
+        return _within_range(_around(number.value, number.deviation / sqrt(number.n), inf, "deviation over rows ÷ √n"), number)
     if number.n and number.unit in (SHARE, _COSINES) and number.metric not in _CORRELATIONS:
         least = 0.0 if number.unit == SHARE else -1.0
         variance = max((1 - number.value) * (number.value - least), 0.0)  # of all distributions on the range, the widest
-        found = _around(number.value, sqrt(variance / number.n), inf, "at most, from n rows")
-        return Spread(found.error, inf, max(found.low, least), min(found.high, 1.0), found.found_from)
+        return _within_range(_around(number.value, sqrt(variance / number.n), inf, "at most, from n rows"), number)
     return None
 
 
@@ -56,6 +56,12 @@ def quantile(freedom: float) -> float:
     from scipy.stats import norm, t
 
     return float(norm.ppf(0.975) if freedom == inf else t.ppf(0.975, freedom))
+
+
+def _within_range(found: Spread, number: Number) -> Spread:
+    """A share ends at 0 and at 1, a cosine at −1 and at 1."""
+    least = {SHARE: 0.0, _COSINES: -1.0}.get(number.unit)
+    return found if least is None else replace(found, low=max(found.low, least), high=min(found.high, 1.0))
 
 
 def _around(value: float, error: float, freedom: float, found_from: str) -> Spread:
