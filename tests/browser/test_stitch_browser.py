@@ -64,7 +64,7 @@ def test_a_click_on_a_cell_shows_its_confusion_matrix(stitched):
         page.mouse.click(*cell(page, 2, row, column))
         page.get_by_text(f"{encoder} → head of {head}", exact=True).wait_for()
         settle(page)
-    assert chosen(page, "^Way") == "relative, whitened"
+    assert chosen(page, "^Method") == "relative, whitened"
     assert chosen(page, "^Encoder$|^Encoder ") == "ViT"
     assert page.locator(".js-plotly-plot").nth(1).locator(".heatmaplayer image").count() == 2
     page.get_by_text("Changed their answer").wait_for()
