@@ -11,7 +11,7 @@ import numpy as np
 
 from relcore.comparison import ProjectionSpec
 from relcore.experiments.all_pairs import Report, scores_of_pairs
-from relcore.experiments.pair_scores import METRICS
+from relcore.experiments.pair_scores import ScoreGrid
 from relcore.metrics.calibration import Null, Score
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
@@ -32,7 +32,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class LayerScores:
+class LayerScores(ScoreGrid):
     """A rectangle of scores.
 
     Attributes
@@ -79,17 +79,6 @@ class LayerScores:
     def best(self) -> Cell | None:
         """The cell of the two different spaces that are most alike; None where no two can be compared."""
         return max(self.compared, key=lambda cell: self.scores[cell[0]][cell[1]], default=None)
-
-    @property
-    def values(self) -> np.ndarray:
-        """The scores as numbers, (r, c), NaN where there is none."""
-        return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
-
-    @property
-    def title(self) -> str:
-        """The metric as people write it: ``"mutual kNN, k = 10"``."""
-        k = next((score.k for row in self.scores for score in row if score is not None), None)
-        return METRICS[self.metric] + (f", k = {k}" if k else "")
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""

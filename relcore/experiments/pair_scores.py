@@ -19,8 +19,26 @@ METRICS = {
 }
 
 
+class ScoreGrid:
+    """What grids of scores have in common: a metric, and a score or None in each cell."""
+
+    metric: str
+    scores: tuple[tuple[Score | None, ...], ...]
+
+    @property
+    def values(self) -> np.ndarray:
+        """The scores as numbers, (r, c), NaN where there is none."""
+        return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
+
+    @property
+    def title(self) -> str:
+        """The metric as people write it: ``"mutual kNN, k = 10"``."""
+        k = next((score.k for row in self.scores for score in row if score is not None), None)
+        return METRICS[self.metric] + (f", k = {k}" if k else "")
+
+
 @dataclass(frozen=True)
-class PairScores:
+class PairScores(ScoreGrid):
     """A symmetric matrix of scores.
 
     Attributes
@@ -51,17 +69,6 @@ class PairScores:
             return None
         i, j = max(pairs, key=lambda pair: self.scores[pair[0]][pair[1]])
         return self.names[j], self.names[i], self.scores[i][j]
-
-    @property
-    def values(self) -> np.ndarray:
-        """The scores as numbers, (s, s), NaN where there is none."""
-        return np.array([[np.nan if score is None else float(score) for score in row] for row in self.scores])
-
-    @property
-    def title(self) -> str:
-        """The metric as people write it: ``"mutual kNN, k = 10"``."""
-        k = next((score.k for row in self.scores for score in row if score is not None), None)
-        return METRICS[self.metric] + (f", k = {k}" if k else "")
 
     def take(self, order: Sequence[int]) -> PairScores:
         """The same scores with the spaces in this order."""
