@@ -1,0 +1,62 @@
+"""Similarity to a reference: as published over all rows, anchors among them, and over held-out rows beside."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.sources.encoder import Trained
+from relcore.studies.similarity_performance import HELD_OUT, SIMILARITIES, SimilarityPerformance, _measured, _rows_and_anchors
+
+
+class Epochs:
+    """An encoder that gives these vectors after each epoch."""
+
+    def __init__(self, *vectors):
+        self.vectors = vectors
+
+    def fit(self, dataset, report, watch):
+        for vectors in self.vectors:
+            watch(vectors)
+        accuracies = [0.5 + 0.1 * number for number in range(len(self.vectors))]
+        return Trained({}, {"epoch": len(self.vectors), "accuracies": accuracies})
+
+
+def told(*progress):
+    pass
+
+
+NODES = range(400)
+
+
+def test_rows_that_are_no_anchors_are_compared_by_themselves(rng):
+    first, noise = rng.normal(size=(400, 8)).astype(np.float32), rng.normal(size=(400, 8)).astype(np.float32)
+    rows, anchors = _rows_and_anchors(NODES, "Cora")
+    assert set(anchors) < set(rows)
+    moved = first.copy()
+    moved[anchors] += 3 * noise[anchors]  # the anchors alone differ, so that every relative row does, the anchors' own most
+    reference = _measured(Epochs(first), NODES, "Cora", told, None).arrays
+    values = _measured(Epochs(first, moved), NODES, "Cora", told, reference).values
+    for name in SIMILARITIES:
+        assert values[f"{name}{HELD_OUT} by epoch"][0] == pytest.approx(1, abs=1e-5)
+        relative = [X @ X[anchors].T / np.linalg.norm(X[anchors], axis=1) for X in (first, moved)]
+        assert values[f"{name}{HELD_OUT}"] != pytest.approx(values[name], abs=1e-3)
+        if name == "similarity":
+            cosines = np.einsum("ij,ij->i", *relative) / np.prod([np.linalg.norm(one, axis=1) for one in relative], axis=0)
+            assert values[name] == pytest.approx(cosines.mean(), abs=1e-4)
+            assert values[f"{name}{HELD_OUT}"] == pytest.approx(np.delete(cosines, anchors).mean(), abs=1e-4)
+
+
+def test_findings_tell_both_and_runs_of_an_older_version_the_published_alone(rng):
+    shared = {"outcome": "trained", "best validation accuracy": 0.9}
+    runs = [
+        {**shared, "accuracy": accuracy, "similarity": accuracy, "centred similarity": accuracy} for accuracy in rng.random(9)
+    ]
+    for run in runs:
+        for name in SIMILARITIES:
+            run |= {f"{name}{HELD_OUT}": run[name], f"pearson over epochs, {name}": 0.5, f"spearman over epochs, {name}": 0.5}
+            run |= {f"{kind} over epochs, {name}{HELD_OUT}": 0.5 for kind in ("pearson", "spearman")}
+    study, both = SimilarityPerformance(), pd.DataFrame(runs)
+    assert sum("held-out rows" in what for what in study.findings({}, both).what) == 8
+    old = both.drop(columns=[column for column in both if HELD_OUT in column])
+    assert not any("held-out rows" in what for what in study.findings({}, old).what)
+    assert len(study.findings({}, old)) == 8
