@@ -11,14 +11,14 @@ from app import compute, exports, results, session
 from app.score_table import digits
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
-from relcore.experiments.all_pairs import (
+from relcore.comparing.all_pairs import (
     estimated_seconds,
     put_scores,
     similarity_job,
     similarity_matrix,
 )
-from relcore.experiments.pair_scores import METRICS, PairScores
-from relcore.recipes.figures import draw_all_pairs
+from relcore.comparing.figures import draw_all_pairs
+from relcore.comparing.pair_scores import METRICS, PairScores
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
 

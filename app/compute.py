@@ -18,11 +18,11 @@ import streamlit as st
 
 from relcore import comparison
 from relcore.anchors import diagnostics, selection
+from relcore.comparing import scene as recipe
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.metrics.paired import Difference
-from relcore.recipes import comparison as recipe
 from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
 from relcore.sources.catalog import SpaceSpec

@@ -8,10 +8,10 @@ import numpy as np
 import streamlit as st
 
 from app import compute
+from relcore.comparing.scene import fitting_reduction, reduction_note
 from relcore.comparison import ProjectionSpec, score_job
 from relcore.engine import Engine, Job
 from relcore.metrics.calibration import Score
-from relcore.recipes.comparison import fitting_reduction, reduction_note
 from relcore.reduction import NAMES, ReductionSpec, put_matrices, reduce_job
 from relcore.spaces import Match
 from relcore.store import digest_of

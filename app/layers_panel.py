@@ -12,15 +12,15 @@ from app import compute, exports, results, session
 from app.stitch.stitch_compute import shared
 from app.widgets import choose_pair, space_labels, space_name
 from app.workspace import Workspace
-from relcore.experiments.all_pairs import estimated_seconds
-from relcore.experiments.layers import LayerScores, layer_scores, layers_job, models, put_layers
-from relcore.experiments.pair_scores import METRICS
-from relcore.experiments.stitching import estimated_seconds as stitching_seconds
-from relcore.experiments.stitching import put_stitching, stitching_job, stitching_of
-from relcore.recipes.layers import best_stitched_told, best_told, draw_layers
+from relcore.comparing.all_pairs import estimated_seconds
+from relcore.comparing.layers import LayerScores, layer_scores, layers_job, models, put_layers
+from relcore.comparing.layers_figure import best_stitched_told, best_told, draw_layers
+from relcore.comparing.pair_scores import METRICS
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
 from relcore.stitching.classification import stitch_matrix
+from relcore.stitching.job import estimated_seconds as stitching_seconds
+from relcore.stitching.job import put_stitching, stitching_job, stitching_of
 from relcore.stitching.methods import METHODS
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec

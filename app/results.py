@@ -10,8 +10,8 @@ import streamlit as st
 from app import compute
 from app.encode import encoding_costs
 from app.jobs import RESULTS, asked_again, engine, follow
+from relcore.comparing.all_pairs import put_space
 from relcore.engine import Job
-from relcore.experiments.all_pairs import put_space
 from relcore.pace import expect
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec

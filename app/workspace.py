@@ -9,10 +9,10 @@ from typing import Any
 
 from relcore import __version__
 from relcore.anchors.selection import STRATEGIES
+from relcore.comparing.scene import ComparisonRecipe
 from relcore.comparison import ProjectionSpec
-from relcore.experiments.inversion import InversionSpec
+from relcore.inverting.inverted import InversionSpec
 from relcore.metrics.neighbours import CONVENTIONS
-from relcore.recipes.comparison import ComparisonRecipe
 from relcore.reduction import NAMES as METHODS
 from relcore.reduction import ReductionSpec
 from relcore.similarity import SIMILARITIES

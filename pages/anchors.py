@@ -15,8 +15,8 @@ from app.score_table import digits
 from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
+from relcore.comparing.figures import draw_spectrum
 from relcore.comparison import METRIC_NAMES
-from relcore.recipes.figures import draw_spectrum
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 

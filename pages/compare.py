@@ -13,10 +13,10 @@ from app.layers_panel import layers
 from app.score_table import digits, score_table
 from app.tables import brushing_table
 from app.workspace import Workspace
+from relcore.comparing.figures import draw_scores
 from relcore.comparison import REPRESENTATIONS
 from relcore.engine import Job
 from relcore.metrics.calibration import Score
-from relcore.recipes.figures import draw_scores
 from relcore.spaces import Match
 from relcore.views import View
 

@@ -13,7 +13,7 @@ from app.tables import chosen_rows
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import BUNDLED, Workspace
-from relcore.recipes.figures import draw_norms
+from relcore.comparing.figures import draw_norms
 from relcore.sources.catalog import Entry, SpaceSpec
 from relcore.sources.files import READERS
 from relcore.spaces import LatentSpace, SpaceError

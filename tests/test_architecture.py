@@ -36,17 +36,15 @@ LAYERS = {
     "relcore.umap_map": BASE | JOBS,
     "relcore.sources": BASE | JOBS | TRAINING,
     "relcore.figures": BASE,
-    "relcore.stitching": BASE
-    | TRAINING
-    | {"relcore.evaluation", "relcore.inversion", "relcore.translation", "relcore.projection", "relcore.anchors"},
     "relcore.determinism": set(),
     "relcore.store": {"relcore.spaces"},
     "relcore.pace": {"relcore.store"},
     "relcore.progress": {"relcore.spaces", "relcore.store"},
 }
-# What puts the parts together, each upon those before it: one question, a grid of runs, a figure from settings alone, the
-# papers' tables, the command line. The parts know none of them.
-STAGES = ("relcore.experiments", "relcore.studies", "relcore.recipes", "relcore.papers", "relcore.commands")
+# What puts the parts together, each upon those before it: the features, grids of runs, the papers' tables, the command line.
+# The parts know none of them.
+FEATURES = ("stitching", "comparing", "bootstrapping", "inverting", "reconstructing", "rescaling", "languages")
+STAGES = tuple(f"relcore.{name}" for name in (*FEATURES, "studies", "papers", "commands"))
 # Libraries that only one part of the project knows.
 OWNERS = {
     "streamlit": ("app", "pages"),

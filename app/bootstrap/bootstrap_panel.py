@@ -13,11 +13,11 @@ from app.bootstrap.bootstrap_setup import Setup
 from app.jobs import engine
 from app.score_table import score_table
 from app.widgets import fit_to_pair, space_name
+from relcore.bootstrapping.figures import draw_rounds, draw_scores
+from relcore.bootstrapping.job import Outcome, bootstrap_job, estimated_seconds, read_outcome
+from relcore.comparing.all_pairs import put_space
 from relcore.engine import Job
-from relcore.experiments.all_pairs import put_space
-from relcore.experiments.bootstrapping import Outcome, bootstrap_job, estimated_seconds, read_outcome
 from relcore.figures.lines import Line, Lines
-from relcore.recipes.bootstrap import draw_rounds, draw_scores
 from relcore.sources.catalog import renamed_spec
 from relcore.sources.renamed import put_pairing
 

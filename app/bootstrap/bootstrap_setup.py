@@ -10,7 +10,7 @@ import streamlit as st
 from app import compute
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.anchors.literal import LEARNING_RATE
-from relcore.experiments.bootstrapping import BootstrapSpec
+from relcore.bootstrapping.job import BootstrapSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError
 

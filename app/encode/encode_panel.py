@@ -13,11 +13,11 @@ from app.encode.dataset_panel import choose_dataset, show_preview
 from app.encode.encoder_forms import choose_encoders
 from app.encode.raw_data import Preview
 from app.widgets import choose_pair, space_name
+from relcore.comparing.figures import draw_training, training_of
 from relcore.encoding import stored_encodings
 from relcore.engine import Job
 from relcore.figures.training import training_exportable
 from relcore.pace import Expected
-from relcore.recipes.figures import draw_training, training_of
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder

@@ -13,9 +13,9 @@ from app.invert.translate_panel import settings_of
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.experiments.cross_domain import CrossDomainResult, CrossDomainSpec
-from relcore.experiments.domain_spaces import DomainsSpec, domains_job, session_domains_job
-from relcore.recipes.translation import draw_cross_domain, made_of_datasets, made_of_spaces
+from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec
+from relcore.inverting.domain_spaces import DomainsSpec, domains_job, session_domains_job
+from relcore.inverting.translation_figures import draw_cross_domain, made_of_datasets, made_of_spaces
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import available_datasets

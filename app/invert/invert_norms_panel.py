@@ -8,8 +8,8 @@ import streamlit as st
 from app import compute, exports
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.recipes.figures import draw_norms
-from relcore.recipes.inversion import draw_lengths, lengths, variation
+from relcore.comparing.figures import draw_norms
+from relcore.inverting.figures import draw_lengths, lengths, variation
 from relcore.spaces import SpaceError
 
 

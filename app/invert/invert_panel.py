@@ -21,8 +21,8 @@ from app.items import hover_columns, items_of, sheet_of, with_items
 from app.score_table import digits
 from app.tables import brushing_table
 from app.workspace import Workspace
-from relcore.experiments.inversion import Inversion, side_names
-from relcore.recipes.inversion import draw_inversion, draw_inversion_errors
+from relcore.inverting.figures import draw_inversion, draw_inversion_errors
+from relcore.inverting.inverted import Inversion, side_names
 from relcore.spaces import Match, SpaceError
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"

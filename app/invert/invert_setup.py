@@ -9,7 +9,7 @@ import streamlit as st
 from app import session
 from app.widgets import bound
 from app.workspace import Workspace
-from relcore.experiments.inversion import METHOD_TITLES, MOST_OMEGA, ROUTES, InversionSpec
+from relcore.inverting.inverted import METHOD_TITLES, MOST_OMEGA, ROUTES, InversionSpec
 
 _HELP = (
     "Pruned: Maiorca et al. 2024. Anchors that say the same are left out, what is left is inverted, ω times, and averaged. "

@@ -7,9 +7,9 @@ import streamlit as st
 
 from app import compute
 from app.workspace import Workspace
-from relcore.experiments.inversion import Inversion, InversionSpec, invert_pair
 from relcore.figures.scene import Scene
-from relcore.recipes.inversion import inversion_scene
+from relcore.inverting.figures import inversion_scene
+from relcore.inverting.inverted import Inversion, InversionSpec, invert_pair
 from relcore.spaces import Match
 from relcore.store import digest_of
 from relcore.views import View, ViewSpec

@@ -9,15 +9,15 @@ from app.encode import encoding_costs, raw_data
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.experiments.rescale_input import (
+from relcore.rescaling.figures import draw_rescale_input, draw_rescale_layers
+from relcore.rescaling.input import (
     NETWORKS,
     InputRescaleResult,
     InputRescaleSpec,
     estimated_seconds,
     rescale_input_job,
 )
-from relcore.experiments.rescale_layers import LayerRescaleResult, LayerRescaleSpec, rescale_layers_job
-from relcore.recipes.rescale import draw_rescale_input, draw_rescale_layers
+from relcore.rescaling.layers import LayerRescaleResult, LayerRescaleSpec, rescale_layers_job
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder, TrainedEncoder
 from relcore.sources.open_networks import can_open

@@ -8,9 +8,9 @@ import streamlit as st
 from app import compute, exports, results
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.experiments.translation import estimated_seconds, translation_job
-from relcore.experiments.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
-from relcore.recipes.translation import draw_translation
+from relcore.inverting.translation import estimated_seconds, translation_job
+from relcore.inverting.translation_figures import draw_translation
+from relcore.inverting.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.stitching.methods import MethodSettings

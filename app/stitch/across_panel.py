@@ -9,14 +9,14 @@ from app.encode import raw_data
 from app.jobs import RESULTS, asked_again, engine, follow
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.experiments.across import across_job
-from relcore.experiments.one_item import why_not
-from relcore.recipes.languages import draw_across
+from relcore.languages.across import AcrossResult
+from relcore.languages.across_job import across_job
+from relcore.languages.figures import draw_across
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.parallel import LANGUAGES, N_SENTENCES, load_parallel
 from relcore.spaces import SpaceError
-from relcore.stitching.across import AcrossResult
 from relcore.stitching.methods import METHODS
+from relcore.stitching.one_item import why_not
 from relcore.stitching.spec import StitchSpec
 from relcore.store import digest_of
 

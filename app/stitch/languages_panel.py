@@ -9,8 +9,8 @@ from app.encode import encoding_jobs
 from app.stitch import across_panel, parallel_lists
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.experiments.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
-from relcore.recipes.languages import draw_cross_lingual
+from relcore.languages.figures import draw_cross_lingual
+from relcore.languages.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset

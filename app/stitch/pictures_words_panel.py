@@ -11,7 +11,7 @@ from app.jobs import RESULTS, asked_again, engine, follow
 from app.stitch import parallel_lists
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.experiments.captioned import (
+from relcore.languages.captioned import (
     GENERAL,
     TEMPLATES,
     CaptionSpec,
@@ -21,15 +21,15 @@ from relcore.experiments.captioned import (
     classes_of,
     encode_captions,
 )
-from relcore.experiments.captioned import zero_shot as classify
-from relcore.experiments.one_item import why_not
-from relcore.recipes.languages import draw_zero_shot, unseen_rows
+from relcore.languages.captioned import zero_shot as classify
+from relcore.languages.figures import draw_zero_shot, unseen_rows
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encoder import Encoder
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.small_vision import SmallVision
 from relcore.sources.text import MiniLM
 from relcore.spaces import LatentSpace, SpaceError
+from relcore.stitching.one_item import why_not
 from relcore.store import digest_of
 
 _KEEP = {"persist_state": "session"}

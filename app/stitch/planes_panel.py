@@ -34,8 +34,8 @@ def draw(setup: Setup, button: DeltaGenerator) -> None:
 
 
 def _planes(setup: Setup, entry: Entry) -> None:
-    from relcore.experiments.plane_turn import disparities, fit_turn
-    from relcore.recipes.reconstruction import draw_planes
+    from relcore.reconstructing.figures import draw_planes
+    from relcore.reconstructing.plane_turn import disparities, fit_turn
 
     states = setup.planes.random_states
     first, second = choose_states(states, "Stays: random state", "Is turned: random state", "planes")

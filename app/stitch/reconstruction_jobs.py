@@ -12,7 +12,7 @@ from app.jobs import asked_again, engine
 from app.stitch import reconstruction_setup
 from app.stitch.reconstruction_setup import Setup
 from relcore.engine import Job
-from relcore.experiments.reconstruction import ReconstructionSpec, reconstruction_job
+from relcore.reconstructing.job import ReconstructionSpec, reconstruction_job
 from relcore.store import Entry
 
 _KEEP = {"persist_state": "session"}

@@ -10,7 +10,7 @@ from app.jobs import follow
 from app.stitch import planes_panel, reconstruction_setup
 from app.stitch.reconstruction_jobs import choose_states, live_curves, offer, stored, under_way
 from app.stitch.reconstruction_setup import Setup
-from relcore.experiments.reconstruction import ReconstructionSpec, collect
+from relcore.reconstructing.job import ReconstructionSpec, collect
 from relcore.store import Entry
 
 _EXPLAINED = (
@@ -43,7 +43,7 @@ def draw(folder: str | None) -> None:
 
 
 def _results(setup: Setup, entries: dict[ReconstructionSpec, Entry]) -> None:
-    from relcore.recipes.reconstruction import draw_errors, draw_grid
+    from relcore.reconstructing.figures import draw_errors, draw_grid
 
     specs, found = list(entries), collect(list(entries.values()))
     common = {"dataset_digest": setup.digest, "entries": list(entries.values())}
@@ -68,7 +68,7 @@ def _results(setup: Setup, entries: dict[ReconstructionSpec, Entry]) -> None:
 
 def _table(setup: Setup, table: pd.DataFrame) -> None:
     from relcore.figures.error_bars import readable
-    from relcore.recipes.reconstruction import PUBLISHED_MNIST
+    from relcore.reconstructing.figures import PUBLISHED_MNIST
 
     row = table.iloc[0]
     st.dataframe(readable(table), hide_index=True)

@@ -9,11 +9,11 @@ import streamlit as st
 from app.encode import encoding_costs, raw_data
 from app.encode.raw_data import Preview
 from app.jobs import engine
-from relcore.experiments.pictures import PictureSpec, part_sizes
-from relcore.experiments.reconstruction import ReconstructionSpec, missing_trainings, reconstruction_key
 from relcore.pace import Expected, expect
+from relcore.reconstructing.autoencoders import REPRESENTATIONS, AutoencoderSpec
+from relcore.reconstructing.job import ReconstructionSpec, missing_trainings, reconstruction_key
+from relcore.reconstructing.pictures import PictureSpec, part_sizes
 from relcore.sources.small_vision import LARGEST
-from relcore.stitching.autoencoders import REPRESENTATIONS, AutoencoderSpec
 from relcore.store import digest_of
 
 _KEEP = {"persist_state": "session"}

@@ -10,12 +10,12 @@ from app import compute, results
 from app.encode import encoding_costs
 from app.jobs import RESULTS, asked_again, engine, follow
 from relcore.engine import Job
-from relcore.experiments.stitching import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
 from relcore.pace import Expected, expect
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, distinct_names
 from relcore.stitching.classification import SharedRows, Stitching, share_rows, stitch_matrix
+from relcore.stitching.job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 from relcore.store import digest_of

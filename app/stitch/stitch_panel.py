@@ -12,7 +12,7 @@ import streamlit as st
 from app import exports
 from app.stitch import stitch_cell
 from app.stitch.stitch_compute import StitchSetup, digests_of, stitched
-from relcore.recipes.stitching import (
+from relcore.stitching.figures import (
     SHOWN,
     draw_stitch_matrix,
     printed_summary,

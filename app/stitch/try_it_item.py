@@ -10,12 +10,12 @@ import numpy as np
 import streamlit as st
 
 from app.components.drawing_pad import drawing_pad
-from relcore.experiments.one_item import ItemEncoder
 from relcore.sources.dataset import Dataset
 from relcore.sources.images import decode_image, png_thumbnail
 from relcore.sources.look import look_of, made_like
 from relcore.spaces import SpaceError
 from relcore.stitching.classification import Stitching
+from relcore.stitching.one_item import ItemEncoder
 
 if TYPE_CHECKING:
     from PIL.Image import Image

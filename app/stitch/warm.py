@@ -9,7 +9,11 @@ import streamlit as st
 
 from app import session
 from app.jobs import asked_again, engine, follow
-from relcore.experiments.one_item import (
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encoder import Encoder, TrainedEncoder
+from relcore.spaces import SpaceError
+from relcore.stitching.one_item import (
     ItemEncoder,
     Untrained,
     item_encoder,
@@ -18,10 +22,6 @@ from relcore.experiments.one_item import (
     trained_key,
     why_not,
 )
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder, TrainedEncoder
-from relcore.spaces import SpaceError
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:

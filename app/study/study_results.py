@@ -15,9 +15,9 @@ from app.jobs import engine
 from app.tables import chosen_rows
 from app.widgets import fit_to_pair, space_name
 from relcore.figures.lines import lines_exportable
-from relcore.recipes.studies import draw_study
 from relcore.sources.catalog import SpaceSpec
 from relcore.store import digest_of
+from relcore.studies.figures import draw_study
 from relcore.studies.runs import StudyRuns, run_row
 from relcore.studies.study import Opening, Study
 

@@ -1,6 +1,6 @@
 """Make the two bundled word spaces: Word2Vec and FastText, trained apart on one corpus.
 
-    python assets/words/train_words.py CORPUS.txt[.xz|.gz|.bz2] --output assets/words
+    python assets/words/train_words.py CORPUS.txt[.xz|.gz|.bz2] --output relcore/data/words
 
 The corpus is plain text, lower case, one sentence a line. The bundled files were made from `english.txt.xz`: 1.7 million
 sentences, 30 million tokens of 200 public-domain novels, ELTeC (CC BY), and the NLTK copies of Brown, news, reviews and
@@ -44,7 +44,7 @@ def train_words(corpus: Path, output: Path, n_words: int, workers: int) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent)
+    parser.add_argument("--output", type=Path, default=Path(__file__).parents[2] / "relcore" / "data" / "words")
     parser.add_argument("--n-words", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()

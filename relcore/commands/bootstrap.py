@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from relcore.experiments.bootstrapping import BootstrapSpec, Outcome
+    from relcore.bootstrapping.job import BootstrapSpec, Outcome
     from relcore.spaces import LatentSpace
 
 FEWEST_SHARED = 20  # with fewer there is nothing to hide
@@ -62,10 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     import pandas as pd
 
+    from relcore.bootstrapping.figures import draw_rounds, draw_scores
     from relcore.commands.naming import space_spec
     from relcore.commands.output import show, write_recipe
-    from relcore.recipes.bootstrap import draw_rounds, draw_scores
-    from relcore.recipes.comparison import load_again
+    from relcore.recipe import load_again
     from relcore.spaces import SpaceError
 
     if options.output and options.output.suffix.lower() != ".tsv":
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
 def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
     """The options as the page would take them."""
     from relcore.anchors.literal import LEARNING_RATE, STEPS
-    from relcore.experiments.bootstrapping import BootstrapSpec
+    from relcore.bootstrapping.job import BootstrapSpec
     from relcore.spaces import SpaceError
 
     n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
@@ -158,9 +158,9 @@ def read_pairs(path: Path) -> tuple[tuple[str, str], ...]:
 
 def outcome_of(options: argparse.Namespace, spaces: list[LatentSpace], spec: BootstrapSpec) -> Outcome:
     """From the store, or by a job, which goes on where it was stopped."""
+    from relcore.bootstrapping.job import bootstrap_job, read_outcome
     from relcore.commands.running import engine, follow
-    from relcore.experiments.all_pairs import put_space
-    from relcore.experiments.bootstrapping import bootstrap_job, read_outcome
+    from relcore.comparing.all_pairs import put_space
     from relcore.store import Store, digest_of
 
     store = Store()
@@ -183,7 +183,7 @@ def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
 def lines_of(outcome: Outcome, spec: BootstrapSpec) -> list[str | list[list[str]]]:
     """The head of the page, its table, and the wrong ones."""
     from relcore.comparison import METRIC_NAMES
-    from relcore.recipes.stitching import short
+    from relcore.stitching.figures import short
 
     result = outcome.result
     n_hidden = len(result.anchors) - result.n_seeds

@@ -41,9 +41,9 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of, projection_of
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
+    from relcore.comparing.figures import draw_scores
     from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, held_out, represent, score_pair, score_table
     from relcore.metrics.neighbours import CONVENTIONS
-    from relcore.recipes.figures import draw_scores
     from relcore.spaces import SpaceError, distinct_names, need_one_of
 
     projection = projection_of(options)
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
 
 def printed(table: pd.DataFrame) -> list[list[str]]:
     """Digits as the page shows them: score, half the sampling interval, chance and its 95 % band."""
-    from relcore.recipes.stitching import short
+    from relcore.stitching.figures import short
 
     rows = [["representation", "metric", "score", "±", "chance", "95 % of chance"]]
     for row in table.itertuples():

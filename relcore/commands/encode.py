@@ -103,7 +103,7 @@ def encoded(
 
 def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None:
     from relcore.commands.output import write_recipe
-    from relcore.recipes.figures import draw_training, training_of
+    from relcore.comparing.figures import draw_training, training_of
     from relcore.spaces import SpaceError
 
     curves = {one: training_of(one) for one in specs}

@@ -42,10 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from relcore.comparing.figures import exportable
     from relcore.figures.export import KINDS, read_recipe
     from relcore.figures.palette import DARK, LIGHT
     from relcore.figures.style import Style
-    from relcore.recipes.figures import exportable
     from relcore.spaces import SpaceError, quote
 
     kind = options.output.suffix.lstrip(".").lower() if options.output else "pdf"

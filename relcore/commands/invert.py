@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from relcore.experiments.inversion import Inversion
+    from relcore.inverting.inverted import Inversion
     from relcore.spaces import Match
 
 ROUTES = ("forward", "backward", "within")
@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of
     from relcore.commands.output import need_space_file, show, write_recipe, write_space
-    from relcore.experiments.inversion import InversionSpec, invert_pair, side_names
-    from relcore.recipes.inversion import draw_inversion_errors
+    from relcore.inverting.figures import draw_inversion_errors
+    from relcore.inverting.inverted import InversionSpec, invert_pair, side_names
 
     settings = (options.route, options.method, options.omega, options.delta, options.ridge, options.pruning_state)
     spec = InversionSpec(*settings)
@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
 
 def methods(found: Inversion) -> list[list[str]]:
     """Mean cosine by each method, and the band of chance."""
-    from relcore.recipes.stitching import short
+    from relcore.stitching.figures import short
 
     rows = [["method", "cosine", "chance level, 95 %"]]
     for method, score in found.scores.items():
@@ -106,7 +106,7 @@ def told(found: Inversion) -> list[str]:
 
 def recovered_space(pair: Match, found: Inversion):
     """The rows that were carried over, as a space in the coordinates of the target."""
-    from relcore.experiments.inversion import side_names
+    from relcore.inverting.inverted import side_names
     from relcore.spaces import LatentSpace
 
     labels = None if pair.source.labels is None else pair.source.labels[found.rows]

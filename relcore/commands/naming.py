@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from relcore.recipes.comparison import ComparisonRecipe
+    from relcore.comparing.scene import ComparisonRecipe
     from relcore.sources.catalog import SpaceSpec
     from relcore.spaces import LatentSpace, Match
     from relcore.store import Store, Summary
@@ -157,7 +157,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
 
 def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], Match]:
     """SOURCE and TARGET, and their rows paired by id."""
-    from relcore.recipes.comparison import load_again
+    from relcore.recipe import load_again
     from relcore.spaces import match
 
     specs = space_spec(options.source), space_spec(options.target)
@@ -197,8 +197,8 @@ def comparison_recipe(
     specs: tuple[SpaceSpec, SpaceSpec], pair: Match, anchors: tuple[str, ...], projection=None
 ) -> ComparisonRecipe:
     """What a figure of this pair needs to be drawn again."""
+    from relcore.comparing.scene import ComparisonRecipe
     from relcore.comparison import ProjectionSpec
-    from relcore.recipes.comparison import ComparisonRecipe
     from relcore.reduction import ReductionSpec
     from relcore.views import ViewSpec
 

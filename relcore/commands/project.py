@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     from relcore.anchors.selection import shared_anchors
     from relcore.commands.naming import anchors_of, projection_of, space_spec
     from relcore.commands.output import need_space_file, write_space
-    from relcore.recipes.comparison import load_again
+    from relcore.recipe import load_again
     from relcore.spaces import LatentSpace, SpaceError
 
     need_space_file(options.output)

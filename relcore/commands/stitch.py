@@ -73,10 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import space_spec
     from relcore.commands.output import show, write_recipe
-    from relcore.recipes.comparison import load_again
-    from relcore.recipes.stitching import cell_table, draw_stitch_matrix, summary_table
+    from relcore.recipe import load_again
     from relcore.spaces import need_one_of
     from relcore.stitching.classification import share_rows
+    from relcore.stitching.figures import cell_table, draw_stitch_matrix, summary_table
 
     specs = [space_spec(one) for one in options.spaces]
     spaces = [load_again(one) for one in specs]
@@ -151,10 +151,10 @@ def stitched(
 ) -> StitchResult:
     """From the store, at once where it is quick, else by a job."""
     from relcore.commands.running import engine, follow
-    from relcore.experiments.all_pairs import put_space
-    from relcore.experiments.stitching import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
+    from relcore.comparing.all_pairs import put_space
     from relcore.progress import Context
     from relcore.stitching.classification import stitch_matrix
+    from relcore.stitching.job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
     from relcore.store import Store
 
     store, key = Store(), stitching_key(spaces, spec)
@@ -176,7 +176,7 @@ def stitched(
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
     """The summary, and a matrix a method: rows encoders, columns the encoders that the heads were trained on."""
-    from relcore.recipes.stitching import printed_summary, short_names
+    from relcore.stitching.figures import printed_summary, short_names
     from relcore.stitching.methods import METHODS as KNOWN
 
     summary = printed_summary(result)
@@ -196,7 +196,7 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
 
 def cells_of(result: StitchResult, method: str, metric: str) -> list[list[str]]:
     """The matrix as the page's heat map writes it; – where there is no answer."""
-    from relcore.recipes.stitching import short
+    from relcore.stitching.figures import short
 
     mean, deviation = result.matrix(method, metric)
     several = len(result.runs) > 1

@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.output import show, write_recipe
-    from relcore.recipes.studies import draw_study
     from relcore.spaces import SpaceError
     from relcore.studies import study_of
+    from relcore.studies.figures import draw_study
     from relcore.studies.runs import StudyRuns
 
     if options.output and options.output.suffix.lower() != ".csv":
@@ -157,7 +157,7 @@ def list_studies(options: argparse.Namespace) -> None:
 
 def findings_lines(found: pd.DataFrame) -> list[list[str]] | str:
     """The findings as the page lists them: value, 95 % interval, n."""
-    from relcore.recipes.stitching import short
+    from relcore.stitching.figures import short
 
     if not len(found):
         return "Nothing can be said yet."

@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PlaneTurn:
-    """What `fit_turn` of the experiments found: ``moving`` comes closest to ``reference`` at time 1; rows are paired.
+    """What `fit_turn` found: ``moving`` comes closest to ``reference`` at time 1; rows are paired.
 
     Attributes
     ----------

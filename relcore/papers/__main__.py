@@ -1,4 +1,4 @@
-"""`python -m relcore.papers`: measure what stands beside the papers' tables, and keep it in assets/papers/ours."""
+"""`python -m relcore.papers`: measure what stands beside the papers' tables, and keep it in relcore/data/papers/ours."""
 
 from __future__ import annotations
 

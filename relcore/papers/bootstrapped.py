@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relcore.anchors.bootstrap import BootstrapResult
+from relcore.bootstrapping.anchor_scores import FORMS, held_out_split, relative_scores
+from relcore.bootstrapping.job import BootstrapSpec, Outcome, most_frequent, run_bootstrap
 from relcore.evaluation import Split
-from relcore.experiments.anchor_scores import FORMS, held_out_split, relative_scores
-from relcore.experiments.bootstrapping import BootstrapSpec, Outcome, most_frequent, run_bootstrap
+from relcore.languages.across import head_across
 from relcore.metrics.calibration import Score
 from relcore.papers.local import labelled
 from relcore.papers.ours import SHARE
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped
 from relcore.spaces import LatentSpace
-from relcore.stitching.across import head_across
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import labelled_spaces, word_pair

@@ -1,4 +1,4 @@
-"""What a paper's row asserts, as comparisons between labelled numbers, kept in assets/papers beside the row."""
+"""What a paper's row asserts, as comparisons between labelled numbers, kept in relcore/data/papers beside the row."""
 
 from __future__ import annotations
 

@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from relcore.experiments.plane_turn import disparities, fit_turn
-from relcore.experiments.reconstruction import ReconstructionSpec, trained_autoencoders
 from relcore.papers.local import picture_spec
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import averaged, rounded
-from relcore.stitching.autoencoders import AutoencoderSpec
+from relcore.reconstructing.autoencoders import AutoencoderSpec
+from relcore.reconstructing.job import ReconstructionSpec, trained_autoencoders
+from relcore.reconstructing.plane_turn import disparities, fit_turn
 from relcore.store import Store
 
 _ALIKE = 0.1

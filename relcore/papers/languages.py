@@ -7,9 +7,9 @@ from itertools import permutations, product
 import numpy as np
 
 from relcore.encoding import encode
-from relcore.experiments.retrieval import METRICS, RetrievalSpec, pair_up, retrieve
-from relcore.experiments.translation import translate_all
-from relcore.experiments.translation_result import TranslationSpec
+from relcore.inverting.translation import translate_all
+from relcore.inverting.translation_result import TranslationSpec
+from relcore.languages.retrieval import METRICS, RetrievalSpec, pair_up, retrieve
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped, rounded

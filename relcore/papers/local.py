@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from relcore.encoding import encode
-from relcore.experiments.pictures import PictureSpec
+from relcore.reconstructing.pictures import PictureSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import Encoder

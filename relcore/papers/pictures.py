@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from relcore.experiments.reconstruction import ReconstructionSpec, collect, reconstruct
 from relcore.papers.codes import within
 from relcore.papers.local import picture_spec
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import rounded
-from relcore.stitching.autoencoders import REPRESENTATIONS, AutoencoderSpec
+from relcore.reconstructing.autoencoders import REPRESENTATIONS, AutoencoderSpec
+from relcore.reconstructing.job import ReconstructionSpec, collect, reconstruct
 from relcore.store import Store
 
 _ERROR = "MSE × 10³"

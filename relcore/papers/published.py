@@ -1,16 +1,16 @@
-"""What the papers print: tables as they stand there, with their units, read from assets/papers."""
+"""What the papers print: tables as they stand there, with their units, read from relcore/data/papers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 from relcore.spaces import SpaceError
 
-FOLDER = Path(__file__).parents[2] / "assets" / "papers"
+FOLDER = files("relcore") / "data" / "papers"
 WORDS = ("setting",)  # units of columns that hold no numbers
 NONE = ("–", "-")
 _NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)(?: ± (\d+(?:\.\d+)?))?")
@@ -81,7 +81,7 @@ class PublishedTable:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> PublishedTable:
-        """Of one record in assets/papers.
+        """Of one record in relcore/data/papers.
 
         Raises
         ------

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from relcore.anchors.selection import select_anchors
-from relcore.experiments.inversion_sweep import inversion_sweep
-from relcore.experiments.rescale_input import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
-from relcore.experiments.rescale_layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
+from relcore.inverting.sweep import inversion_sweep
 from relcore.metrics.calibration import Z95
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import averaged, rounded
+from relcore.rescaling.input import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
+from relcore.rescaling.layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
 from relcore.spaces import match
 from relcore.store import Store
 from relcore.studies.material import dataset_of

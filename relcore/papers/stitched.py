@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from relcore.experiments.cross_domain import CrossDomainSpec, cross_domain_matrix
-from relcore.experiments.domain_spaces import DomainsSpec, trained_parts
+from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
+from relcore.inverting.domain_spaces import DomainsSpec, trained_parts
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings

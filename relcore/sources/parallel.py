@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from importlib.resources import files
 
 from relcore.sources.dataset import Dataset
 from relcore.spaces import SpaceError, quote
 
 LANGUAGES = {"en": "English", "es": "Spanish", "fr": "French", "ja": "Japanese"}
 N_SENTENCES = 438
-_FILE = Path(__file__).parents[2] / "assets" / "parallel" / "everyday.tsv"
+_FILE = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 from relcore.sources import gensim_data
@@ -9,7 +10,7 @@ from relcore.sources.categories import categorise
 from relcore.sources.files import load_space, suffix_of
 from relcore.spaces import LatentSpace, SpaceError, quote
 
-_FOLDER = Path(__file__).parents[2] / "assets" / "words"
+_FOLDER = files("relcore") / "data" / "words"
 BUNDLED = {name: _FOLDER / f"{name}.safetensors" for name in ("word2vec-novels", "fasttext-novels")}
 
 

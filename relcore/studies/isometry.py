@@ -9,6 +9,7 @@ import pandas as pd
 
 from relcore.encoding import encode
 from relcore.figures.lines import Line, Lines
+from relcore.reconstructing.autoencoders import AutoencoderSpec, fit_autoencoder
 from relcore.similarity import mean_row
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -16,7 +17,6 @@ from relcore.sources.pixels import pixel_array
 from relcore.sources.small_vision import held_out_rows
 from relcore.sources.swept_vision import SweptVision
 from relcore.spaces import LatentSpace
-from relcore.stitching.autoencoders import AutoencoderSpec, fit_autoencoder
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app import all_pairs_panel, results
-from relcore.experiments.all_pairs import similarity_matrix
+from relcore.comparing.all_pairs import similarity_matrix
 from relcore.sources.catalog import load
 from tests.app.conftest import Session, save_space
 

@@ -12,9 +12,9 @@ from app import results
 from app.invert.invert_grid_panel import cell_of
 from app.score_table import digits
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
-from relcore.experiments.inversion import InversionSpec, invert_pair
-from relcore.experiments.inversion_sweep import DELTAS, OMEGAS, inversion_sweep
-from relcore.recipes.inversion import lengths, sweep_matrices, variation
+from relcore.inverting.figures import lengths, sweep_matrices, variation
+from relcore.inverting.inverted import InversionSpec, invert_pair
+from relcore.inverting.sweep import DELTAS, OMEGAS, inversion_sweep
 from relcore.sources.catalog import load
 from relcore.spaces import match
 from tests.app.conftest import Session, save_space

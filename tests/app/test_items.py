@@ -14,8 +14,8 @@ from PIL import Image
 from app import sheets
 from app.items import Items, cut
 from app.sheets import make_sheet
+from relcore.comparing.scene import ComparisonRecipe, comparison_scene
 from relcore.encoding import encode
-from relcore.recipes.comparison import ComparisonRecipe, comparison_scene
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from app import layers_panel, results
-from relcore.experiments.all_pairs import put_space
-from relcore.experiments.layers import layer_scores
+from relcore.comparing.all_pairs import put_space
+from relcore.comparing.layers import layer_scores
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.text import MiniLM, PretrainedText

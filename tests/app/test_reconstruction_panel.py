@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from relcore.experiments.pictures import PictureSpec
-from relcore.experiments.plane_turn import disparities
-from relcore.experiments.reconstruction import ReconstructionSpec, reconstruct, reconstruction_job, reconstruction_key
+from relcore.reconstructing.autoencoders import AutoencoderSpec
+from relcore.reconstructing.job import ReconstructionSpec, reconstruct, reconstruction_job, reconstruction_key
+from relcore.reconstructing.pictures import PictureSpec
+from relcore.reconstructing.plane_turn import disparities
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
-from relcore.stitching.autoencoders import AutoencoderSpec
 from relcore.store import Store
 
 PICTURES = PictureSpec(DatasetSpec("digits"), n_train=60)

@@ -16,10 +16,7 @@ from app.stitch import try_it_panel
 from app.stitch.try_it_grid import answers_html
 from app.workspace import Workspace
 from relcore.encoding import encode
-from relcore.experiments.one_item import trained_key
-from relcore.experiments.try_it import Answers
 from relcore.figures.palette import DARK, LIGHT
-from relcore.recipes.try_it import matrices_of
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -28,6 +25,9 @@ from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import load_parallel
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
+from relcore.stitching.one_item import trained_key
+from relcore.stitching.try_it import Answers
+from relcore.stitching.try_it_figure import matrices_of
 from tests.app.conftest import Session
 
 DIGITS = DatasetSpec("digits", limit=300)

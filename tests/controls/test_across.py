@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relcore.languages.across import head_across
 from relcore.spaces import LatentSpace
-from relcore.stitching.across import head_across
 from relcore.stitching.spec import StitchSpec
 
 METHODS = ("relative", "whitened", "procrustes", "least-squares")

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from relcore.evaluation import Split
-from relcore.experiments.inversion import InversionSpec, invert_pair
-from relcore.experiments.inversion_sweep import inversion_sweep
 from relcore.inversion import inversion_grid
+from relcore.inverting.inverted import InversionSpec, invert_pair
+from relcore.inverting.sweep import inversion_sweep
 from relcore.metrics.calibration import Z95, Score
 from relcore.spaces import LatentSpace, match
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.experiments.captioned import CaptionSpec, zero_shot
-from relcore.experiments.retrieval import RetrievalSpec, pair_up, retrieve
+from relcore.languages.captioned import CaptionSpec, zero_shot
+from relcore.languages.retrieval import RetrievalSpec, pair_up, retrieve
 from relcore.spaces import LatentSpace
 
 METHODS = ("relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.experiments.cross_domain import CrossDomainSpec, cross_domain_matrix
-from relcore.experiments.domain_spaces import session_parts
-from relcore.experiments.translation import translate_all
-from relcore.experiments.translation_result import TranslationSpec
+from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
+from relcore.inverting.domain_spaces import session_parts
+from relcore.inverting.translation import translate_all
+from relcore.inverting.translation_result import TranslationSpec
 from relcore.spaces import LatentSpace
 
 METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from relcore.bootstrapping.job import BootstrapSpec, run_bootstrap
 from relcore.commands.bootstrap import read_pairs
-from relcore.experiments.bootstrapping import BootstrapSpec, run_bootstrap
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError
 

@@ -10,12 +10,12 @@ import pytest
 
 from relcore.anchors.diagnostics import diagnose_anchors
 from relcore.cli import main
+from relcore.comparing.figures import draw_norms, draw_panes, draw_scores, draw_spectrum, exportable
+from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
 from relcore.comparison import REPRESENTATIONS, held_out, represent, score_pair
 from relcore.figures.export import histogram_exportable
 from relcore.figures.palette import DARK
 from relcore.figures.style import Style
-from relcore.recipes.comparison import ComparisonRecipe, comparison_scene, load_pair
-from relcore.recipes.figures import draw_norms, draw_panes, draw_scores, draw_spectrum, exportable
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError, match

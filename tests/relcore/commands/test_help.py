@@ -10,8 +10,8 @@ import pytest
 from relcore.anchors.selection import STRATEGIES
 from relcore.cli import COMMANDS, main
 from relcore.commands import encoders, invert, naming, stitch
-from relcore.experiments.inversion import ROUTES
 from relcore.inversion import METHODS as INVERSIONS
+from relcore.inverting.inverted import ROUTES
 from relcore.similarity import SIMILARITIES
 from relcore.stitching.methods import METHODS
 from relcore.stitching.result import METRICS

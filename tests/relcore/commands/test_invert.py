@@ -8,11 +8,11 @@ import pytest
 
 from app.workspace import Workspace
 from relcore.anchors.selection import select_anchors
-from relcore.experiments.inversion import InversionSpec, invert_pair
-from relcore.recipes.stitching import short
+from relcore.inverting.inverted import InversionSpec, invert_pair
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.files import load_space
 from relcore.spaces import match
+from relcore.stitching.figures import short
 
 
 @pytest.fixture

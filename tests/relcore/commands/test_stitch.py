@@ -8,12 +8,12 @@ import pytest
 from app.stitch import stitch_setup
 from relcore.commands import stitch
 from relcore.local_cluster import LocalCluster
-from relcore.recipes.stitching import cell_table, printed_summary, short
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import LatentSpace
 from relcore.stitching.classification import share_rows, stitch_matrix
+from relcore.stitching.figures import cell_table, printed_summary, short
 from relcore.stitching.methods import MethodSettings
 from relcore.stitching.spec import StitchSpec
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore.comparing.figures import draw_training, exportable, training_of
 from relcore.encoding import encode
 from relcore.figures.style import Style
 from relcore.figures.training import (
@@ -13,7 +14,6 @@ from relcore.figures.training import (
     training_figure,
     training_table,
 )
-from relcore.recipes.figures import draw_training, exportable, training_of
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.experiments.pictures import Pictures
 from relcore.papers.end_to_end import EndToEnd, always_the_largest, fit_end_to_end, held_out_f1
+from relcore.reconstructing.pictures import Pictures
 
 SMALL = EndToEnd(width=16, epochs=4)
 ANCHORS = np.arange(0, 240, 8)

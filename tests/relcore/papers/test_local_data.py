@@ -8,9 +8,9 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from relcore.experiments.pictures import load_pictures
 from relcore.papers.counted import classes
 from relcore.papers.local import labelled, labels_of, picture_spec, text_encoders
+from relcore.reconstructing.pictures import load_pictures
 from relcore.sources.datasets import load_dataset
 from relcore.sources.pooled_words import PooledWords
 from relcore.sources.small_vision import held_out_rows

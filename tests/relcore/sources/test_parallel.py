@@ -12,7 +12,7 @@ from relcore.sources.datasets import available_datasets, load_dataset
 from relcore.sources.parallel import LANGUAGES, N_SENTENCES, load_parallel, parallel_dataset
 from relcore.spaces import SpaceError
 
-FILE = Path(parallel.__file__).parents[2] / "assets" / "parallel" / "everyday.tsv"
+FILE = Path(parallel.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
 LATIN = {
     "en": r"[A-Za-z ',.?!-]+",
     "es": r"[A-Za-zÁÉÍÓÚÑáéíóúüñ ,.?!¿¡-]+",

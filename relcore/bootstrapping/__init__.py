@@ -1,0 +1,1 @@
+"""Bootstrapped anchors as a job, scored, and their figures."""

@@ -1,0 +1,228 @@
+"""Layer by layer: all layers of one model against all layers of another, similarity and stitched accuracy side by side."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from relcore.comparing.all_pairs import Report, scores_of_pairs
+from relcore.comparing.pair_scores import ScoreGrid
+from relcore.comparison import ProjectionSpec
+from relcore.metrics.calibration import Null, Score
+from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.encodings import load_encoding
+from relcore.spaces import LatentSpace, SpaceError, distinct_names
+from relcore.stitching.result import StitchResult
+
+PERMUTATIONS = 1000
+Cell = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Spaces that are outputs of one encoder of one dataset, the first layer first."""
+
+    title: str
+    layers: tuple[SpaceSpec, ...]
+
+
+@dataclass(frozen=True)
+class LayerScores(ScoreGrid):
+    """A rectangle of scores.
+
+    Attributes
+    ----------
+    names : s distinct names
+        Of all spaces, each once.
+    rows, columns : r and c numbers of spaces
+        A space may be a row and a column.
+    metric : str
+        One of `pair_scores.METRICS`.
+    scores : r × c of Score or None
+        None where two spaces cannot be compared.
+    reasons : r × c of str
+        Why not; "" where there is a score.
+    best_chance : Null or None
+        Of the largest score of two different spaces: what it would be if rows were paired at random. None for a single pair and
+        for spaces of different rows.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    metric: str
+    scores: tuple[tuple[Score | None, ...], ...]
+    reasons: tuple[tuple[str, ...], ...]
+    best_chance: Null | None = None
+
+    @property
+    def itself(self) -> tuple[Cell, ...]:
+        """Cells of a space with itself."""
+        return cells_of_itself(self.rows, self.columns)
+
+    @property
+    def compared(self) -> list[Cell]:
+        """Cells of two different spaces with a score, each pair once: those among which the best is looked for."""
+        found = {}
+        for i, row in enumerate(self.rows):
+            for j, column in enumerate(self.columns):
+                if row != column and self.scores[i][j] is not None:
+                    found.setdefault((min(row, column), max(row, column)), (i, j))
+        return list(found.values())
+
+    @property
+    def best(self) -> Cell | None:
+        """The cell of the two different spaces that are most alike; None where no two can be compared."""
+        return max(self.compared, key=lambda cell: self.scores[cell[0]][cell[1]], default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        record = {name: list(getattr(self, name)) for name in ("names", "rows", "columns")} | {"metric": self.metric}
+        record["scores"] = [[None if score is None else score.to_json() for score in row] for row in self.scores]
+        record["reasons"] = [list(row) for row in self.reasons]
+        return record | {"best_chance": asdict(self.best_chance) if self.best_chance else None}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> LayerScores:
+        """Back from `to_json`."""
+        scores = tuple(tuple(None if one is None else Score.from_json(one) for one in row) for row in record["scores"])
+        places = (tuple(record[name]) for name in ("names", "rows", "columns"))
+        best = Null(**record["best_chance"]) if record["best_chance"] else None
+        return cls(*places, record["metric"], scores, tuple(map(tuple, record["reasons"])), best)
+
+
+def models(specs: Sequence[SpaceSpec]) -> list[Model]:
+    """The encoders of which there are two or more outputs of one dataset among these spaces, in the order of these."""
+    groups: list[list[SpaceSpec]] = []
+    for spec in dict.fromkeys(specs):
+        if spec.source == "encoding":
+            group = next((group for group in groups if _same_model(group[0], spec)), None)
+            if group is None:
+                groups.append([spec])
+            elif all(spec.option("output") != other.option("output") for other in group):
+                group.append(spec)
+    found: dict[str, Model] = {}
+    for group in (sorted(group, key=_depth) for group in groups if len(group) > 1):
+        title = plain = group[0].name.replace(f" {group[0].option('output')}", "", 1)
+        while title in found:
+            title = f"{plain} ({len(found) + 1})"
+        found[title] = Model(title, tuple(group))
+    return list(found.values())
+
+
+def _same_model(first: SpaceSpec, second: SpaceSpec) -> bool:
+    same_rows = first.option("dataset") == second.option("dataset")
+    return same_rows and first.encoder.with_outputs_of(second.encoder) is not None
+
+
+def _depth(spec: SpaceSpec) -> tuple[int, str]:
+    """Sorts "layer 2" before "layer 10", and "last layer" behind both."""
+    number = re.search(r"-?\d+", spec.option("output"))
+    depth = int(number[0]) if number else 10**6
+    return depth if depth >= 0 else 10**6 + depth, spec.option("output")
+
+
+def layer_scores(
+    spaces: Sequence[LatentSpace],
+    rows: Sequence[int],
+    columns: Sequence[int],
+    metric: str = "cka",
+    anchors: Sequence[str] = (),
+    projection: ProjectionSpec | None = None,
+    k: int = 10,
+    n_queries: int | None = None,
+    report: Report | None = None,
+) -> LayerScores:
+    """Score the spaces of the rows with those of the columns; each number is that of `similarity_matrix` for the pair.
+
+    Raises
+    ------
+    SpaceError
+        Numbers that are no spaces, no two different spaces, and as in `similarity_matrix`.
+    """
+    need_rectangle(len(spaces), rows, columns)
+    pairs = list(dict.fromkeys((min(i, j), max(i, j)) for i in rows for j in columns))
+    scores, reasons, best = scores_of_pairs(
+        spaces, pairs, metric, tuple(anchors), projection or ProjectionSpec(), k, n_queries, report=report
+    )
+    matrices = [tuple(tuple(one[min(i, j), max(i, j)] for j in columns) for i in rows) for one in (scores, reasons)]
+    return LayerScores(tuple(distinct_names(spaces)), tuple(rows), tuple(columns), metric, *matrices, best)
+
+
+def need_rectangle(n: int, rows: Sequence[int], columns: Sequence[int]) -> None:
+    """Raise a SpaceError unless rows and columns are numbers of n spaces, none twice, with two different ones among them."""
+    for name, numbers in (("rows", rows), ("columns", columns)):
+        if not len(numbers) or len(set(numbers)) < len(numbers) or not set(numbers) <= set(range(n)):
+            raise SpaceError(f"{name}: expected distinct numbers of the {n} spaces, from 0, got {list(numbers)!r:.80}")
+    if len({*rows, *columns}) < 2:
+        raise SpaceError("layers: expected at least two different spaces, got one; choose another for rows or columns")
+
+
+def layers_job(
+    context: Context, *, inputs: Sequence[str], rows: Sequence[int], columns: Sequence[int], **settings: Any
+) -> None:
+    """`layer_scores` as a job of the Engine; `inputs` are keys of `put_space` or of encodings."""
+    spaces = [load_encoding(context.store, key) for key in inputs]
+    put_layers(context, layer_scores(spaces, rows, columns, **settings, report=context.report))
+
+
+def put_layers(context: Context, found: LayerScores) -> None:
+    """Keep scores as the result of a job; `LayerScores.from_json(entry.metadata["layers"])` reads them."""
+    context.put({}, {"layers": found.to_json()})
+
+
+@dataclass(frozen=True)
+class LayerAccuracy:
+    """How well the heads of the column layers read the rows of the row layers.
+
+    Attributes
+    ----------
+    values : array (r, c)
+        Accuracy on the held-out rows, NaN where there is no answer; a space with its own head is not stitched.
+    own : array (c,)
+        Accuracy of each head on its own encoder: not stitched.
+    chance : float
+        Of always answering the most frequent class of the training rows.
+    n : int
+        Held-out rows.
+    best : (i, j) or None
+        The best stitched cell.
+    best_chance : Null or None
+        What the best stitched cell would be if the held-out rows' labels were permuted, by one permutation for all cells. The
+        heads never saw these labels, so nothing has to be fitted anew. None for a single cell.
+    """
+
+    values: np.ndarray
+    own: np.ndarray
+    chance: float
+    n: int
+    best: Cell | None
+    best_chance: Null | None
+
+
+def layer_accuracy(result: StitchResult, rows: Sequence[int], columns: Sequence[int]) -> LayerAccuracy:
+    """The rectangle of a result of `stitch_matrix` on the same spaces, by its first method and random state."""
+    method, run = result.spec.methods[0], result.runs[0]
+    whole = result.by_state(method)[0]
+    values = whole[np.ix_(rows, columns)]
+    stitched = np.array([[i != j for j in columns] for i in rows]) & ~np.isnan(values)
+    best = best_chance = None
+    if stitched.any():
+        best = tuple(int(place) for place in np.unravel_index(np.argmax(np.where(stitched, values, -1)), values.shape))
+    if stitched.sum() > 1:
+        answers = run.answers[method][np.ix_(rows, columns)][stitched]
+        rng = np.random.default_rng(0)
+        best_chance = Null.from_draws(
+            np.array([(answers == rng.permutation(run.truth)).mean(axis=1).max() for _ in range(PERMUTATIONS)])
+        )
+    return LayerAccuracy(values, np.diag(whole)[list(columns)], result.chance(), len(run.truth), best, best_chance)
+
+
+def cells_of_itself(rows: Sequence[int], columns: Sequence[int]) -> tuple[Cell, ...]:
+    """Cells of a space with itself."""
+    return tuple((i, j) for i, row in enumerate(rows) for j, column in enumerate(columns) if row == column)

@@ -1,0 +1,166 @@
+"""Recipe: everything it takes to draw a comparison again, as JSON that people can read and edit."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relcore import __version__
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.figures.scene import Pane, Scene
+from relcore.recipe import load_again, need_same_content
+from relcore.reduction import NAMES, ReductionSpec, reduce_spaces
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, match, need_one_of, need_strings
+from relcore.views import View, ViewSpec, make_view, sample_view
+
+PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonRecipe:
+    """Two spaces, anchors by id, how to project, choose rows and reduce.
+
+    The digests are of the matched spaces, what is left of both once they are paired: they tell whether the data is the same.
+    """
+
+    source: SpaceSpec
+    target: SpaceSpec
+    anchors: tuple[str, ...]
+    projection: ProjectionSpec = ProjectionSpec()
+    view: ViewSpec = ViewSpec()
+    reduction: ReductionSpec = ReductionSpec()
+    panes: tuple[str, ...] = PANES
+    source_digest: str = ""
+    target_digest: str = ""
+
+    def __post_init__(self) -> None:
+        need_strings("recipe: anchors", self.anchors)
+        for pane in self.panes:
+            need_one_of("recipe: panes", pane, REPRESENTATIONS)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object: ``{"relscope": version, "figure": "comparison", …}``."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        plain = {
+            name: value.to_json() if isinstance(value, SpaceSpec) else dataclasses.asdict(value)
+            for name, value in fields.items()
+            if dataclasses.is_dataclass(value)
+        }
+        return {"relscope": __version__, "figure": "comparison", **json.loads(json.dumps(fields | plain))}
+
+    @classmethod
+    def from_json(cls, recipe: Mapping[str, Any]) -> ComparisonRecipe:
+        """Back from JSON.
+
+        Raises
+        ------
+        SpaceError
+            Another kind of figure, missing or unknown settings.
+        """
+        if not isinstance(recipe, Mapping) or recipe.get("figure") != "comparison":
+            found = recipe.get("figure") if isinstance(recipe, Mapping) else type(recipe).__name__
+            raise SpaceError(f'recipe: expected a JSON object with "figure": "comparison", got {found!r}')
+        settings = {name: value for name, value in recipe.items() if name not in ("relscope", "figure")}
+        missing = {"source", "target", "anchors"} - set(settings)
+        if missing:
+            raise SpaceError(f"recipe: expected source, target and anchors, {', '.join(sorted(missing))} missing")
+        parts = {"source": SpaceSpec.from_json, "target": SpaceSpec.from_json}
+        parts |= {"projection": ProjectionSpec, "view": ViewSpec, "reduction": ReductionSpec}
+        try:
+            for name, kind in parts.items():
+                if name in settings:
+                    given = settings[name]
+                    settings[name] = kind(given) if kind == SpaceSpec.from_json else kind(**_tuples(given))
+            return cls(**_tuples(settings))
+        except (TypeError, AttributeError) as error:
+            raise SpaceError(f"recipe: unknown or misplaced setting ({error})") from error
+
+
+def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+
+
+def load_pair(recipe: ComparisonRecipe) -> Match:
+    """Load and match the two spaces of a recipe.
+
+    Raises
+    ------
+    SpaceError
+        A space cannot be loaded, or is not the one that the recipe was made with.
+    """
+    matched = match(load_again(recipe.source), load_again(recipe.target))
+    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
+        need_same_content(space, digest)
+    return matched
+
+
+def pane_matrices(
+    matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
+) -> list[np.ndarray]:
+    """The drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]."""
+    return [matrix[rows] for matrix in represent(matched, pane, anchors, spec)]
+
+
+def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
+    """The rows to draw; t-SNE takes a sample where there are more than its `max_points`."""
+    drawn = make_view(space, view, anchors)
+    return sample_view(drawn, reduction.max_points, reduction.random_state) if reduction.method == "tsne" else drawn
+
+
+def fitting_reduction(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> ReductionSpec:
+    """`spec`, but each space fitted apart where the widths differ: the first one's map cannot take the second."""
+    same_width = len({matrix.shape[1] for matrix in matrices}) == 1
+    return spec if same_width else dataclasses.replace(spec, fit="apart")
+
+
+def reduction_note(spec: ReductionSpec) -> str:
+    """How the coordinates of a pane came about, in a few words."""
+    how = "fitted on the first space" if spec.fit == "first" else "each space fitted apart"
+    return f"{NAMES[spec.method]}, {how}{', aligned by Procrustes' if spec.align else ''}"
+
+
+def reduce_pair(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> tuple[list[np.ndarray], str]:
+    """Coordinates of a pair of matrices, and a note on how they came about."""
+    fitting = fitting_reduction(matrices, spec)
+    return reduce_spaces(matrices, fitting), reduction_note(fitting)
+
+
+def assemble_scene(
+    spaces: tuple[LatentSpace, LatentSpace],
+    view: View,
+    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
+    anchor_ids: Sequence[str],
+) -> Scene:
+    """Put coordinates by representation and the view's colours together, two panes a row; the notes go into the caption."""
+    names = distinct_names(spaces)
+    panes = tuple(
+        Pane(f"{name} · {representation}", coordinates)
+        for representation, (pair, _) in pairs.items()
+        for name, coordinates in zip(names, pair, strict=True)
+    )
+    ids = spaces[0].ids[view.rows]
+    anchor_rows = spaces[0].rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
+    places = np.searchsorted(view.rows, anchor_rows)
+    drawn = (places < len(view.rows)) & (view.rows[np.minimum(places, len(view.rows) - 1)] == anchor_rows)
+    caption = (
+        f"{len(view.rows):,} of the {len(spaces[0]):,} rows of {names[0]} and {names[1]}; "
+        + "; ".join(f"{representation}: {note}" for representation, (_, note) in pairs.items())
+        + f"; {len(anchor_ids):,} anchors"
+    )
+    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption)
+
+
+def comparison_scene(recipe: ComparisonRecipe, matched: Match | None = None) -> Scene:
+    """From a recipe to the picture, without a screen."""
+    matched = matched or load_pair(recipe)
+    view = drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction)
+    pairs = {
+        pane: reduce_pair(pane_matrices(matched, view.rows, recipe.anchors, recipe.projection, pane), recipe.reduction)
+        for pane in recipe.panes
+    }
+    return assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)

@@ -1,0 +1,240 @@
+"""δ × ω: what pruned inversion gives for each δ and each ω (Figs. 3 and 6 of the paper), at once or by job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.anchors.selection import shared_anchors
+from relcore.comparing.best_cell import BestCellChance
+from relcore.evaluation import Split, row_keys
+from relcore.inversion import InverseRelativeProjection, pruned_decoders
+from relcore.inverting.inverted import MOST_OMEGA, sides
+from relcore.metrics.calibration import Null
+from relcore.progress import Context
+from relcore.similarity import mean_row, project_directions, unit_rows
+from relcore.sources.encodings import load_encoding
+from relcore.spaces import LatentSpace, Match, SpaceError, match
+from relcore.stitching.classification import share_rows
+from relcore.stitching.heads import Head, fit_head
+from relcore.translation import Procrustes
+
+DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
+OMEGAS = (1, 2, 4, 8, 16)
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows that are carried over in each cell, rows that the head is trained on
+Report = Callable[[int, int, str], None]  # done, total, message
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What each cell gave, on rows that are no anchors, and what it is to be held against.
+
+    Attributes
+    ----------
+    cells : tuple of dict
+        One a cell: delta, omega, cosine (mean over the held-out rows, by the route), chance (the same over permuted rows),
+        within (the cosine from the target through its own relative space), condition and kept (means over the prunings),
+        accuracy. None where there is none.
+    n, n_rows, n_anchors, dimension : int
+        Rows of the pair, held-out rows carried over, anchors, width of the target.
+    procrustes : float
+        Mean cosine by a rotation fitted on the same anchors; 1 within a space.
+    not_stitched, chance : float or None
+        Accuracy of the target's head on its own test rows, and that of always answering the most frequent class.
+    n_classes, n_train, n_test : int
+        0 where the spaces have no labels.
+    why_none : str
+        Why there is no accuracy.
+    best_chance : Null or None
+        Of the best cell's cosine: the best of all cells where rows are paired at random. None in results of an older version.
+    """
+
+    cells: tuple[dict[str, float | None], ...]
+    n: int
+    n_rows: int
+    n_anchors: int
+    dimension: int
+    procrustes: float
+    not_stitched: float | None = None
+    chance: float | None = None
+    n_classes: int = 0
+    n_train: int = 0
+    n_test: int = 0
+    why_none: str = ""
+    best_chance: Null | None = None
+
+    def table(self) -> pd.DataFrame:
+        """One row a cell; columns as in `cells`, NaN for what there is none of."""
+        return pd.DataFrame(list(self.cells)).astype({"delta": float, "omega": int}).astype(float).astype({"omega": int})
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"cells": list(self.cells)}
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Sweep:
+        """Back from `to_json`."""
+        chance = record.get("best_chance")
+        return cls(**{**record, "cells": tuple(record["cells"]), "best_chance": Null(**chance) if chance else None})
+
+
+def inversion_sweep(
+    pair: Match,
+    anchors: Sequence[str],
+    *,
+    route: str = "forward",
+    deltas: Sequence[float] = DELTAS,
+    omegas: Sequence[int] = OMEGAS,
+    random_state: int = 0,
+    n_rows: int = MOST_ROWS,
+    test_ids: Sequence[str] = (),
+    report: Report | None = None,
+) -> Sweep:
+    """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
+
+    The rows are a random sample of those that are no anchors. Where both spaces have the same labels, a logistic head trained
+    on rows of the target judges test rows that were carried over, none of them an anchor; `test_ids`, where given, are those,
+    such as rows that the encoders were not trained on.
+
+    Raises
+    ------
+    SpaceError
+        Wrong δ or ω, fewer than two anchors, ones that a space lacks, all on one line, no rows beside them.
+    """
+    _check(deltas, omegas)
+    source, target = sides(pair, route)
+    chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
+    judge = _Judge.of((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
+    rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
+    means = mean_row(source.vectors), mean_row(target.vectors)
+    pairs = source.vectors[chosen], target.vectors[chosen]
+    InverseRelativeProjection(omega=1, delta=0).fit(*pairs, source_mean=means[0], target_mean=means[1])  # refuses bad anchors
+    units = [unit_rows(vectors, mean) for vectors, mean in zip(pairs, means, strict=True)]
+    true = unit_rows(target.vectors[rows], means[1])
+    inputs = {"cosine": project_directions(source.vectors[rows], units[0].T, means[0])}
+    if route != "within":
+        inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
+    tests = project_directions(source.vectors[judge.rows], units[0].T, means[0])
+    cells, by_chance = [], BestCellChance(true, random_state=random_state)
+    total = len(deltas) * len(omegas)
+    for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
+        decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))
+        sizes = [len(kept) for kept in pruned.kept]
+        cell = {"delta": pruned.delta, "omega": pruned.omega, "cosine": None, "chance": None}
+        cell |= {"within": None, "accuracy": None}
+        cell |= {"condition": condition if np.isfinite(condition) else None, "kept": float(np.mean(sizes))}
+        if min(sizes) > 1:
+            for name, relative in inputs.items():
+                found = unit_rows(relative @ decoder)
+                cell[name] = float(np.einsum("ij,ij->i", found, true).mean(dtype=np.float64))
+                if name == "cosine":  # over all permutations of the rows the mean is the product of the two means
+                    cell["chance"] = float(mean_row(found) @ mean_row(true))
+                    by_chance.add(found)
+            if judge.head is not None:
+                cell["accuracy"] = judge.accuracy(tests @ decoder + means[1])
+        cells.append(cell)
+        if report:
+            report(len(cells), total, f"δ {pruned.delta:g}, ω {pruned.omega}")
+    rotation = Procrustes().fit(*pairs).transform(source.vectors[rows])
+    rotated = np.einsum("ij,ij->i", unit_rows(rotation, means[1]), true).mean(dtype=np.float64)
+    return Sweep(
+        tuple(cells),
+        n=len(pair),
+        n_rows=len(rows),
+        n_anchors=len(chosen),
+        dimension=target.dimension,
+        procrustes=1.0 if route == "within" else float(rotated),
+        not_stitched=judge.accuracy(target.vectors[judge.rows]),
+        chance=judge.chance,
+        n_classes=judge.n_classes,
+        n_train=judge.n_train,
+        n_test=len(judge.rows),
+        why_none=judge.why_none,
+        best_chance=by_chance.null(),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """Test rows, and the head that says what they are; none where there are no labels to say."""
+
+    rows: np.ndarray
+    head: Head | None = None
+    targets: np.ndarray | None = None
+    chance: float | None = None
+    n_classes: int = 0
+    n_train: int = 0
+    why_none: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        spaces: tuple[LatentSpace, LatentSpace],
+        anchors: np.ndarray,
+        test_ids: Sequence[str],
+        n_rows: int,
+        random_state: int,
+    ) -> _Judge:
+        source, target = spaces
+        nobody = np.empty(0, dtype=np.int64)
+        if source.labels is None or target.labels is None:
+            return cls(nobody, why_none="No accuracy: the spaces have no labels.")
+        try:
+            shared = share_rows((source, target))
+            labelled = shared.spaces[0].index.get_indexer(anchors)
+            told = sorted(set(test_ids) & set(shared.ids) - set(anchors))
+            settings = {"test_ids": told, "labels": shared.targets, "random_state": random_state}
+            split = Split.draw(shared.ids, anchors=labelled[labelled >= 0], **settings)
+        except SpaceError as error:
+            return cls(nobody, why_none=f"No accuracy: {error}.")
+        test, train = split.queries(n_rows), split.known
+        if len(train) > MOST_TRAIN:
+            keys = row_keys(shared.ids[train], "head", random_state)
+            train = np.sort(train[np.argsort(keys)[:MOST_TRAIN]])
+        if len(np.unique(shared.targets[train])) < len(shared.classes):
+            return cls(nobody, why_none=f"No accuracy: the training sample lacks some of the {len(shared.classes)} classes.")
+        head = fit_head(shared.spaces[1].vectors[train], shared.targets[train], len(shared.classes))
+        rows, targets = target.rows(shared.ids[test]), shared.targets[test]
+        chance = float((targets == np.bincount(shared.targets).argmax()).mean())
+        return cls(rows, head, targets, chance, len(shared.classes), len(train))
+
+    def accuracy(self, found: np.ndarray) -> float | None:
+        if self.head is None:
+            return None
+        return float((self.head.probabilities(found).argmax(axis=1) == self.targets).mean())
+
+
+def estimated_seconds(pair: Match, n_anchors: int, route: str = "forward", deltas: int = len(DELTAS), most: int = 16) -> float:
+    """Roughly how long a sweep with the usual ω takes on two cores, within a factor of three."""
+    source, target = sides(pair, route)
+    k, d, m = n_anchors, target.dimension, min(len(pair), MOST_ROWS)
+    small = min(k, d)
+    inverting = deltas * most * (4 * k * d * small + 60 * small**3) / 8e10
+    ordering = most * k * (2e-5 + 2e-9 * k)
+    carrying = deltas * len(OMEGAS) * 2 * (2 * m * k * d / 4e10 + 8 * m * d / 2e9)
+    chance = 200 * m * d * (4e-9 + deltas * len(OMEGAS) * 5e-11)
+    both = source.labels is not None and target.labels is not None
+    training = 5e-7 * min(len(pair), MOST_TRAIN) * d if both else 0.0
+    return float(inverting + ordering + carrying + chance + training)
+
+
+def sweep_job(context: Context, *, inputs: Sequence[str], **settings: Any) -> None:
+    """`inversion_sweep` as a job of the Engine; `inputs` are keys of `all_pairs.put_space` or of encodings."""
+    pair = match(*(load_encoding(context.store, key) for key in inputs))
+    put_sweep(context, inversion_sweep(pair, report=context.report, **settings))
+
+
+def put_sweep(context: Context, sweep: Sweep) -> None:
+    """Keep a sweep as the result of a job; `Sweep.from_json(entry.metadata["sweep"])` reads it."""
+    context.put({}, {"sweep": sweep.to_json()})
+
+
+def _check(deltas: Sequence[float], omegas: Sequence[int]) -> None:
+    if not deltas or len(set(deltas)) < len(deltas) or not all(0 <= delta <= 1 for delta in deltas):
+        raise SpaceError(f"deltas: expected distinct distances 0 … 1, got {list(deltas)!r}")
+    whole = all(isinstance(omega, int) and 1 <= omega <= MOST_OMEGA for omega in omegas)
+    if not omegas or not whole or list(omegas) != sorted(set(omegas)):
+        raise SpaceError(f"omegas: expected distinct whole numbers 1 … {MOST_OMEGA}, ascending, got {list(omegas)!r}")

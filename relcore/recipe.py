@@ -1,0 +1,76 @@
+"""What recipes of several spaces share: the spaces read again, with the content that they had, and settings that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.store import Store
+
+
+def need_settings(settings: Mapping[str, Any], known: Sequence[str], figure: str, needed: Sequence[str] = ()) -> None:
+    """Raise a SpaceError unless a recipe's settings are all known, and those that it cannot do without are there."""
+    if unknown := set(settings) - set(known):
+        raise SpaceError(f"recipe of {figure}: expected settings among {quote(known)}, got {quote(sorted(unknown))}")
+    if missing := [name for name in needed if name not in settings]:
+        raise SpaceError(f"recipe of {figure}: expected {quote(needed)}, got no {quote(missing)}")
+
+
+def specs_of(settings: Mapping[str, Any], figure: str) -> list[SpaceSpec]:
+    """The spaces that a recipe names in "spaces"."""
+    described = settings.get("spaces")
+    if not isinstance(described, list) or not described or not all(isinstance(one, dict) for one in described):
+        raise SpaceError(f"recipe of {figure}: expected a list 'spaces' of objects, got {described!r:.80}")
+    return [SpaceSpec.from_json(one) for one in described]
+
+
+def strings_of(settings: Mapping[str, Any], name: str, figure: str) -> tuple[str, ...]:
+    """A list of strings, () where there is none."""
+    value = settings.get(name, [])
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise SpaceError(f"recipe of {figure}: expected a list of strings as {name!r}, got {value!r:.80}")
+    return tuple(value)
+
+
+def object_of(settings: Mapping[str, Any], name: str, figure: str) -> dict[str, Any]:
+    """A JSON object, {} where there is none."""
+    value = settings.get(name, {})
+    if not isinstance(value, dict):
+        raise SpaceError(f"recipe of {figure}: expected an object as {name!r}, got {value!r:.80}")
+    return value
+
+
+def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
+    """Every space, made again where it is an encoding that the store has not got; of the content that the digests tell."""
+    if digests and len(digests) != len(specs):
+        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one a space, got {len(digests)}")
+    spaces = [load_again(spec) for spec in specs]
+    for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
+        need_same_content(space, digest)
+    return spaces
+
+
+def load_again(spec: SpaceSpec) -> LatentSpace:
+    """The space of a recipe; an encoding that the store has not got is made again.
+
+    Raises
+    ------
+    SpaceError
+        It cannot be loaded, or what it was made of is gone or has changed.
+    """
+    if spec.source == "encoding":
+        from relcore.encoding import encode_again  # most recipes do without, and a start should
+
+        encode_again(spec, Store())
+    return load(spec)
+
+
+def need_same_content(space: LatentSpace, digest: str) -> None:
+    """Raise a SpaceError unless the space has the digest that a recipe tells; "" is any."""
+    if digest and space.digest != digest:
+        raise SpaceError(
+            f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the original, or "
+            "delete the digests from the recipe to draw it with what is here"
+        )

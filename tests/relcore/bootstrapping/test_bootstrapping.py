@@ -1,0 +1,237 @@
+"""The experiment, the job that resumes, the figures from their recipes, and renamed spaces."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relcore.anchors.bootstrap import State
+from relcore.bootstrapping.anchor_scores import held_out_split, relative_scores
+from relcore.bootstrapping.figures import draw_rounds, draw_scores
+from relcore.bootstrapping.job import (
+    BootstrapSpec,
+    bootstrap_job,
+    most_frequent,
+    put_outcome,
+    read_outcome,
+    run_bootstrap,
+)
+from relcore.comparing.all_pairs import put_space
+from relcore.comparing.figures import exportable
+from relcore.comparison import ProjectionSpec, represent, score_pair
+from relcore.evaluation import Split
+from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec, load, renamed_spec
+from relcore.sources.encodings import load_encoding
+from relcore.sources.renamed import load_pairing, put_pairing, rename
+from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.store import Store, digest_of
+
+SPEC = BootstrapSpec(n_anchors=60)
+KEY = digest_of("a job")
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.gamma(1.0, size=(200, 12)) + rng.normal(size=(4, 12))[rng.integers(4, size=200)]
+    turn, _ = np.linalg.qr(rng.normal(size=(12, 12)))
+    specs = []
+    for name, vectors in (("first", X), ("second", X @ turn + 0.3 * rng.normal(size=X.shape))):
+        np.savez(tmp_path / f"{name}.npz", vectors=vectors.astype(np.float32), ids=[f"r{row}" for row in range(200)])
+        specs.append(SpaceSpec("file", str(tmp_path / f"{name}.npz")))
+    return specs
+
+
+@pytest.fixture
+def spaces(files):
+    return [load(spec) for spec in files]
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    return Store()
+
+
+def test_the_hidden_are_found_and_scored_beside_truth_and_seeds(spaces):
+    outcome = run_bootstrap(*spaces, SPEC)
+    assert outcome.known
+    assert outcome.share > 0.95
+    assert list(outcome.scores) == ["ground truth", "seeds", "found"]
+    assert abs(outcome.scores["found"]["mrr"] - outcome.scores["ground truth"]["mrr"]) < 0.03
+    assert outcome.scores["seeds"]["jaccard"].k == 10
+    assert outcome.scores["seeds"]["jaccard"].null is not None
+    n_hidden = len(outcome.result.anchors) - outcome.result.n_seeds
+    assert len(outcome.wrong()) == round((1 - outcome.share) * n_hidden)
+
+
+def test_ground_truth_is_what_compare_says_of_the_same_rows(spaces):
+    outcome = run_bootstrap(*spaces, SPEC)
+    anchors = [one for one, _ in outcome.result.anchors]
+    pair = represent(match(*spaces), "relative", anchors, ProjectionSpec())
+    everything = relative_scores(*spaces, outcome.result, as_published=True)
+    splits = held_out_split(*spaces, outcome.result), Split.held_out(spaces[0].ids)
+    for split, scores in zip(splits, (outcome.scores, everything), strict=True):
+        for metric in ("jaccard", "mrr"):
+            expected = float(score_pair(*pair, split)[metric])
+            assert float(scores["ground truth"][metric]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_scores_look_at_held_out_rows_alone(spaces):
+    """Other vectors for the anchors' own rows, found ones among them, change no score: they are never looked up."""
+    outcome = run_bootstrap(*spaces, SPEC)
+    used = {identifier for pair in outcome.result.anchors for identifier in pair}
+    assert outcome.scores["found"]["mrr"].n == 200 - len(used)
+    split = held_out_split(*spaces, outcome.result)
+    assert not used & set(split.ids[split.test])
+    everything = tuple((one, one) for one in spaces[0].ids)
+    assert relative_scores(*spaces, replace(outcome.result, anchors=everything)) == {}
+
+
+def test_the_published_method_has_a_row_for_its_continuous_anchors(spaces, store):
+    outcome = run_bootstrap(*spaces, BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.05))
+    assert list(outcome.scores) == ["ground truth", "seeds", "found", "found, continuous"]
+    put_outcome(Context(KEY, store), outcome)
+    back = read_outcome(store.get(KEY), store)
+    np.testing.assert_array_equal(back.result.vectors, outcome.result.vectors)
+    assert back.result.vectors.shape == (60, 12)
+    other = run_bootstrap(*spaces, BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.02))
+    assert np.abs(other.result.vectors - outcome.result.vectors).max() > 0.01
+
+
+def test_a_job_goes_on_after_the_last_finished_round(store, spaces, monkeypatch):
+    inputs = tuple(put_space(store, space) for space in spaces)
+    whole = run_bootstrap(*spaces, SPEC)
+    context, put = Context(KEY, store), store.put
+
+    class Killed(Exception):
+        pass
+
+    def put_then_die(key, *arguments):
+        put(key, *arguments)
+        raise Killed
+
+    monkeypatch.setattr(store, "put", put_then_die)
+    with pytest.raises(Killed):
+        bootstrap_job(context, inputs=inputs, spec=SPEC)
+    monkeypatch.setattr(store, "put", put)
+    kept = store.get(digest_of("bootstrap-state", KEY))
+    assert len(kept.metadata["history"]) == 1
+    bootstrap_job(Context(KEY, store), inputs=inputs, spec=SPEC)
+    found = read_outcome(store.get(KEY), store)
+    assert found.result.pairs == whole.result.pairs
+    assert len(found.result.history) == len(whole.result.history)
+    assert not store.has(digest_of("bootstrap-state", KEY))
+
+
+def test_an_outcome_comes_back_from_the_store(store, spaces):
+    outcome = run_bootstrap(*spaces, SPEC)
+    put_outcome(Context(KEY, store), outcome)
+    back = read_outcome(store.get(KEY), store)
+    assert (back.result.anchors, back.result.pairs, back.result.null) == (
+        outcome.result.anchors,
+        outcome.result.pairs,
+        outcome.result.null,
+    )
+    assert (back.share, back.wrong()) == (outcome.share, outcome.wrong())
+    assert {form: dict(by) for form, by in back.scores.items()} == {form: dict(by) for form, by in outcome.scores.items()}
+
+
+@pytest.mark.parametrize(("draw", "kind"), [(draw_rounds, "bootstrap"), (draw_scores, "bootstrap-scores")])
+def test_recipes_draw_the_same_numbers_again(store, files, spaces, draw, kind):
+    drawn = draw(*files, SPEC, run_bootstrap(*spaces, SPEC), tuple(space.digest for space in spaces))
+    recipe = json.loads(drawn.bytes("json"))
+    assert recipe["figure"] == kind
+    assert exportable(recipe).bytes("csv") == drawn.bytes("csv")
+    assert b"bootstrap" in drawn.bytes("html") or kind in drawn.name
+    if kind == "bootstrap-scores":
+        assert b"hidden found" in drawn.bytes("tex")
+        assert b"fits" in drawn.bytes("tex")
+    del recipe["bootstrap"]["learning_rate"]  # a recipe of before it was a setting
+    assert exportable(recipe).bytes("csv") == drawn.bytes("csv")
+    recipe["bootstrap"]["speed"] = 1
+    with pytest.raises(SpaceError, match="unknown or misplaced setting"):
+        exportable(recipe)
+
+
+def test_real_use_has_no_truth(spaces, files):
+    source, target = spaces
+    stranger = LatentSpace(target.vectors, [f"q{row}" for row in range(200)])
+    seeds = tuple((f"r{row}", f"q{row}") for row in range(6))
+    outcome = run_bootstrap(source, stranger, BootstrapSpec(n_anchors=60, pairs=seeds, hide=False))
+    assert not outcome.known
+    assert outcome.scores == {}
+    assert outcome.wrong() == ()
+    assert np.mean([one[1:] == other[1:] for one, other in outcome.result.pairs]) > 0.95
+    with pytest.raises(SpaceError, match="expected an experiment with the pairing hidden"):
+        draw_scores(*files, SPEC, outcome)
+    with pytest.raises(SpaceError, match="expected 60 rows or more that both spaces have, got 0; ask for"):
+        run_bootstrap(source, stranger, SPEC)
+
+
+def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
+    key = put_pairing(store, [("x", "r5"), ("y", "r3")])
+    assert load_pairing(store, key) == [("x", "r5"), ("y", "r3")]
+    spec = renamed_spec(files[1], key, "second · paired")
+    assert SpaceSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    renamed = load(spec)
+    assert list(renamed.ids) == ["x", "y"]
+    np.testing.assert_array_equal(renamed.vectors, spaces[1].vectors[[5, 3]])
+    again = renamed_spec(spec, put_pairing(store, [("z", "y")]), "twice")
+    np.testing.assert_array_equal(load(again).vectors, spaces[1].vectors[[3]])
+    store.remove(key)
+    with pytest.raises(SpaceError, match=r"expected the pairing .*, got none \(removed to make room\); bootstrap it again"):
+        load(spec)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [([], "expected one pair"), ([("x", "q")], "1 unknown: 'q'"), ([("x", "r1"), ("x", "r2")], "distinct")],
+)
+def test_renaming_that_cannot_be(spaces, pairs, message):
+    with pytest.raises(SpaceError, match=message):
+        rename(spaces[0], pairs, "renamed")
+
+
+def test_a_renamed_spec_has_both_options():
+    with pytest.raises(SpaceError, match="expected all of 'base', 'key' for a renamed space, got 'key'"):
+        SpaceSpec("renamed", "x", options=(("key", "0" * 32),))
+    with pytest.raises(SpaceError, match="renamed space: expected its base as JSON, got 'second'"):
+        load(SpaceSpec("renamed", "x", options=(("base", "second"), ("key", "0" * 32))))
+
+
+def test_counts_travel_to_workers(store):
+    space = LatentSpace(np.eye(4), list("abcd"), counts=[4, 3, 9, 1])
+    back = load_encoding(store, put_space(store, space))
+    assert back.digest == space.digest
+    assert list(most_frequent(back, 2).ids) == ["a", "c"]
+    assert list(most_frequent(LatentSpace(np.eye(4), list("abcd")), 2).ids) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_anchors": 0}, "n_anchors: expected a whole number, at least 1, got 0"),
+        ({"method": "magic"}, "method: expected one of self-learning, paper"),
+        ({"rows": 3}, "rows: expected none, or a whole number, at least 10, got 3"),
+        ({"k": 1.5}, "k: expected a whole number"),
+        ({"learning_rate": 0}, "learning_rate: expected a number above 0, at most 1, got 0"),
+    ],
+)
+def test_specs_that_are_none(settings, message):
+    with pytest.raises(SpaceError, match=message):
+        BootstrapSpec(**settings)
+
+
+def test_more_seeds_than_anchors(spaces):
+    with pytest.raises(SpaceError, match="n_seeds: expected at most 10, the anchors, got 15"):
+        run_bootstrap(*spaces, BootstrapSpec(n_anchors=10))
+
+
+def test_states_hold_what_the_store_can_keep(store, spaces):
+    states: list[State] = []
+    run_bootstrap(*spaces, SPEC, after=states.append)
+    store.put(KEY, states[-1].arrays, {"numbers": states[-1].numbers})
+    assert store.get(KEY).metadata["numbers"] == states[-1].numbers

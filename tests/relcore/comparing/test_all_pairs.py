@@ -1,0 +1,217 @@
+"""All pairs: each number is that of the function for the pair; what cannot be compared says why."""
+
+import numpy as np
+import pytest
+
+from relcore.comparing.all_pairs import estimated_seconds, put_space, similarity_job, similarity_matrix
+from relcore.comparing.pair_scores import METRICS, PairScores
+from relcore.comparison import ProjectionSpec, held_out, represent, scored_rows
+from relcore.metrics.cka import linear_cka, mean_cosine
+from relcore.metrics.neighbours import jaccard
+from relcore.progress import Context
+from relcore.spaces import SpaceError, match
+from relcore.store import Store
+
+ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
+N, D = 150, 12
+
+
+@pytest.fixture
+def vectors(rng):
+    return rng.normal(size=(N, D))
+
+
+@pytest.fixture
+def rotation(rng):
+    return np.linalg.qr(rng.normal(size=(D, D)))[0]
+
+
+@pytest.fixture
+def spaces(rng, make_space, vectors, rotation):
+    """A space, one noisy and rotated, one of another width, one unrelated; the second with its rows in another order."""
+    order = rng.permutation(N)
+    noisy = (vectors @ rotation + 0.4 * rng.normal(size=(N, D)))[order]
+    wide = np.c_[vectors, 0.5 * rng.normal(size=(N, 5))]
+    return [
+        make_space(vectors, name="first"),
+        make_space(noisy, [f"r{row}" for row in order], name="noisy"),
+        make_space(wide, name="wide"),
+        make_space(rng.normal(size=(N, D)), name="unrelated"),
+    ]
+
+
+def one_pair(metric, source, target, **settings):
+    """The functions that the metrics are made of, called for one pair."""
+    pair = match(source, target)
+    if metric == "relative cosine":
+        made = represent(pair, "relative", ANCHORS, settings.get("projection", ProjectionSpec()))
+        return mean_cosine(*scored_rows(*made, held_out(pair, ANCHORS)))
+    if metric == "mutual knn":
+        return jaccard(
+            pair.source.vectors, pair.target.vectors, 7, "mutual", queries=held_out(pair).queries(settings.get("n_queries"))
+        )
+    return linear_cka(pair.source.vectors, pair.target.vectors, debiased=metric == "debiased cka")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_space_is_itself_and_its_rotated_copy(make_space, vectors, rotation, metric):
+    copy = make_space(vectors @ rotation * 3, name="copy")
+    found = similarity_matrix([make_space(vectors), copy], metric, ANCHORS)
+    np.testing.assert_allclose(found.values, 1, atol=1e-5)
+    assert found.scores[0][1].n == (N - len(ANCHORS) if metric == "relative cosine" else N)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_unrelated_spaces_are_as_alike_as_chance_has_it(spaces, metric):
+    score = similarity_matrix([spaces[0], spaces[3]], metric, ANCHORS).scores[0][1]
+    assert score.null.low <= score <= score.null.high
+    alike = similarity_matrix(spaces[:2], metric, ANCHORS).scores[0][1]
+    assert alike > alike.null.high
+
+
+@pytest.mark.parametrize("n_queries", [None, 40])
+@pytest.mark.parametrize("metric", METRICS)
+def test_each_number_is_that_of_the_function_for_the_pair(spaces, metric, n_queries):
+    projection = ProjectionSpec("angular", center=False)
+    shared = spaces[2].take(np.arange(40, N), "part")  # shares only some rows with the others, where nothing can be kept
+    spaces = [*spaces, shared] if metric != "relative cosine" else spaces
+    found = similarity_matrix(spaces, metric, ANCHORS, projection, k=7, n_queries=n_queries)
+    for i in range(len(spaces)):
+        for j in range(i, len(spaces)):
+            # In the order of the first space, as there: the sampled rows depend on it.
+            pair = match(spaces[0], spaces[i]).target, match(spaces[0], spaces[j]).target
+            expected = one_pair(metric, *pair, projection=projection, n_queries=n_queries)
+            score = found.scores[i][j]
+            assert score == pytest.approx(float(expected), abs=1e-6)
+            assert (score.null.low, score.null.high) == pytest.approx((expected.null.low, expected.null.high), abs=1e-6)
+            assert (score.k, score.n, score.n_queries) == (expected.k, expected.n, expected.n_queries)
+            assert found.scores[j][i] is score
+
+
+def test_pairs_without_the_anchors_say_so_and_the_others_are_scored(spaces):
+    without = spaces[2].take(np.setdiff1d(np.arange(N), [20]), "without")
+    found = similarity_matrix([spaces[0], without, spaces[3]], "relative cosine", ANCHORS)
+    assert found.scores[0][1] is found.scores[1][2] is None
+    assert "'r20'" in found.reasons[0][1]
+    assert found.scores[0][2].n == N - len(ANCHORS)
+    assert found.reasons[0][2] == ""
+
+
+def test_pairs_without_shared_ids_say_so(make_space, vectors, spaces):
+    stranger = make_space(vectors, [f"q{row}" for row in range(N)], name="stranger")
+    found = similarity_matrix([spaces[0], stranger, spaces[1]], "cka")
+    assert found.reasons[0][1] == found.reasons[1][0]
+    assert found.reasons[0][1].startswith("'first' and 'stranger' share no ids")
+    assert np.isnan(found.values).sum() == 4
+    assert found.values[1, 1] == pytest.approx(1)
+
+
+def test_pairs_with_too_few_rows_for_k_say_so(spaces):
+    few = spaces[0].take(np.arange(5), "few")
+    found = similarity_matrix([spaces[0], few, spaces[2]], "mutual knn", k=10)
+    assert "k: expected 1 … 4 for 5 rows, got 10" in found.reasons[0][1]
+    assert found.title == "mutual kNN, k = 10"
+
+
+def test_grouping_puts_alike_spaces_side_by_side_and_changes_no_score(make_space, rng, vectors, rotation):
+    others = rng.normal(size=(N, D))
+    parts = {"a1": vectors, "b1": others, "a2": vectors @ rotation, "b2": others + 0.1 * vectors}
+    found = similarity_matrix([make_space(rows, name=name) for name, rows in parts.items()], "cka")
+    grouped = found.grouped()
+    assert {frozenset(grouped.names[:2]), frozenset(grouped.names[2:])} == {frozenset(("a1", "a2")), frozenset(("b1", "b2"))}
+    for i, first in enumerate(grouped.names):
+        for j, second in enumerate(grouped.names):
+            assert grouped.scores[i][j] is found.scores[found.names.index(first)][found.names.index(second)]
+
+
+def test_grouping_sets_what_cannot_be_compared_apart(make_space, vectors, rotation):
+    stranger = make_space(vectors, [f"q{row}" for row in range(N)], name="stranger")
+    spaces = [make_space(vectors, name="a"), stranger, make_space(vectors @ rotation, name="b")]
+    assert similarity_matrix(spaces, "cka").grouped().names.index("stranger") != 1
+
+
+def test_the_table_has_a_row_a_pair_with_its_circumstances(spaces):
+    few = spaces[0].take(np.arange(5), "few")
+    found = similarity_matrix([spaces[0], spaces[1], few], "mutual knn", k=10, n_queries=50)
+    table = found.table().set_index(["first", "second"])
+    assert len(table) == 6
+    row, score = table.loc["first", "noisy"], found.scores[0][1]
+    assert row[["score", "chance", "null_low", "null_high", "low", "high"]].tolist() == [
+        float(score),
+        score.null.mean,
+        score.null.low,
+        score.null.high,
+        *score.interval,
+    ]
+    assert row[["n", "k", "queries", "reason"]].tolist() == [N, 10, 50, ""]
+    assert np.isnan(table.loc["first", "few"].score)
+    assert table.loc["first", "few"].reason.startswith("k: expected")
+
+
+def test_a_job_finds_the_same_numbers_through_the_store(spaces, tmp_path):
+    store, told = Store(tmp_path), []
+    context = Context("c" * 32, store)
+    context.report = lambda done, total, message: told.append((done, total, message))
+    settings = {"metric": "relative cosine", "anchors": ANCHORS, "projection": ProjectionSpec(center=False)}
+    inputs = [put_space(store, space) for space in spaces[:3]]
+    similarity_job(context, inputs=inputs, **settings)
+    found = PairScores.from_json(store.get("c" * 32).metadata["scores"])
+    expected = similarity_matrix(spaces[:3], **settings)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.table().equals(expected.table())
+    assert told[0] == (0, 6, "first")
+    assert told[1] == (1, 6, "first and noisy")
+    assert told[-1] == (6, 6, "")
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_best_of_many_pairs_is_held_against_the_best_by_chance(rng, make_space, metric):
+    """The best of 15 unrelated pairs is often above its own band, but seldom above that of the maximum."""
+    above_own = above_best = 0
+    for draw in range(20):
+        spaces = [make_space(np.random.default_rng([draw, i]).normal(size=(60, 3)), name=f"s{i}") for i in range(6)]
+        found = similarity_matrix(spaces, metric, ANCHORS[:4], k=5)
+        score = found.best[2]
+        above_own += score > score.null.high
+        above_best += score > found.best_chance.high
+    assert above_own >= 3
+    assert above_best <= 3  # 2.5 % of 20 is .5: more than 3 come once in 700 times
+
+
+def test_alike_spaces_are_beyond_the_best_by_chance(spaces):
+    found = similarity_matrix(spaces, "cka")
+    assert found.best[:2] == ("first", "wide")
+    assert found.best[2] > found.best_chance.high > max(score.null.high for row in found.scores for score in row) / 1.5
+    assert PairScores.from_json(found.to_json()).best_chance == found.best_chance
+    assert found.grouped().best_chance == found.best_chance
+
+
+def test_one_pair_and_pairs_of_other_rows_have_no_best(spaces):
+    assert similarity_matrix(spaces[:2]).best_chance is None
+    assert similarity_matrix([*spaces[:2], spaces[2].take(np.arange(100))]).best_chance is None
+
+
+def test_results_of_older_versions_have_no_best(spaces):
+    record = similarity_matrix(spaces, "cka").to_json()
+    del record["best_chance"]
+    assert PairScores.from_json(record).best_chance is None
+
+
+@pytest.mark.parametrize(
+    ("n", "settings", "message"),
+    [
+        (1, {}, "expected at least two to compare, got 1"),
+        (2, {"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'"),
+        (2, {"metric": "relative cosine"}, "anchors: expected at least one id, got none"),
+        (2, {"metric": "relative cosine", "anchors": ("r1", "r1")}, "'r1' more than once"),
+    ],
+)
+def test_wrong_questions(spaces, n, settings, message):
+    with pytest.raises(SpaceError, match=message):
+        similarity_matrix(spaces[:n], **settings)
+
+
+def test_more_spaces_rows_and_queries_are_estimated_to_take_longer(spaces):
+    for metric in METRICS:
+        assert estimated_seconds(spaces, metric, 15) > estimated_seconds(spaces[:2], metric, 15) > 0
+    assert estimated_seconds(spaces, "mutual knn", n_queries=150) > estimated_seconds(spaces, "mutual knn", n_queries=10)

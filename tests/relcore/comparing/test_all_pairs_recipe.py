@@ -1,0 +1,81 @@
+"""The heat map of pairs comes back from its recipe with the same numbers, and from a wrong recipe with one line."""
+
+import json
+
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.comparing.all_pairs import similarity_matrix
+from relcore.comparing.figures import draw_all_pairs
+from relcore.comparison import ProjectionSpec
+from relcore.sources.catalog import SpaceSpec, load
+
+SETTINGS = {
+    "cka": {},
+    "relative cosine": {"anchors": ("w3", "w9", "w27"), "projection": ProjectionSpec("angular", center=False)},
+    "mutual knn": {"k": 5, "n_queries": 30},
+}
+
+
+@pytest.fixture
+def specs(tmp_path):
+    rng = np.random.default_rng(5)
+    vectors, ids = rng.normal(size=(60, 8)), np.array([f"w{row}" for row in range(60)])
+    for name, noise in (("first", 0), ("far", 2), ("near", 0.1)):
+        np.savez(tmp_path / f"{name}.npz", vectors=vectors + noise * rng.normal(size=vectors.shape), ids=ids)
+    return [SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in ("first", "far", "near")]
+
+
+@pytest.fixture
+def figure(specs):
+    """As the app makes it: from scores that it has already."""
+
+    def make(metric="cka", grouped=False):
+        spaces, own = [load(spec) for spec in specs], SETTINGS[metric]
+        scores = similarity_matrix(spaces, metric, **own)
+        return draw_all_pairs(
+            specs, metric=metric, grouped=grouped, digests=[one.digest for one in spaces], scores=scores, **own
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("metric", SETTINGS)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_drawn_again_it_holds_the_same_numbers(figure, tmp_path, metric, grouped):
+    made, recipe, numbers = figure(metric, grouped), tmp_path / "recipe.json", tmp_path / "numbers.csv"
+    recipe.write_bytes(made.bytes("json"))
+    assert main(["figure", str(recipe), "-o", str(numbers)]) == 0
+    assert numbers.read_bytes() == made.bytes("csv")
+
+
+def test_a_recipe_holds_what_its_metric_needs_and_grouping_moves_the_alike_together(figure):
+    assert set(figure("cka").recipe) == {"relscope", "figure", "spaces", "digests", "metric", "grouped"}
+    assert list(dict.fromkeys(figure().table()["first"])) == ["first", "far", "near"]
+    assert list(dict.fromkeys(figure(grouped=True).table()["first"])).index("far") != 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'"),
+        ({"spaces": []}, "spaces: expected at least two to compare, got 0"),
+        ({"spaces": "all"}, "expected a list 'spaces' of objects"),
+        ({"digests": ["0" * 32]}, "expected 3 digests, one a space, got 1"),
+        ({"digests": ["0" * 32] * 3}, "'first' has changed"),
+        ({"anchors": "w1"}, "expected a list of strings as 'anchors', got 'w1'"),
+        ({"k": 0}, "k: expected a whole number above 0, got 0"),
+        ({"colour": "red"}, "unknown or misplaced setting"),
+        ({"projection": 3}, "unknown or misplaced setting"),
+    ],
+)
+def test_a_wrong_recipe_is_one_line_and_code_2(figure, tmp_path, capsys, change, message):
+    path = tmp_path / "recipe.json"
+    recipe = {**figure().recipe, **change}
+    recipe["digests"] = recipe["digests"] if recipe["spaces"] else []
+    path.write_text(json.dumps(recipe))
+    assert main(["figure", str(path), "-o", str(tmp_path / "out.csv")]) == 2
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)

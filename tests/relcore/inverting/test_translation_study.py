@@ -1,0 +1,151 @@
+"""The translation study where the answer is known: a rotation comes through whole, noise like chance; bad input is told."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+from relcore.comparing.all_pairs import put_space
+from relcore.inversion import InverseRelativeProjection, recovered
+from relcore.inverting.translation import translate_all, translation_job
+from relcore.inverting.translation_result import TranslationResult, TranslationSpec
+from relcore.progress import Context
+from relcore.spaces import SpaceError
+from relcore.store import Store
+
+ANCHORS = [f"r{row}" for row in range(60)]
+WAYS = ("absolute", "irp-pruned", "irp-ridge", "procrustes")
+
+
+@pytest.fixture
+def vectors(rng):
+    return rng.normal(size=(300, 12)).astype(np.float32)
+
+
+@pytest.fixture
+def rotated(vectors, rng, make_space):
+    rotation, _ = np.linalg.qr(rng.normal(size=(12, 12)))
+    labels = [str(row.argmax() // 4) for row in vectors]
+    return [make_space(vectors, name="own", labels=labels), make_space(vectors @ rotation, name="rotated", labels=labels)]
+
+
+def test_a_rotation_comes_through_whole(rotated):
+    found = translate_all(rotated, ANCHORS, TranslationSpec(WAYS, settings=settings(delta=0.0)))
+    assert (found.n, found.n_anchors) == (240, 60)
+    for way in ("irp-pruned", "procrustes"):
+        np.testing.assert_allclose(found.matrix(way, "cosine"), 1, atol=1e-3)
+        np.testing.assert_allclose(found.matrix(way, "mrr"), 1)
+        np.testing.assert_allclose(found.matrix(way, "jaccard"), 1, atol=0.03)
+        np.testing.assert_allclose(found.matrix(way, "accuracy"), [found.own] * 2, atol=0.021)
+    absolute = found.matrix("absolute", "mrr")
+    assert absolute.diagonal().tolist() == [1, 1]
+    assert absolute[0, 1] < 0.2
+
+
+def settings(**changes):
+    return TranslationSpec().settings.__class__(**changes)
+
+
+def test_what_has_nothing_to_do_with_the_target_scores_like_chance(vectors, rng, make_space):
+    spaces = [make_space(vectors), make_space(rng.normal(size=(300, 12)), name="noise")]
+    found = translate_all(spaces, ANCHORS, TranslationSpec(("procrustes",)))
+    for metric in ("cosine", "raw cosine", "jaccard", "mrr"):
+        assert abs(found.matrix("procrustes", metric)[0, 1] - found.chance("procrustes", metric)) < 0.08
+    assert found.metrics == ("cosine", "raw cosine", "jaccard", "mrr")
+
+
+def test_the_cosine_is_that_of_the_inverse_itself(rotated, vectors, rng, make_space):
+    noisy = make_space(rotated[1].vectors + 0.3 * rng.normal(size=(300, 12)), name="noisy")
+    spec = TranslationSpec(("irp-pruned",), settings=settings(delta=0.5, omega=3), random_state=4)
+    found = translate_all([rotated[0], noisy], ANCHORS, spec).matrix("irp-pruned", "cosine")[0, 1]
+    means = {"source_mean": vectors.mean(axis=0), "target_mean": noisy.vectors.mean(axis=0)}
+    inverse = InverseRelativeProjection("pruned", 3, 0.5, random_state=4).fit(vectors[:60], noisy.vectors[:60], **means)
+    true = recovered(inverse.transform(vectors[60:]), noisy.vectors[60:], means["target_mean"])
+    assert found == pytest.approx(true["cosine"].mean(), abs=1e-5)
+
+
+def test_heads_are_asked_about_the_rows_that_were_named(rotated):
+    test_ids = tuple(f"r{row}" for row in range(50, 110))  # ten of them are anchors
+    found = translate_all(rotated, ANCHORS, TranslationSpec(("procrustes",), test_ids=test_ids))
+    assert found.n_test == 50
+    summary = found.summary().iloc[0]
+    assert summary["accuracy"] == pytest.approx(np.mean([found.matrix("procrustes", "accuracy")[i, 1 - i] for i in (0, 1)]))
+    assert summary["not stitched"] == pytest.approx(np.mean(found.own))
+    assert found.own[0] > summary["chance"] + 0.1
+
+
+def test_other_widths_leave_the_copy_out(vectors, rng, make_space):
+    wide = make_space(np.c_[vectors, rng.normal(size=(300, 5))], name="wide")
+    found = translate_all([make_space(vectors, name="own"), wide], ANCHORS, TranslationSpec(WAYS))
+    assert np.isnan(found.matrix("absolute", "cosine")).tolist() == [[False, True], [True, False]]
+    table = found.summary().set_index("method")
+    assert (table.loc["absolute", "pairs"], table.loc["Procrustes", "pairs"], table.loc["absolute", "of"]) == (0, 2, 2)
+    wide_table = found.wide("cosine")
+    assert wide_table.columns.tolist() == [
+        "source",
+        "target",
+        "absolute",
+        "inverse, pruned",
+        "inverse, ridge",
+        "Procrustes",
+        "chance",
+    ]
+    assert wide_table["absolute"].isna().tolist() == [False, True, True, False]
+
+
+def test_a_job_finds_the_same_and_its_result_comes_back_from_json(rotated, tmp_path):
+    spec, store, told = TranslationSpec(("absolute", "irp-whitened")), Store(tmp_path), []
+    context = Context("0" * 32, store)
+    context.report = lambda done, total, message: told.append((done, total, message))
+    translation_job(context, inputs=[put_space(store, space) for space in rotated], anchors=ANCHORS, spec=spec)
+    again = TranslationResult.from_json(store.get("0" * 32).metadata["translation"])
+    assert again == translate_all(rotated, ANCHORS, spec)
+    assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
+    assert told[1] == (1, 4, "own to rotated")
+    assert TranslationSpec.from_json(json.loads(json.dumps(asdict(spec)))) == spec
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda s: s[:1], "expected two spaces or more to translate between, got 1"),
+        (lambda s: [s[0], s[1].take(np.arange(30))], "expected ids of 'own', got 30 unknown"),
+        (lambda s: [s[0].take(np.arange(66)), s[1]], r"more than k = 10 shared rows .* got 6 of 66; choose fewer anchors"),
+    ],
+)
+def test_spaces_that_cannot_be_translated(rotated, change, message):
+    with pytest.raises(SpaceError, match=message):
+        translate_all(change(rotated), ANCHORS)
+
+
+def test_other_ids_and_other_labels_are_told(rotated, vectors, make_space):
+    strangers = make_space(vectors, ids=[f"q{row}" for row in range(300)], name="strangers")
+    with pytest.raises(SpaceError, match="rows that all spaces share, 'own', 'strangers' have none"):
+        translate_all([rotated[0], strangers], ANCHORS)
+    other = make_space(vectors, name="other", labels=["0"] * 300)
+    with pytest.raises(SpaceError, match="'own' and 'other' have different labels for"):
+        translate_all([rotated[0], other], ANCHORS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"methods": ()}, "methods: expected at least one"),
+        ({"methods": ("relative",)}, "methods: expected one of absolute, irp-pruned"),
+        ({"k": 0}, "k: expected a whole number above 0, got 0"),
+        ({"test_fraction": 1}, "test_fraction: expected a share"),
+        ({"colour": 1}, "unknown or misplaced setting"),
+    ],
+)
+def test_settings_that_cannot_be(settings, message):
+    with pytest.raises(SpaceError, match=message):
+        TranslationSpec.from_json(settings)
+
+
+def test_a_class_of_one_row_costs_the_accuracy_and_nothing_else(vectors, make_space):
+    labels = ["one of its kind" if row == 299 else "ab"[row % 2] for row in range(300)]
+    spaces = [make_space(vectors, name=name, labels=labels) for name in ("own", "copy")]
+    found = translate_all(spaces, ANCHORS, TranslationSpec(("procrustes",), test_ids=("r299", "r298")))
+    assert found.n_test == 0
+    np.testing.assert_allclose(found.matrix("procrustes", "cosine"), 1, atol=1e-3)

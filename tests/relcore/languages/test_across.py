@@ -1,0 +1,80 @@
+"""A head of one space on the rows of another that shares no row with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from relcore.evaluation import Split
+from relcore.languages.across import _parts, head_across
+from relcore.spaces import LatentSpace, SpaceError
+from relcore.stitching.spec import StitchSpec
+
+SPEC = StitchSpec(methods=("absolute", "relative", "whitened", "procrustes"))
+
+
+@pytest.fixture
+def worlds(rng):
+    """Three classes of which each space has rows of its own, in turned coordinates, and 60 parallel anchors from outside."""
+    centres, (turned, _) = 3 * rng.normal(size=(3, 10)), np.linalg.qr(rng.normal(size=(10, 10)))
+
+    def space(prefix, basis, labels):
+        vectors = (centres[labels] + rng.normal(size=(len(labels), 10))) @ basis
+        return LatentSpace(vectors, [f"{prefix}{row}" for row in range(len(labels))], name=prefix, labels=[*map(str, labels)])
+
+    labels = [np.repeat([0, 1, 2], size) for size in (60, 40)]
+    anchors = 2 * rng.normal(size=(60, 10))
+    return space("home", np.eye(10), labels[0]), space("away", turned, labels[1]), anchors, anchors @ turned
+
+
+def test_what_was_turned_is_understood_and_absolute_is_not(worlds):
+    result = head_across(*worlds, SPEC)
+    home, away = (Split.draw(space.ids, labels=space.labels) for space in worlds[:2])
+    assert (result.n, result.n_train, result.n_anchors) == (len(away.test), len(home.train), 60)
+    assert result.chance == np.mean(away.test < 40)  # all are as frequent, and the first is answered
+    for method in ("relative", "whitened", "procrustes"):
+        assert result.accuracy[method] > 0.9
+        assert result.home[method] > 0.9
+    assert result.accuracy["absolute"] < 0.7
+    assert result.ceiling > 0.9
+    assert result.table()["method"].tolist() == ["absolute", "relative", "relative, whitened", "Procrustes"]
+
+
+def test_rows_that_both_have_are_held_out_of_both(worlds):
+    home = worlds[0]
+    shuffled = home.take(np.random.default_rng(1).permutation(len(home)), name="again")
+    result = head_across(home, shuffled, worlds[2], worlds[2], StitchSpec(methods=("absolute",)))
+    assert result.accuracy["absolute"] == result.home["absolute"] == result.ceiling
+
+
+def test_of_rows_that_overlap_partly_none_is_trained_on_and_asked(worlds):
+    home, _, anchors, _ = worlds
+    part = home.take(np.arange(1, len(home)), name="part")
+    for state in range(5):
+        spec = StitchSpec(random_states=(state,))
+        parts = _parts((home, part), (anchors, anchors), ("0", "1", "2"), spec)
+        assert not set(home.ids[parts[0].train]) & set(part.ids[parts[1].test])
+        assert len(parts[1].test) > 15
+
+
+def test_anchors_that_are_rows_are_not_asked(worlds):
+    home, away, _, _ = worlds
+    rows = np.arange(0, 120, 2)
+    head, other = _parts((home, away), (home.vectors[rows], away.vectors[rows]), ("0", "1", "2"), SPEC)
+    assert not set(rows) & set(head.test)
+    assert not set(rows) & set(other.test)
+    assert set(rows) <= set(head.train)
+
+
+def test_labels_anchors_and_classes_that_do_not_fit(worlds, make_space):
+    home, away, first, second = worlds
+    with pytest.raises(SpaceError, match="'made': expected labels, got none"):
+        head_across(home, make_space(away.vectors), first, second)
+    with pytest.raises(SpaceError, match="expected as many for both spaces, of 'away' 10 wide, got"):
+        head_across(home, away, first, second[:5])
+    strange = LatentSpace(away.vectors, away.ids, name="away", labels=["x", *away.labels[1:].tolist()[:-1], "y"])
+    kept = away.take(np.arange(1, len(away) - 1))  # the other two have classes of their own
+    assert head_across(home, strange, first, second, SPEC).n == head_across(home, kept, first, second, SPEC).n
+    other = LatentSpace(away.vectors, away.ids, name="away", labels=["x"] * len(away))
+    with pytest.raises(SpaceError, match=r"expected two classes or more that both spaces have.* 'home' has '0', '1', '2'"):
+        head_across(home, other, first, second)

@@ -1,0 +1,113 @@
+"""Figures of rescale injection, translation and domains come back from their recipes; wrong recipes are told."""
+
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.comparing.figures import exportable
+from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
+from relcore.inverting.domain_spaces import DomainsSpec, session_parts, trained_parts
+from relcore.inverting.translation_figures import draw_cross_domain, draw_translation, made_of_datasets, made_of_spaces
+from relcore.inverting.translation_result import TranslationSpec
+from relcore.rescaling.figures import draw_rescale_input, draw_rescale_layers
+from relcore.rescaling.input import InputRescaleSpec
+from relcore.rescaling.layers import LayerRescaleSpec
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.small_vision import SmallVision
+from relcore.spaces import SpaceError
+from relcore.store import Store
+
+ANCHORS = [f"r{row}" for row in range(30)]
+TINY = SmallVision("mlp", width=8, epochs=1)
+DIGITS = DatasetSpec("digits", limit=100)
+
+
+@pytest.fixture(autouse=True)
+def own_store(monkeypatch, tmp_path):
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+
+
+@pytest.fixture
+def specs(tmp_path, rng):
+    vectors, ids = rng.normal(size=(90, 6)), np.array([f"r{row}" for row in range(90)])
+    for name in ("first", "second"):
+        noise = 0.2 * rng.normal(size=vectors.shape)
+        np.savez(tmp_path / f"{name}.npz", vectors=vectors + noise, ids=ids, labels=np.array([str(i % 2) for i in range(90)]))
+    return [SpaceSpec("file", str(tmp_path / f"{name}.npz")) for name in ("first", "second")]
+
+
+@pytest.fixture
+def make_figure(specs):
+    def make(kind):
+        digests = [load(spec).digest for spec in specs]
+        if kind == "rescale-input":
+            return draw_rescale_input(specs[0], InputRescaleSpec(("relu",), 4, 3, (0, 1)), digests[0])
+        if kind == "rescale-layers":
+            return draw_rescale_layers(DIGITS, TINY, LayerRescaleSpec(60, 20, 4, 2))
+        if kind == "translation-table":
+            return draw_translation(specs, ANCHORS, TranslationSpec(("absolute", "procrustes")), "mrr", digests)
+        spec = CrossDomainSpec(("procrustes", "absolute"), 20)
+        if kind == "cross-domain":
+            inverted = DatasetSpec("digits", limit=100, options=(("look", "inverted"),))
+            domains = DomainsSpec((DIGITS, inverted), (TINY,), 0)
+            return draw_cross_domain(
+                cross_domain_matrix(trained_parts(domains, Store()), spec), "absolute", made_of_datasets(domains)
+            )
+        named = (["one", "two"], ["net", "net"], ANCHORS)
+        parts = session_parts([load(spec) for spec in specs], *named)
+        return draw_cross_domain(cross_domain_matrix(parts, spec), "procrustes", made_of_spaces(specs, digests, *named))
+
+    return make
+
+
+KINDS = ("rescale-input", "rescale-layers", "translation-table", "cross-domain", "cross-domain of the session")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_again_it_holds_the_same_numbers(make_figure, tmp_path, kind):
+    made, recipe, numbers = make_figure(kind), tmp_path / "recipe.json", tmp_path / "numbers.csv"
+    recipe.write_bytes(made.bytes("json"))
+    assert main(["figure", str(recipe), "-o", str(numbers)]) == 0
+    assert numbers.read_bytes() == made.bytes("csv")
+    assert made.recipe["figure"] == kind.removesuffix(" of the session")
+    assert b"toprule" in made.bytes("tex")
+    for file in ("html", "pdf"):
+        assert made.bytes(file)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("rescale-input", {"colour": 1}, "recipe of rescale-input: expected settings among"),
+        ("rescale-input", {"spaces": []}, "expected a list 'spaces' of objects"),
+        ("rescale-input", {"digests": ["0" * 32]}, "'first' has changed"),
+        ("rescale-input", {"spec": 3}, "expected an object as 'spec', got 3"),
+        ("rescale-layers", {"dataset": "digits"}, "expected an object as 'dataset', got 'digits'"),
+        ("rescale-layers", {"spec": {"n_test": 0}}, "n_test: expected a whole number from 2"),
+        ("translation-table", {"metric": "magic"}, "metric: expected one of cosine"),
+        ("translation-table", {"anchors": "r1"}, "expected a list of strings as 'anchors', got 'r1'"),
+        ("translation-table", {"digests": ["0" * 32]}, "expected 2 digests, one a space, got 1"),
+        ("translation-table", {"spec": {"methods": ["magic"]}}, "methods: expected one of"),
+        ("cross-domain", {"encoders": [3]}, 'expected a JSON object with "encoder"'),
+        ("cross-domain", {"anchor_dataset": 7}, "anchor_dataset: expected 0 to 1, or none, got 7"),
+        ("cross-domain", {"method": "relative"}, "method: expected one of procrustes, absolute, got 'relative'"),
+        ("cross-domain of the session", {"domain_names": ["one"]}, "a domain and an encoder for each of 2 spaces, got 1 and 2"),
+    ],
+)
+def test_a_wrong_recipe_says_what_is_right(make_figure, kind, change, message):
+    with pytest.raises(SpaceError) as caught:
+        exportable(make_figure(kind).recipe | change)
+    assert message in str(caught.value)
+
+
+def test_the_curves_say_what_they_are_beside(make_figure):
+    table = make_figure("rescale-input").table().set_index("name")
+    assert {"ReLU", "rows as they are", "chance", "mean length"} == set(table.index)
+    assert table.loc["mean length", "x"] > 0
+    assert (table.loc["ReLU", "high"] >= table.loc["ReLU", "low"]).all()
+
+
+def test_a_recipe_without_what_it_needs_is_told():
+    with pytest.raises(SpaceError, match="expected 'spaces', 'anchors', got no 'anchors'"):
+        exportable({"figure": "translation-table", "spaces": []})

@@ -1,0 +1,194 @@
+"""Figures of stitching: the numbers of the result, the same again from the recipe, and what is wrong with one."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from relcore.comparing.figures import exportable
+from relcore.progress import Context
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.spaces import SpaceError
+from relcore.stitching.classification import share_rows, stitch_matrix
+from relcore.stitching.figures import (
+    cell_table,
+    confusion_matrices,
+    draw_stitch_confusion,
+    draw_stitch_matrix,
+    gaps,
+    short,
+    short_names,
+    stitch_matrices,
+)
+from relcore.stitching.job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
+from relcore.stitching.spec import StitchSpec
+from relcore.store import Store
+
+SPEC = StitchSpec(("absolute", "relative", "procrustes"), n_anchors=24, random_states=(0, 1), order=("low", "middle", "high"))
+
+
+@pytest.fixture
+def specs(tmp_path, make_encoders):
+    """Three encoders of 8, 8 and 12 dimensions as files."""
+    made = []
+    for number, space in enumerate(make_encoders()):
+        path = tmp_path / f"encoder{number}.npz"
+        np.savez(path, vectors=space.vectors, ids=space.ids.astype(str), labels=space.labels.astype(str))
+        made.append(SpaceSpec("file", str(path)))
+    return made
+
+
+@pytest.fixture
+def make_encoders():
+    from relcore.spaces import LatentSpace
+
+    def make():
+        rng, numbers = np.random.default_rng(0), np.arange(240) % 3
+        points = rng.normal(size=(3, 8))[numbers] * 2 + 0.8 * rng.normal(size=(240, 8))
+        labels, ids = np.array(SPEC.order)[numbers], [f"r{row}" for row in range(240)]
+        turns = [np.linalg.qr(rng.normal(size=(width, width)))[0][:8] for width in (8, 8, 12)]
+        vectors = [(points @ turn + 0.3 * rng.normal(size=(240, turn.shape[1]))).astype(np.float32) for turn in turns]
+        return [LatentSpace(X, ids, name=f"encoder{i}", labels=labels) for i, X in enumerate(vectors)]
+
+    return make
+
+
+@pytest.fixture
+def result(specs):
+    return stitch_matrix([load(spec) for spec in specs], SPEC)
+
+
+def test_cells_hold_the_means_of_the_result_with_its_reasons(result):
+    data = stitch_matrices(result)
+    mean, deviation = result.matrix("relative")
+    panel = data.panels[1]
+    np.testing.assert_array_equal(panel.values, mean)
+    assert panel.text(0, 1) == f"{short(mean[0, 1])}\n± {short(deviation[0, 1])}"
+    assert panel.marked == ((0, 0), (1, 1), (2, 2))
+    assert f"not stitched {short(mean[1, 1])}" in panel.explain(0, 1)
+    counts = sorted(len(run.truth) for run in result.runs)
+    assert f"{counts[0]} – {counts[1]} test rows a state" in panel.explain(0, 1)
+    absolute = data.panels[0]
+    assert absolute.missing == [(0, 2), (1, 2), (2, 0), (2, 1)]
+    assert "the two sizes differ" in absolute.explain(0, 2)
+    assert "(2 of 6 pairs)" in absolute.note
+
+
+def test_a_gap_is_what_the_head_loses_against_its_own_encoder(result):
+    mean, _ = result.matrix("relative")
+    lost = gaps(result, "relative")
+    assert lost[0, 1] == pytest.approx(mean[1, 1] - mean[0, 1])
+    np.testing.assert_array_equal(np.diag(lost), 0)
+    steps, _ = result.matrix("relative", "mae")
+    assert gaps(result, "relative", "mae")[0, 1] == pytest.approx(steps[0, 1] - steps[1, 1])
+    low, high = stitch_matrices(result, "accuracy", "gap").scale
+    assert (low, high >= 0.05) == (0.0, True)
+
+
+def test_small_errors_are_deep_large_ones_pale(result):
+    worst, best = stitch_matrices(result, "mae").scale
+    assert worst >= result.chance("mae")
+    assert best == 0
+
+
+def test_the_recipe_draws_the_same_numbers_again(specs, result):
+    digests = [load(spec).digest for spec in specs]
+    figure = draw_stitch_matrix(specs, SPEC, metric="f1", show="gap", digests=digests, result=result)
+    again = exportable(json.loads(figure.bytes("json")))
+    assert again.bytes("csv") == figure.bytes("csv")
+    assert again.bytes("tex") == figure.bytes("tex")
+    assert figure.table()["score"].notna().sum() == 3 * 3 * 3 * 3 - 3 * 4
+    one = draw_stitch_confusion(specs, SPEC, method="relative", encoder=0, head=2, digests=digests, result=result)
+    assert exportable(json.loads(one.bytes("json"))).bytes("csv") == one.bytes("csv")
+    with pytest.raises(SpaceError, match="has changed: expected content"):
+        draw_stitch_matrix(specs, SPEC, digests=["0" * 32] * 3)
+
+
+def test_the_printed_table_has_each_way_with_its_deviation_and_chance(specs, result):
+    printed = draw_stitch_matrix(specs, SPEC, result=result).latex()
+    assert printed["method"].tolist() == ["absolute", "relative", "Procrustes", "chance"]
+    row = result.summary().iloc[3]
+    assert (row.method, row.metric) == ("relative", "accuracy")
+    assert printed["accuracy, stitched"][1] == f"{row.stitched:.3f} ± {row.stitched_deviation:.3f}"
+    assert printed["pairs"].tolist() == ["2 of 6", "6 of 6", "6 of 6", ""]
+
+
+def test_a_confusion_counts_every_answer_of_all_states_beside_the_heads_own(result):
+    stitched, own = confusion_matrices(result, "relative", 0, 2).panels
+    counts = result.confusion("relative", 0, 2)
+    assert counts.sum() == sum(len(run.truth) for run in result.runs)
+    np.testing.assert_allclose(stitched.values * counts.sum(axis=1, keepdims=True), counts)
+    np.testing.assert_allclose(own.values.sum(axis=1), 1)
+    assert stitched.text(0, 0) == str(counts[0, 0])
+    assert len(confusion_matrices(result, "relative", 1, 1).panels) == 1
+
+
+def test_the_table_has_a_row_a_way_pair_and_metric(result):
+    table = cell_table(result)
+    assert len(table) == 3 * 9 * 3
+    assert set(table.test_rows) == {result.n_test}
+    assert table[(table.method == "absolute") & (table.metric == "accuracy")].score.isna().sum() == 4
+
+
+def test_names_lose_what_they_all_end_in():
+    names = ("MLP 64, state 0 · digits", "Residual CNN 64, state 0 · digits")
+    assert short_names(names) == (("MLP", "Residual CNN"), "64, state 0 · digits")
+    assert short_names(("LSA · sentences", "MiniLM 2 · sentences")) == (("LSA", "MiniLM 2"), "sentences")
+    assert short_names(("a b", "b")) == (("a b", "b"), "")
+    assert short_names(("a", "b")) == (("a", "b"), "")
+
+
+def test_numbers_are_short():
+    assert [short(value) for value in (0.9434, 1, -0.0212, -0.0001)] == [".943", "1.000", "−.021", ".000"]
+
+
+def test_a_job_finds_what_a_script_finds_and_tells_each_step(tmp_path, make_encoders, result):
+    from relcore.comparing.all_pairs import put_space
+
+    store, spaces, told = Store(tmp_path / "store"), make_encoders(), []
+    context = Context(stitching_key(spaces, SPEC), store)
+    context.report = lambda *step: told.append(step)
+    stitching_job(context, inputs=[put_space(store, space) for space in spaces], spec=SPEC)
+    found = stitching_of(store.get(context.key))
+    assert found.summary().equals(result.summary())
+    assert told[0] == (0, 4, "logistic heads on absolute rows, state 0")
+    assert told[-1] == (3, 4, "logistic heads on relative rows, state 1")
+    put_stitching(Context("a" * 32, store), found)
+    assert stitching_of(store.get("a" * 32)).encoders == ("encoder0", "encoder1", "encoder2")
+
+
+def test_more_states_networks_and_columns_cost_more(make_encoders):
+    shared = share_rows(make_encoders())
+    cost = [
+        estimated_seconds(shared, StitchSpec(("relative",), n_anchors=k, head=head, random_states=states))
+        for k, head, states in ((24, "logistic", (0,)), (96, "logistic", (0,)), (96, "mlp", (0,)), (96, "mlp", (0, 1)))
+    ]
+    assert cost == sorted(set(cost))
+    assert cost[3] == pytest.approx(2 * cost[2])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"spaces": "all"}, "expected a list 'spaces' of objects"),
+        ({"digests": ["x"]}, "expected 3 digests, one a space"),
+        ({"metric": "speed"}, "metric: expected one of"),
+        ({"colour": "red"}, "unknown settings 'colour'"),
+        ({"stitching": {"omega": 3}}, "expected settings among"),
+    ],
+)
+def test_a_wrong_recipe_says_what_is_wrong(specs, change, message):
+    recipe = draw_stitch_matrix(specs, SPEC, result=stitch_matrix([load(spec) for spec in specs], SPEC)).recipe
+    with pytest.raises(SpaceError, match=message):
+        exportable({**recipe, **change})
+
+
+def test_a_wrong_cell_says_what_is_wrong(result):
+    with pytest.raises(SpaceError, match="encoder: expected a number from 0 to 2, got 3"):
+        confusion_matrices(result, "relative", 3, 0)
+    with pytest.raises(SpaceError, match="the two sizes differ"):
+        confusion_matrices(result, "absolute", 0, 2)
+    with pytest.raises(SpaceError, match="method: expected one of"):
+        confusion_matrices(result, "affine", 0, 1)

@@ -1,0 +1,65 @@
+"""A study's figure from its recipe: the numbers of the store, and a recipe that draws the same again."""
+
+import json
+
+import pytest
+
+from relcore.comparing.figures import exportable
+from relcore.engine import Engine
+from relcore.figures.palette import LIGHT
+from relcore.figures.style import PAPER
+from relcore.spaces import SpaceError
+from relcore.store import Store
+from relcore.studies import study_of
+from relcore.studies.figures import draw_study
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec
+
+SPEC = StudySpec.of(study_of("robustness"), {"harm": "missing"})
+
+
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """Every run of `SPEC`, made up, in the store that recipes read."""
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.setattr(Engine, "submit", lambda *arguments, **settings: pytest.fail("computed what the store has"))
+    runs = StudyRuns(study_of("robustness"), SPEC)
+    for settings, key in zip(runs.settings, runs.keys, strict=True):
+        score = 1 - settings["amount"] + 0.01 * settings["random_state"]
+        scores = {f"{form} {name}": score for form in ("relative", "whitened") for name in ("mrr", "jaccard")}
+        facts = {"settings": settings, "values": {**scores, "rows": 100, "chance": 0.01}, "seconds": 1.0}
+        Store().put(key, {}, facts)
+    return runs
+
+
+def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
+    drawn = draw_study(SPEC, table=stored.table(Store()))
+    again = exportable(json.loads(drawn.bytes("json")))
+    assert again.bytes("csv") == drawn.bytes("csv")
+    assert again.filename("pdf") == "relscope-robustness-scores.pdf"
+    first = again.table().iloc[0]
+    assert (first.x, first.y) == pytest.approx((0, 1.01))
+    assert b"amount 0.2, relative: MRR" in again.bytes("tex")
+
+
+def test_the_conclusion_stands_above_the_chart(stored):
+    drawn = draw_study(SPEC)
+    told = drawn.interactive(LIGHT).layout.annotations[0].text
+    assert told.startswith("Where the share of the anchors that are missing goes from 0 to 0.6, the MRR of relative rows")
+    assert told.count("95 %") == 5, "each of the four numbers has its interval, and the note its own"
+    assert "Where the share" in drawn.publication(PAPER).axes[0].get_title(loc="left")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"chart": "nothing"}, "expected one of scores"),
+        ({"chart": 3}, "name of a chart, got 3"),
+        ({"study": SPEC.to_json() | {"version": 99}}, f"expected version {SPEC.version} of 'robustness', got 99"),
+        ({"runs": 3}, r"expected 'study' and 'chart' and nothing else; \['runs'\]"),
+    ],
+)
+def test_a_recipe_that_does_not_fit_says_so(change, message, stored):
+    recipe = {"figure": "study", "study": SPEC.to_json(), "chart": "scores"}
+    with pytest.raises(SpaceError, match=message):
+        exportable(recipe | change)
