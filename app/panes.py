@@ -13,10 +13,10 @@ from app.components.linked_scatter import PaneEvent, linked_scatter
 from app.items import hover_columns, items_of, sheet_of
 from app.sheets import Sheet
 from app.workspace import Workspace
+from relcore.charts.scene import Scene
 from relcore.comparing.figures import draw_panes
 from relcore.comparing.scene import ComparisonRecipe, assemble_scene
 from relcore.engine import Job
-from relcore.figures.scene import Scene
 from relcore.spaces import Match
 from relcore.views import View
 

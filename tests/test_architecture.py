@@ -35,7 +35,8 @@ LAYERS = {
     "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map"},
     "relcore.umap_map": BASE | JOBS,
     "relcore.sources": BASE | JOBS | TRAINING,
-    "relcore.figures": BASE,
+    "relcore.charts": BASE,
+    "relcore.figures": BASE | {"relcore.charts"},
     "relcore.determinism": set(),
     "relcore.store": {"relcore.spaces"},
     "relcore.pace": {"relcore.store"},
@@ -151,6 +152,17 @@ def test_each_stage_stands_on_those_before_it(source, tree):
     module = module_of(source)
     later = [name for name in imported(tree, module) if within(name, STAGES) and stage_of(name) > stage_of(module)]
     assert later == []
+
+
+def draws(module):
+    """Whether a module may draw. What computes must not: it returns `relcore.charts`."""
+    ours = within(module, ["app", "pages", "relcore.figures", "relcore.commands"])
+    return ours or module.endswith(("figures", "_figure"))
+
+
+def test_computation_does_not_draw(source, tree):
+    drawn = [name for name in imported(tree, module_of(source)) if within(name, ["relcore.figures"])]
+    assert drawn == [] or draws(module_of(source))
 
 
 def test_each_library_is_known_to_its_part_alone(source, tree):

@@ -19,9 +19,9 @@ import numpy as np
 import streamlit as st
 
 from app.sheets import Sheet, digest_of_bytes
+from relcore.charts.scene import Scene
 from relcore.figures.marks import NAMED, NUMBERED, OTHER, point_size, scene_alt, star_size
 from relcore.figures.palette import DARK, LIGHT, Theme
-from relcore.figures.scene import Scene
 
 TOOLS = ("lasso", "box", "pan")
 NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16

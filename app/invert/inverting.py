@@ -7,7 +7,7 @@ import streamlit as st
 
 from app import compute
 from app.workspace import Workspace
-from relcore.figures.scene import Scene
+from relcore.charts.scene import Scene
 from relcore.inverting.figures import inversion_scene
 from relcore.inverting.inverted import Inversion, InversionSpec, invert_pair
 from relcore.spaces import Match

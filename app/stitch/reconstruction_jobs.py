@@ -62,7 +62,8 @@ def stored(setup: Setup, specs: Sequence[ReconstructionSpec]) -> dict[Reconstruc
 
 def live_curves(jobs: list[Job]) -> None:
     """The loss of what is being trained, one line a training."""
-    from relcore.figures.lines import Line, Lines, lines_exportable
+    from relcore.charts.lines import Line, Lines
+    from relcore.figures.export import lines_exportable
 
     lines = [
         Line(f"{job.title.split(' · ')[0]}, {state}", range(1, len(losses) + 1), losses)

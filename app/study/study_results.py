@@ -14,7 +14,7 @@ from app.encode import encoding_jobs, raw_data
 from app.jobs import engine
 from app.tables import chosen_rows
 from app.widgets import fit_to_pair, space_name
-from relcore.figures.lines import lines_exportable
+from relcore.figures.export import lines_exportable
 from relcore.sources.catalog import SpaceSpec
 from relcore.store import digest_of
 from relcore.studies.figures import draw_study

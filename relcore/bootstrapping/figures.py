@@ -10,9 +10,9 @@ import pandas as pd
 
 from relcore import __version__
 from relcore.bootstrapping.job import BootstrapSpec, Outcome, run_bootstrap
+from relcore.charts.lines import Line, Lines
 from relcore.comparison import METRIC_NAMES, score_table
-from relcore.figures.export import Exportable, scores_exportable
-from relcore.figures.lines import Line, Lines, lines_exportable
+from relcore.figures.export import Exportable, lines_exportable, scores_exportable
 from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError

@@ -13,6 +13,7 @@ from typing import Any
 
 from relcore import __version__
 from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
+from relcore.charts.scene import Scene
 from relcore.comparing.all_pairs import similarity_matrix
 from relcore.comparing.pair_scores import PairScores
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
@@ -25,7 +26,6 @@ from relcore.figures.export import (
     scores_exportable,
     spectrum_exportable,
 )
-from relcore.figures.scene import Scene
 from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
 from relcore.recipe import load_again, need_same_content

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from relcore import __version__
+from relcore.charts.scene import Pane, Scene
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.figures.scene import Pane, Scene
 from relcore.recipe import load_again, need_same_content
 from relcore.reduction import NAMES, ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from html import escape, unescape
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from relcore.charts.lines import Lines
+from relcore.charts.scene import Scene
 from relcore.figures.palette import LIGHT, Theme
-from relcore.figures.scene import Scene
 from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table, score_table, spectrum_table
 from relcore.spaces import SpaceError
@@ -133,65 +135,61 @@ class Exportable:
         return written
 
 
+def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
+    """The two renderers of these data, ``"lines_interactive:lines_figure"`` and the like, imported when they are called."""
+
+    def renderer(name: str) -> Callable[[Any], Any]:
+        module, function = name.split(":")
+        return lambda look: getattr(import_module(f"relcore.figures.{module}"), function)(*data, look)
+
+    return renderer(screen), renderer(paper)
+
+
 def scene_exportable(scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes") -> Exportable:
     """The panes of a scene; their table is `Scene.table`."""
-    return Exportable(
-        name,
-        interactive=lambda theme: _panes_interactive().panes_figure(scene, theme),
-        publication=lambda style: _publication().panes_figure(scene, style),
-        table=scene.table,
-        recipe=recipe,
-    )
+    renderers = drawn("panes_interactive:panes_figure", "publication:panes_figure", scene)
+    return Exportable(name, *renderers, scene.table, recipe)
+
+
+def lines_exportable(
+    lines: Lines,
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "lines",
+    latex: Callable[[], pd.DataFrame] | None = None,
+) -> Exportable:
+    """A chart of lines or points; `latex` gives the table to print."""
+    renderers = drawn("lines_interactive:lines_figure", "lines_publication:lines_figure", lines)
+    return Exportable(name, *renderers, lines.table, recipe, latex)
 
 
 def scores_exportable(table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores") -> Exportable:
-    """Bars of scores beside their null; see `tables.score_table`."""
-    return Exportable(
-        name,
-        interactive=lambda theme: _interactive().score_bars_figure(table, theme),
-        publication=lambda style: _publication().score_bars_figure(table, style),
-        table=lambda: score_table(table),
-        recipe=recipe,
-    )
+    """Bars of scores beside their chance levels; see `tables.score_table`."""
+    renderers = drawn("interactive:score_bars_figure", "publication:score_bars_figure", table)
+    return Exportable(name, *renderers, lambda: score_table(table), recipe)
 
 
 def histogram_exportable(
     values_by_name: Mapping[str, np.ndarray], x_title: str, recipe: Mapping[str, Any] | None = None, name: str = "histogram"
 ) -> Exportable:
     """Distributions in common bins; see `tables.histogram_table`."""
-    return Exportable(
-        name,
-        interactive=lambda theme: _interactive().histogram_figure(values_by_name, x_title, theme),
-        publication=lambda style: _publication().histogram_figure(values_by_name, x_title, style),
-        table=lambda: histogram_table(values_by_name),
-        recipe=recipe,
-    )
+    renderers = drawn("interactive:histogram_figure", "publication:histogram_figure", values_by_name, x_title)
+    return Exportable(name, *renderers, lambda: histogram_table(values_by_name), recipe)
 
 
 def spectrum_exportable(
     singular_values_by_name: Mapping[str, np.ndarray], recipe: Mapping[str, Any] | None = None, name: str = "spectrum"
 ) -> Exportable:
     """Singular values of anchor sets; see `tables.spectrum_table`."""
-    return Exportable(
-        name,
-        interactive=lambda theme: _interactive().spectrum_figure(singular_values_by_name, theme),
-        publication=lambda style: _publication().spectrum_figure(singular_values_by_name, style),
-        table=lambda: spectrum_table(singular_values_by_name),
-        recipe=recipe,
-    )
+    renderers = drawn("interactive:spectrum_figure", "publication:spectrum_figure", singular_values_by_name)
+    return Exportable(name, *renderers, lambda: spectrum_table(singular_values_by_name), recipe)
 
 
 def pairs_exportable(
     table: pd.DataFrame, title: str, recipe: Mapping[str, Any] | None = None, name: str = "pairs"
 ) -> Exportable:
     """The heat map of every space with every other; see `pair_cells.PairCells`."""
-    return Exportable(
-        name,
-        interactive=lambda theme: _pairs_interactive().pairs_figure(table, title, theme),
-        publication=lambda style: _pairs_publication().pairs_figure(table, title, style),
-        table=lambda: table,
-        recipe=recipe,
-    )
+    renderers = drawn("pairs_interactive:pairs_figure", "pairs_publication:pairs_figure", table, title)
+    return Exportable(name, *renderers, lambda: table, recipe)
 
 
 def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
@@ -244,33 +242,3 @@ def _to_json(recipe: Mapping[str, Any]) -> str:
 def _latex(table: pd.DataFrame) -> str:
     """For a paper that uses booktabs; numbers with three digits, signs that LaTeX reads otherwise escaped."""
     return table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="–")
-
-
-def _interactive():
-    from relcore.figures import interactive
-
-    return interactive
-
-
-def _panes_interactive():
-    from relcore.figures import panes_interactive
-
-    return panes_interactive
-
-
-def _publication():
-    from relcore.figures import publication
-
-    return publication
-
-
-def _pairs_interactive():
-    from relcore.figures import pairs_interactive
-
-    return pairs_interactive
-
-
-def _pairs_publication():
-    from relcore.figures import pairs_publication
-
-    return pairs_publication

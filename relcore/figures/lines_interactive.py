@@ -7,8 +7,8 @@ from textwrap import wrap
 import numpy as np
 import plotly.graph_objects as go
 
+from relcore.charts.lines import Line, Lines
 from relcore.figures.interactive import plain_text, relscope_template, translucent
-from relcore.figures.lines import Line, Lines
 from relcore.figures.palette import LIGHT, Theme
 
 DASHES = ("dash", "dot", "dashdot", "longdash")

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from relcore.figures.lines import Lines
+from relcore.charts.lines import Lines
 from relcore.figures.paper import settings
 from relcore.figures.publication import chart_of, fit_around
 from relcore.figures.style import PAPER, Style

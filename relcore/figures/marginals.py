@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.export import Exportable
-from relcore.figures.matrices import Matrices, matrices_exportable
+from relcore.figures.export import Exportable, drawn
+from relcore.figures.matrices import Matrices
 from relcore.figures.palette import Theme
 
 
@@ -62,16 +62,5 @@ def margins_exportable(
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
     """The heat map with its bars in all forms; see `matrices_exportable`."""
-
-    def interactive(theme):
-        from relcore.figures.marginals_interactive import margins_figure
-
-        return margins_figure(margins, theme)
-
-    def publication(style):
-        from relcore.figures.marginals_publication import margins_figure
-
-        return margins_figure(margins, style)
-
-    plain = matrices_exportable(margins.matrices, recipe, name, latex, table)
-    return Exportable(name, interactive, publication, plain.table, recipe, latex)
+    renderers = drawn("marginals_interactive:margins_figure", "marginals_publication:margins_figure", margins)
+    return Exportable(name, *renderers, table or margins.matrices.table, recipe, latex)

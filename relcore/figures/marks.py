@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relcore.charts.scene import Scene
 from relcore.figures.palette import Theme
-from relcore.figures.scene import Scene
 
 NUMBERED = 40  # more anchor numbers than this hide the points; the stars stay
 NAMED = 24  # more names than this make a legend nobody reads

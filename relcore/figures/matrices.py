@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.export import Exportable
+from relcore.figures.export import Exportable, drawn
 from relcore.figures.pair_cells import cell_color
 from relcore.figures.palette import Theme
 from relcore.figures.tables import score_label
@@ -184,18 +184,8 @@ def matrices_exportable(
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
     """The heat maps in all forms; `table` in place of `Matrices.table` where there is more to tell than a value a cell."""
-
-    def interactive(theme):
-        from relcore.figures.matrices_interactive import matrices_figure
-
-        return matrices_figure(data, theme)
-
-    def publication(style):
-        from relcore.figures.matrices_publication import matrices_figure
-
-        return matrices_figure(data, style)
-
-    return Exportable(name, interactive, publication, table or data.table, recipe, latex)
+    renderers = drawn("matrices_interactive:matrices_figure", "matrices_publication:matrices_figure", data)
+    return Exportable(name, *renderers, table or data.table, recipe, latex)
 
 
 def _short(value: float) -> str:

@@ -7,10 +7,10 @@ from textwrap import wrap
 import numpy as np
 import plotly.graph_objects as go
 
+from relcore.charts.scene import Pane, Scene
 from relcore.figures.interactive import plain_text, relscope_template
 from relcore.figures.marks import Group, anchor_numbers, grid_shape, groups, point_size, row_colors, scene_alt, star_size
 from relcore.figures.palette import LIGHT, Theme
-from relcore.figures.scene import Pane, Scene
 
 _GAP = 0.035  # between panes, in shares of the plot
 _TITLE = 46  # pixels above a pane for its title and its note

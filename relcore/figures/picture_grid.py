@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.export import Exportable
+from relcore.figures.export import Exportable, drawn
 from relcore.figures.palette import Theme
 from relcore.spaces import SpaceError
 
@@ -155,18 +155,8 @@ def error_text(error: float) -> str:
 
 def grid_exportable(grid: PictureGrid, recipe: Mapping[str, Any] | None = None, name: str = "pictures") -> Exportable:
     """The grid in all its forms."""
-
-    def interactive(theme):
-        from relcore.figures.picture_grid_drawn import interactive_figure
-
-        return interactive_figure(grid, theme)
-
-    def publication(style):
-        from relcore.figures.picture_grid_drawn import publication_figure
-
-        return publication_figure(grid, style)
-
-    return Exportable(name, interactive, publication, grid.table, recipe)
+    renderers = drawn("picture_grid_drawn:interactive_figure", "picture_grid_drawn:publication_figure", grid)
+    return Exportable(name, *renderers, grid.table, recipe)
 
 
 def _row_offsets(n_rows: int, high: int) -> list[int]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from relcore.charts.plane_turn import PlaneTurn
 from relcore.figures.export import Exportable
 from relcore.figures.palette import LIGHT, Theme
-from relcore.figures.plane_turn import PlaneTurn
 from relcore.figures.style import COLUMN, PAPER, Style
 
 if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for

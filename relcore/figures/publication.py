@@ -18,9 +18,9 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from mpl_toolkits.mplot3d import Axes3D
 
+from relcore.charts.scene import Pane, Scene
 from relcore.figures.marks import anchor_numbers, grid_shape, groups, point_size, row_colors, star_size
 from relcore.figures.paper import blank_figure, cut_to, height_of, legend_below, settings
-from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import COLUMN, PAPER, Style
 from relcore.figures.tables import (
     condition,

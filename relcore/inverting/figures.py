@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from relcore import __version__
+from relcore.charts.scene import Pane, Scene
 from relcore.comparing.scene import ComparisonRecipe, load_pair
 from relcore.figures.export import Exportable, histogram_exportable, scene_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.figures.scene import Pane, Scene
 from relcore.inverting.inverted import Inversion, InversionSpec, invert_pair, side_names
 from relcore.inverting.sweep import DELTAS, MOST_ROWS, OMEGAS, Sweep, inversion_sweep
 from relcore.recipe import load_again

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from relcore import __version__
-from relcore.figures.export import Exportable
-from relcore.figures.lines import Line, Lines, lines_exportable
+from relcore.charts.lines import Line, Lines
+from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.languages.across import AcrossResult, head_across
 from relcore.languages.captioned import CaptionSpec, ZeroShot, classes_of, encode_captions, zero_shot

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from relcore.figures.plane_turn import PlaneTurn
+from relcore.charts.plane_turn import PlaneTurn
 from relcore.spaces import SpaceError
 from relcore.translation import Procrustes
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from relcore import __version__
-from relcore.figures.export import Exportable
-from relcore.figures.lines import Line, Lines, lines_exportable
+from relcore.charts.lines import Line, Lines
+from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.recipe import load_all, need_settings, object_of, specs_of, strings_of
 from relcore.rescaling.input import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
+from relcore.charts.lines import Lines
 from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
-from relcore.figures.lines import Lines
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of
 from relcore.stitching.classification import share_rows, split_rows

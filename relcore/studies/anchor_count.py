@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from relcore.figures.lines import Lines
+from relcore.charts.lines import Lines
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of

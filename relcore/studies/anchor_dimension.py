@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.lines import Line, Lines
+from relcore.charts.lines import Line, Lines
 from relcore.metrics.intrinsic_dimension import condition_number, participation_ratio, two_nn
 from relcore.metrics.neighbours import find_neighbours
 from relcore.projection import RelativeProjection

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.lines import Lines
+from relcore.charts.lines import Lines
 from relcore.inversion import InverseRelativeProjection
 from relcore.similarity import mean_row, unit_rows
 from relcore.store import Store

@@ -8,8 +8,7 @@ from typing import Any
 import pandas as pd
 
 from relcore import __version__
-from relcore.figures.export import Exportable
-from relcore.figures.lines import lines_exportable
+from relcore.figures.export import Exportable, lines_exportable
 from relcore.spaces import SpaceError, need_one_of
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
+from relcore.charts.lines import Lines
 from relcore.evaluation import Split
-from relcore.figures.lines import Lines
 from relcore.inversion import inversion_grid
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.charts.lines import Line, Lines
 from relcore.encoding import encode
-from relcore.figures.lines import Line, Lines
 from relcore.reconstructing.autoencoders import AutoencoderSpec, fit_autoencoder
 from relcore.similarity import mean_row
 from relcore.sources.dataset import DatasetSpec

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.charts.lines import Lines
 from relcore.evaluation import Split
-from relcore.figures.lines import Lines
 from relcore.metrics.neighbours import find_neighbours
 from relcore.projection import RelativeProjection
 from relcore.similarity import unit_rows

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
+from relcore.charts.lines import Lines
 from relcore.evaluation import Split
-from relcore.figures.lines import Lines
 from relcore.metrics.neighbours import find_neighbours
 from relcore.projection import RelativeProjection
 from relcore.store import Store

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.selection import select_anchors
+from relcore.charts.lines import Lines
 from relcore.comparison import held_out, score_pair
-from relcore.figures.lines import Lines
 from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs

@@ -9,7 +9,7 @@ import pandas as pd
 
 from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.bootstrapping.job import BootstrapSpec, most_frequent, run_bootstrap
-from relcore.figures.lines import Lines
+from relcore.charts.lines import Lines
 from relcore.sources.corpus_words import corpus_words, in_data_folder, swadesh_pairs
 from relcore.store import Store
 from relcore.studies.material import word_pair

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.lines import Line, Lines
+from relcore.charts.lines import Line, Lines
 from relcore.similarity import cosine, inverse_norms, mean_row
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset

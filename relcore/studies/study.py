@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.figures.lines import Lines
+from relcore.charts.lines import Lines
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder

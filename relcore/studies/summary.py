@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.lines import Line
+from relcore.charts.lines import Line
 from relcore.studies.statistics import Estimate, mean
 from relcore.studies.study import finding
 

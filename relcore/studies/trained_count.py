@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from relcore.figures.lines import Lines
+from relcore.charts.lines import Lines
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.swept_vision import SweptVision

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.figures.lines import Lines
+from relcore.charts.lines import Lines
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.components.linked_scatter import NO_CATEGORY, PaneEvent, ids_digest, pack_rows, pack_scene, read_events, unpack_rows
 from app.sheets import Sheet
-from relcore.figures.scene import Pane, Scene
+from relcore.charts.scene import Pane, Scene
 
 
 def make_scene(n=11, **changes):
@@ -84,7 +84,7 @@ def test_what_hovers_show_is_a_file_and_only_where_it_is_found_travels():
 HOVERS = """
 import numpy as np, streamlit as st
 from app.components.linked_scatter import linked_scatter
-from relcore.figures.scene import Pane, Scene
+from relcore.charts.scene import Pane, Scene
 n, changed = 80_000, st.session_state.get("changed")
 texts = np.array([f"sentence {i:06}" for i in range(n)], dtype=object)
 if changed:

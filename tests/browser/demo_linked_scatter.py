@@ -11,7 +11,7 @@ from PIL import Image
 
 from app.components.linked_scatter import linked_scatter
 from app.sheets import make_sheet
-from relcore.figures.scene import Pane, Scene
+from relcore.charts.scene import Pane, Scene
 
 st.set_page_config(layout="wide")
 given = st.query_params

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from relcore.charts.lines import Line, Lines
 from relcore.figures import lines_interactive, lines_publication
-from relcore.figures.lines import Line, Lines, lines_exportable
+from relcore.figures.export import lines_exportable
 from relcore.figures.palette import DARK
 from relcore.figures.style import COLUMN, Style
 from relcore.spaces import SpaceError

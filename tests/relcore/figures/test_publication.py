@@ -12,10 +12,10 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
+from relcore.charts.scene import Pane, Scene
 from relcore.figures import publication
 from relcore.figures.palette import DARK, LIGHT
 from relcore.figures.paper import write
-from relcore.figures.scene import Pane, Scene
 from relcore.figures.style import COLUMN, PAGE, Style
 from relcore.spaces import SpaceError
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from relcore.figures.scene import Pane, Scene
+from relcore.charts.scene import Pane, Scene
 
 IDS = np.array(["a", "b", "c"], dtype=object)
 FLAT, SOLID = Pane("A", np.arange(6.0).reshape(3, 2)), Pane("B", np.arange(9.0).reshape(3, 3))

@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 
-from relcore.figures.lines import Line, Lines
+from relcore.charts.lines import Line, Lines
 from relcore.spaces import SpaceError
 from relcore.studies.statistics import correlation
 from relcore.studies.study import Option, RunResult, Study, finding, findings_table

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from relcore.figures.export import Exportable
 from relcore.spaces import SpaceError
 
 
@@ -147,24 +145,3 @@ def _told(line: Line, chart: Lines) -> str:
     order = np.argsort(line.x, kind="stable")
     first, last = order[0], order[-1]
     return f"{line.name}: {line.y[first]:.3g} at {line.x[first]:g}, {line.y[last]:.3g} at {line.x[last]:g}"
-
-
-def lines_exportable(
-    lines: Lines,
-    recipe: Mapping[str, Any] | None = None,
-    name: str = "lines",
-    latex: Callable[[], pd.DataFrame] | None = None,
-) -> Exportable:
-    """The chart in all its forms."""
-
-    def interactive(theme):
-        from relcore.figures.lines_interactive import lines_figure
-
-        return lines_figure(lines, theme)
-
-    def publication(style):
-        from relcore.figures.lines_publication import lines_figure
-
-        return lines_figure(lines, style)
-
-    return Exportable(name, interactive, publication, lines.table, recipe, latex)
