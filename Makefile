@@ -1,18 +1,25 @@
-# make app | test | lint | bench | clean. The first of them installs everything into .venv; after that each starts at once.
+# make app | test | test-slow | lint | bench | clean. The first of them installs everything into .venv; after that each starts at once.
 PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
+WORKERS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/installed
 
-.PHONY: app test lint bench clean
+# Files in their order, so that the long ones, pages and browser, come first, and each in one process.
+PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+.PHONY: app test test-slow lint bench clean
 
 app: $(INSTALLED)
 	@$(BIN)/streamlit run app/main.py --server.port $(PORT)
 
-# One process: two buy no time on two cores, and the engine's tests measure seconds. make test ARGS="-m 'not browser'" for less.
+# make test ARGS="tests/relcore/metrics" for less; WORKERS=0 runs all in one process.
 test: $(INSTALLED)
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(INSTALLED)
+	@$(PYTEST) -m slow $(ARGS)
 
 lint: $(INSTALLED)
 	@$(BIN)/ruff check --quiet .

@@ -1,4 +1,7 @@
-"""Who may import whom, how long a file may be, and what no file may hold: read from the files, nothing is run."""
+"""Who may import whom, how long a file may be, and what no file may hold: read from the files, nothing is run.
+
+One test per rule: it reads every file and lists all that break the rule.
+"""
 
 import ast
 import json
@@ -13,17 +16,18 @@ import pytest
 from relcore.figures.palette import DARK, LIGHT
 
 ROOT = Path(__file__).parents[1]
-SOURCES = sorted(path for root in ("app", "pages", "relcore") for path in (ROOT / root).rglob("*.py"))
+PACKAGES = ("app", "pages", "relcore")
 MOST_LINES = 320
 
-# relcore from the bottom up: each part with the parts that it may build on, itself always among them. What is not named here
-# (comparison, views, recipe, the command line …) puts the parts together and may use them all.
-BASE = {"relcore.spaces", "relcore.similarity"}
+# relcore from the bottom up: each part with the parts that it may build on, itself always among them.
+BASE = {"relcore.spaces", "relcore.similarity", "relcore.names", "relcore.record"}
 JOBS = {"relcore.progress", "relcore.store"}
 TRAINING = {"relcore.determinism"}
 LAYERS = {
-    "relcore.spaces": set(),
-    "relcore.similarity": {"relcore.spaces"},
+    "relcore.names": set(),
+    "relcore.spaces": {"relcore.names"},
+    "relcore.record": {"relcore.names", "relcore.spaces"},
+    "relcore.similarity": BASE,
     "relcore.evaluation": {"relcore.spaces"},
     "relcore.projection": BASE,
     "relcore.inversion": BASE | {"relcore.anchors", "relcore.evaluation", "relcore.row_pass"},
@@ -41,6 +45,22 @@ LAYERS = {
     "relcore.store": {"relcore.spaces"},
     "relcore.pace": {"relcore.store"},
     "relcore.progress": {"relcore.spaces", "relcore.store"},
+    "relcore.job_status": set(),
+    "relcore.local_cluster": set(),
+    "relcore.engine": JOBS | {"relcore.job_status", "relcore.local_cluster", "relcore.pace", "relcore.spaces"},
+    "relcore.encoding": BASE | JOBS | {"relcore.sources"},
+    "relcore.views": BASE | {"relcore.anchors"},
+    "relcore.comparison": BASE
+    | {
+        "relcore.anchors",
+        "relcore.evaluation",
+        "relcore.metrics",
+        "relcore.progress",
+        "relcore.projection",
+        "relcore.translation",
+    },
+    "relcore.recipe": BASE | JOBS | {"relcore.encoding", "relcore.sources"},
+    "relcore.task": BASE | JOBS | {"relcore.engine", "relcore.job_status", "relcore.pace", "relcore.recipe"},
 }
 # What puts the parts together, each upon those before it: the features, grids of runs, the papers' tables, the command line.
 # The parts know none of them.
@@ -79,7 +99,12 @@ def module_of(path):
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_of(path) for path in SOURCES}
+def sources_with(*suffixes):
+    found = (path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.suffix in suffixes)
+    return sorted(found)
+
+
+TREES = {module_of(path): ast.parse(path.read_text(encoding="utf-8"), str(path)) for path in sources_with(".py")}
 
 
 def within(module, packages):
@@ -95,7 +120,7 @@ def imported(tree, module=""):
             origin = ".".join(filter(None, (*module.split(".")[: -node.level], node.module))) if node.level else node.module
             for alias in node.names:
                 full = f"{origin}.{alias.name}"
-                yield full if full in MODULES else origin
+                yield full if full in TREES else origin
 
 
 def imported_at_once(tree):
@@ -106,18 +131,16 @@ def imported_at_once(tree):
             yield from imported(node)
 
 
-@pytest.fixture(params=SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def source(request):
-    return request.param
+IMPORTS = {module: sorted(set(imported(tree, module))) for module, tree in TREES.items()}
 
 
-@pytest.fixture
-def tree(source):
-    return ast.parse(source.read_text(encoding="utf-8"))
+def imports_where(broken):
+    """``"module imports name"`` of each import that breaks the rule ``broken(module, name)``."""
+    return [f"{module} imports {name}" for module, names in IMPORTS.items() for name in names if broken(module, name)]
 
 
 def test_the_rules_see_the_project():
-    assert {"app.main", "app.workspace", "pages.compare", "relcore.spaces", "relcore.metrics.cka"} <= MODULES
+    assert {"app.main", "app.workspace", "pages.compare", "relcore.spaces", "relcore.metrics.cka"} <= set(TREES)
     sample = ast.parse("import a.b\nfrom relcore import spaces\nfrom relcore.spaces import SpaceError\nfrom .cka import x\n")
     assert list(imported(sample, "relcore.metrics.neighbours")) == [
         "a.b",
@@ -126,20 +149,30 @@ def test_the_rules_see_the_project():
         "relcore.metrics.cka",
     ]
     assert list(imported_at_once(ast.parse("import a\nif TYPE_CHECKING:\n    import b\ndef f():\n    import c"))) == ["a"]
+    assert "app.main imports app.session" in imports_where(lambda module, name: module == "app.main")
 
 
-def test_pages_stand_on_app_and_app_on_relcore_never_back(source, tree):
-    forbidden = {"relcore": ("app", "pages"), "app": ("pages",), "pages": ("pages",)}[source.relative_to(ROOT).parts[0]]
-    back = [name for name in imported(tree, module_of(source)) if within(name, forbidden)]
-    assert back == []
+def test_pages_stand_on_app_and_app_on_relcore_never_back():
+    forbidden = {"relcore": ("app", "pages"), "app": ("pages",), "pages": ("pages",)}
+    assert imports_where(lambda module, name: within(name, forbidden[module.split(".")[0]])) == []
 
 
-def test_each_part_of_the_core_builds_only_on_those_below(source, tree):
-    module = module_of(source)
-    for layer in (layer for layer in LAYERS if within(module, [layer])):
-        allowed = LAYERS[layer] | {layer}
-        above = [name for name in imported(tree, module) if within(name, ["relcore"]) and not within(name, allowed)]
-        assert above == [], f"{module} belongs to {layer}, which builds on {', '.join(sorted(allowed))}"
+def layer_of(module):
+    return next((layer for layer in LAYERS if within(module, [layer])), None)
+
+
+def test_each_part_of_the_core_builds_only_on_those_below():
+    def above(module, name):
+        layer = layer_of(module)
+        return layer and within(name, ["relcore"]) and not within(name, LAYERS[layer] | {layer})
+
+    assert imports_where(above) == []
+
+
+def test_each_part_of_the_core_has_a_layer_or_a_stage():
+    top = {"relcore", "relcore.cli", "relcore.__main__"}
+    core = [module for module in TREES if within(module, ["relcore"]) and module not in top]
+    assert [module for module in core if not layer_of(module) and not within(module, STAGES)] == []
 
 
 def stage_of(module):
@@ -148,10 +181,8 @@ def stage_of(module):
     return next((number for number, stage in enumerate(STAGES) if within(module, [stage])), -1)
 
 
-def test_each_stage_stands_on_those_before_it(source, tree):
-    module = module_of(source)
-    later = [name for name in imported(tree, module) if within(name, STAGES) and stage_of(name) > stage_of(module)]
-    assert later == []
+def test_each_stage_stands_on_those_before_it():
+    assert imports_where(lambda module, name: within(name, STAGES) and stage_of(name) > stage_of(module)) == []
 
 
 def draws(module):
@@ -160,23 +191,25 @@ def draws(module):
     return ours or module.endswith(("figures", "_figure"))
 
 
-def test_computation_does_not_draw(source, tree):
-    drawn = [name for name in imported(tree, module_of(source)) if within(name, ["relcore.figures"])]
-    assert drawn == [] or draws(module_of(source))
+def test_computation_does_not_draw():
+    assert imports_where(lambda module, name: within(name, ["relcore.figures"]) and not draws(module)) == []
 
 
-def test_each_library_is_known_to_its_part_alone(source, tree):
-    module = module_of(source)
-    strangers = [name for name in imported(tree, module) for library in OWNERS if within(name, [library])]
-    assert [name for name in strangers if not within(module, OWNERS[name.split(".")[0]])] == []
+def test_each_library_is_known_to_its_part_alone():
+    def stranger(module, name):
+        library = name.split(".")[0]
+        return library in OWNERS and not within(module, OWNERS[library])
+
+    assert imports_where(stranger) == []
 
 
-def test_what_takes_long_to_import_waits_for_the_function_that_needs_it(tree):
-    assert [name for name in imported_at_once(tree) if within(name, HEAVY)] == []
+def test_what_takes_long_to_import_waits_for_the_function_that_needs_it():
+    heavy = {module: [name for name in imported_at_once(tree) if within(name, HEAVY)] for module, tree in TREES.items()}
+    assert {module: names for module, names in heavy.items() if names} == {}
 
 
 def test_importing_the_core_loads_nothing_heavy():
-    modules = sorted(name for name in MODULES if within(name, ["relcore"]) and not name.endswith("__main__"))
+    modules = sorted(name for name in TREES if within(name, ["relcore"]) and not name.endswith("__main__"))
     modules = [name for name in modules if not within(name, ["relcore.figures"])]
     names = [*HEAVY, "streamlit", "plotly", "matplotlib"]
     script = f"import sys, {', '.join(modules)}; import json; print(json.dumps([n for n in {names} if n in sys.modules]))"
@@ -184,20 +217,10 @@ def test_importing_the_core_loads_nothing_heavy():
     assert json.loads(ran.stdout) == []
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(
-        path
-        for root in ("app", "pages", "relcore")
-        for path in (ROOT / root).rglob("*")
-        if path.suffix in (".py", ".js", ".css")
-    ),
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_a_file_is_one_idea(path):
-    n_lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert n_lines <= MOST_LINES, f"{n_lines} lines are two ideas"
-    assert path.stem != "utils"
+def test_a_file_is_one_idea():
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources_with(".py", ".js", ".css")}
+    assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MOST_LINES} == {}
+    assert [str(path.relative_to(ROOT)) for path in lengths if path.stem == "utils"] == []
 
 
 PICKLE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
@@ -219,8 +242,8 @@ def unpickled(tree):
             yield from [node.lineno] * ("weights_only" not in told)
 
 
-def test_nothing_is_ever_unpickled(tree):
-    assert list(unpickled(tree)) == []
+def test_nothing_is_ever_unpickled():
+    assert [f"{module}:{line}" for module, tree in TREES.items() for line in unpickled(tree)] == []
 
 
 @pytest.mark.parametrize(

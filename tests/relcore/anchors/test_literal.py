@@ -44,7 +44,8 @@ def test_blocks_are_the_limit_of_one_dense_sinkhorn_iteration(monkeypatch, n, m)
 
 
 def test_pot_agrees():
-    ot = pytest.importorskip("ot")
+    import ot  # takes seconds
+
     X, Y = relatives(50, 50)
     weights, M = np.full(50, 1 / 50), distances(X, Y)
     # POT turns to the columns first; with the matrix transposed that is the row first, as here.

