@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from relcore.figures.marginals import Margins, bar_color
 from relcore.figures.matrices_publication import matrices_figure
-from relcore.figures.paper import settings
+from relcore.figures.paper import quiet_ticks, settings
 from relcore.figures.style import PAPER, Style
-
-_POINT = 1 / 72  # inches
 
 
 def margins_figure(margins: Margins, style: Style = PAPER) -> Figure:
     """As `matrices_figure`, narrower, with bars at the right of its rows and beneath its columns, of the style's width."""
-    line = 1.35 * style.font_size * _POINT
+    line = style.line
     right, below = max(0.5, 0.13 * style.width), 4.2 * line
     figure = matrices_figure(margins.matrices, replace(style, width=max(2.0, style.width - right)))
     with settings(style):
@@ -47,16 +44,11 @@ def margins_figure(margins: Margins, style: Style = PAPER) -> Figure:
             under.hlines(margins.column_marks, np.arange(c) - 0.4, np.arange(c) + 0.4, **mark)
         beside.xaxis.tick_top()
         for axes, title in ((beside, margins.row_title), (under, margins.column_title)):
-            _dress(axes, style)
+            axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
+            quiet_ticks(axes, style, 1.5)
             small = {"fontsize": style.font_size - 1.5, "color": style.theme.muted}
             if axes is beside:
                 axes.set_xlabel(title.replace(", ", ",\n"), labelpad=3, **small)
             else:
                 axes.set_ylabel(title.replace(", ", ",\n"), labelpad=3, rotation=0, ha="right", va="center", **small)
         return figure
-
-
-def _dress(axes: Axes, style: Style) -> None:
-    axes.spines[["top", "right", "left", "bottom"]].set_visible(False)
-    look = {"labelsize": style.font_size - 1.5, "labelcolor": style.theme.muted, "color": style.theme.border}
-    axes.tick_params(length=2, width=0.6, **look)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from relcore.figures.matrices import Matrices, MatrixPanel, name_of, thinned
-from relcore.figures.pair_cells import pair_ramp, text_on
-from relcore.figures.paper import blank_figure, cut_to, settings, width_of
-from relcore.figures.style import COLUMN, PAPER, Style
-
-_POINT = 1 / 72  # inches
+from relcore.figures.pair_cells import text_on
+from relcore.figures.paper import blank_figure, cut_to, draw_scale, settings, width_of
+from relcore.figures.style import COLUMN, PAPER, POINT, Style
 
 
 def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
     """All panels in a grid; the columns' names above each, the rows' at the left; as high as needed."""
     with settings(style):
-        line = 1.35 * style.font_size * _POINT
+        line = style.line
         figure = blank_figure(style, 1)
         lines, across = data.grid(3 if style.width > COLUMN else 2)
         same_rows = len({panel.rows for panel in data.panels}) == 1
@@ -50,7 +46,8 @@ def matrices_figure(data: Matrices, style: Style = PAPER) -> Figure:
             _title(figure, panel, (x, y + above - titles * line - 0.15 * line), style, (wide, line, total), letter)
         bar = (style.width - right + 0.6 * line) / style.width
         reach = min(total - above, max(high, 1.2))
-        _draw_scale(figure, data, (bar, (total - above - reach + 0.02) / total, 0.5 * line / style.width, reach / total), style)
+        room = (bar, (total - above - reach + 0.02) / total, 0.5 * line / style.width, reach / total)
+        draw_scale(figure, room, *data.ticks(), data.value_title, style)
         return figure
 
 
@@ -108,11 +105,11 @@ def _write(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: t
     probe = axes.text(0, 0, max((first for first, _ in shown.values()), key=len), fontsize=size)
     size = min(size, size * 0.9 * wide / max(width_of(probe), 1e-9))
     probe.remove()
-    if size < 4 or high < 1.1 * size * _POINT:
+    if size < 4 or high < 1.1 * size * POINT:
         return
     small = max((s for _, s in shown.values()), key=len)
     probe = axes.text(0, 0, small, fontsize=size - 2)
-    with_small = bool(small) and width_of(probe) <= 0.92 * wide and high >= 2.5 * size * _POINT
+    with_small = bool(small) and width_of(probe) <= 0.92 * wide and high >= 2.5 * size * POINT
     probe.remove()
     for (i, j), (first, second) in shown.items():
         look = {"ha": "center", "color": text_on(data.color(panel.values[i, j], style.theme))}
@@ -124,7 +121,7 @@ def _write(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, cell: t
 
 def _name_columns(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, wide: float) -> None:
     names = [name_of(name) for name in panel.columns]
-    letter = 0.62 * style.font_size * _POINT
+    letter = 0.62 * style.font_size * POINT
     by_number = data.numbered(panel, wide / letter)
     longest = max(map(len, names))
     every = 1 if by_number else thinned(len(names), len(names) * wide / (letter * (longest + 1)))
@@ -141,7 +138,7 @@ def _above(text: Text, points: float) -> None:
     """Lift a text by so many points above its place."""
     from matplotlib.transforms import ScaledTranslation
 
-    lift = ScaledTranslation(0, points * _POINT, text.get_figure().dpi_scale_trans)
+    lift = ScaledTranslation(0, points * POINT, text.get_figure().dpi_scale_trans)
     text.set_transform(text.get_transform() + lift)
 
 
@@ -149,9 +146,9 @@ def _name_rows(
     axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, room: tuple[float, float, float], cell: float
 ) -> None:
     wide, high, left = room
-    line = 1.35 * style.font_size * _POINT
-    by_number = data.numbered(panel, cell / (0.62 * style.font_size * _POINT))
-    for i in range(0, len(panel.rows), thinned(len(panel.rows), len(panel.rows) * high / (1.1 * style.font_size * _POINT))):
+    line = style.line
+    by_number = data.numbered(panel, cell / (0.62 * style.font_size * POINT))
+    for i in range(0, len(panel.rows), thinned(len(panel.rows), len(panel.rows) * high / (1.1 * style.font_size * POINT))):
         middle = 1 - (i + 0.5) / len(panel.rows)
         at = {"transform": axes.transAxes, "va": "center"}
         if by_number:
@@ -161,16 +158,3 @@ def _name_rows(
     if data.row_title:
         look = {"color": style.theme.muted, "fontsize": style.font_size - 0.5, "rotation": 90, "ha": "left", "va": "center"}
         axes.text(-(left - 0.05) / wide, 0.5, data.row_title, transform=axes.transAxes, **look)
-
-
-def _draw_scale(figure: Figure, data: Matrices, room: tuple[float, float, float, float], style: Style) -> None:
-    ramp = LinearSegmentedColormap.from_list("matrices", pair_ramp(style.theme))
-    places, labels = data.ticks()
-    axes = figure.add_axes(room)
-    bar = figure.colorbar(ScalarMappable(Normalize(0, 1), ramp), cax=axes, ticks=places)
-    bar.outline.set_visible(False)
-    bar.solids.set_rasterized(False)
-    bar.ax.set_yticklabels(labels)
-    look = {"labelsize": style.font_size - 1.5, "labelcolor": style.theme.muted, "color": style.theme.border}
-    bar.ax.tick_params(length=2, width=0.6, **look)
-    bar.set_label(data.value_title, fontsize=style.font_size - 0.5)

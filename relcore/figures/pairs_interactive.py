@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from relcore.figures.heat_cells import color_bar, hatch, pick_cells, picked_by_cell, plotly_ramp
 from relcore.figures.interactive import plain_text, relscope_template
-from relcore.figures.pair_cells import PairCells, cell_color, pair_ramp, text_on
+from relcore.figures.pair_cells import PairCells, cell_color, text_on
 from relcore.figures.palette import LIGHT, Theme
 
 _LONGEST_NAME = 36
@@ -26,28 +27,20 @@ def pairs_figure(
     n = len(cells)
     figure = go.Figure()
     off_diagonal = np.where(np.eye(n, dtype=bool), np.nan, cells.scores)
-    ramp = [[i / 4, color] for i, color in enumerate(pair_ramp(theme))]
     places = {"x": list(range(n)), "y": list(range(n)), "hoverinfo": "skip", "xgap": 2, "ygap": 2}
-    bar = {"thickness": 10, "outlinewidth": 0, "len": 1, "ypad": 0, "tickcolor": theme.border}
-    bar |= {"tickfont": {"color": theme.muted}}
-    bar["title"] = {"text": plain_text(title), "side": "right", "font": {"color": theme.muted, "size": 13}}
     low, high = cells.scale
-    figure.add_heatmap(z=off_diagonal, zmin=low, zmax=high, colorscale=ramp, colorbar=bar, **places)
+    bar = color_bar(title, theme, {"len": 1}, {})
+    figure.add_heatmap(z=off_diagonal, zmin=low, zmax=high, colorscale=plotly_ramp(theme), colorbar=bar, **places)
     itself = np.where(np.eye(n, dtype=bool) & ~np.isnan(cells.scores), 0.0, np.nan)
     figure.add_heatmap(z=itself, colorscale=[[0, theme.grid], [1, theme.grid]], showscale=False, **places)
-    for i, j in cells.missing:
-        _hatch(figure, i, j, theme)
+    for cell in cells.missing:
+        hatch(figure, [cell], theme, _HATCHES, showlegend=False)
     _number(figure, cells, theme)
-    every = [(i, j) for i in range(n) for j in range(n)]
-    figure.add_scatter(
-        x=[j for _, j in every],
-        y=[i for i, _ in every],
-        mode="markers",
-        marker={"size": 1, "opacity": 0},
-        unselected={"marker": {"opacity": 0}},
-        customdata=[[cells.names[i], cells.names[j]] for i, j in every],
-        hovertext=["<br>".join(map(plain_text, cells.explain(i, j))) for i, j in every],
-        hovertemplate="%{hovertext}<extra></extra>",
+    pick_cells(
+        figure,
+        (n, n),
+        lambda i, j: [cells.names[i], cells.names[j]],
+        lambda i, j: "<br>".join(map(plain_text, cells.explain(i, j))),
         showlegend=False,
     )
     if marked and set(marked) <= set(cells.names):
@@ -67,12 +60,7 @@ def pairs_figure(
         height=height or 42 + n * max(34, min(84, 400 // n)),
         margin={"l": 8, "r": 8, "t": 34, "b": 8},
         meta={"alt": cells.alt(title)},
-        hovermode="closest",
-        hoverdistance=-1,
-        hoverlabel={"align": "left"},
-        modebar={"remove": ["select2d", "lasso2d"]},
-        clickmode="event+select",
-        dragmode=False,
+        **picked_by_cell(),
     )
     return figure
 
@@ -87,16 +75,6 @@ def _number(figure: go.Figure, cells: PairCells, theme: Theme) -> None:
             small = f'<br><span style="font-size: 11px">{chance}</span>' if chance else ""
             font = {"color": ink, "size": 15 if len(cells) <= 8 else 12}
             figure.add_annotation(x=j, y=i, text=text + small, showarrow=False, font=font)
-
-
-def _hatch(figure: go.Figure, i: int, j: int, theme: Theme) -> None:
-    x, y = [], []
-    for total in np.linspace(-1, 1, _HATCHES + 2)[1:-1]:  # the line x + y = total within a cell from −½ to ½
-        low, high = max(-0.48, total - 0.48), min(0.48, total + 0.48)
-        x += [j + low, j + high, None]
-        y += [i + total - low, i + total - high, None]
-    line = {"color": theme.border, "width": 1}
-    figure.add_scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False)
 
 
 def _frame(figure: go.Figure, row: int, column: int, theme: Theme) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from relcore.figures.pair_cells import PairCells, cell_color, pair_ramp, text_on
-from relcore.figures.paper import blank_figure, cut_to, settings, width_of
+from relcore.figures.pair_cells import PairCells, cell_color, text_on
+from relcore.figures.paper import blank_figure, cut_to, draw_scale, settings, width_of
 from relcore.figures.style import COLUMN, PAPER, Style
 
-_POINT = 1 / 72  # inches
 _GAP = 0.02  # between cells, in shares of one
 
 
@@ -25,7 +22,7 @@ def pairs_figure(table: pd.DataFrame, title: str, style: Style = PAPER) -> Figur
     """
     with settings(style):
         cells = PairCells.of(table)
-        n, line = len(cells), 1.35 * style.font_size * _POINT
+        n, line = len(cells), style.line
         figure = blank_figure(style, 1)
         names = [figure.text(0, 0, name) for name in cells.names]
         left = min(max(map(width_of, names)) + 2.2 * line, 0.42 * style.width)
@@ -48,7 +45,8 @@ def pairs_figure(table: pd.DataFrame, title: str, style: Style = PAPER) -> Figur
             for j in range(n):
                 _draw_cell(axes, cells, i, j, style, wide)
         bar = (left + n * wide + 0.5 * line) / style.width
-        _draw_scale(figure, (bar, edge / total, 0.5 * line / style.width, n * high / total), cells, title, style)
+        room, ticks = (bar, edge / total, 0.5 * line / style.width, n * high / total), [0, 0.25, 0.5, 0.75, 1]
+        draw_scale(figure, room, ticks, ["0", ".25", ".5", ".75", "1"], title, style)
         return figure
 
 
@@ -79,16 +77,3 @@ def _chance(axes: Axes, text: str, place: tuple[int, int], style: Style, wide: f
             return True
         drawn.remove()
     return False
-
-
-def _draw_scale(figure: Figure, room: tuple[float, ...], cells: PairCells, title: str, style: Style) -> None:
-    ramp = LinearSegmentedColormap.from_list("pairs", pair_ramp(style.theme))
-    axes = figure.add_axes(room)
-    bar = figure.colorbar(ScalarMappable(Normalize(*cells.scale), ramp), cax=axes, ticks=[0, 0.25, 0.5, 0.75, 1])
-    bar.outline.set_visible(False)
-    bar.solids.set_rasterized(False)
-    bar.ax.set_yticklabels(["0", ".25", ".5", ".75", "1"])
-    bar.ax.tick_params(
-        labelsize=style.font_size - 1.5, labelcolor=style.theme.muted, color=style.theme.border, length=2, width=0.6
-    )
-    bar.set_label(title, fontsize=style.font_size - 0.5)

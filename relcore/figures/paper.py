@@ -9,19 +9,24 @@ where Matplotlib embeds no font and a reader without it would see another one.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 
 import matplotlib
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from relcore.figures.pair_cells import pair_ramp
 from relcore.figures.style import PAPER, Style
 
+Room = tuple[float, float, float, float]
 _lock = threading.RLock()
 
 
@@ -103,6 +108,23 @@ def cut_to(text: Text, room: float) -> None:
         text.set_text(whole if length == len(whole) else whole[:length].rstrip() + "…")
         if width_of(text) <= room:
             return
+
+
+def quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
+    """Short ticks in the theme's colours, their labels so many points smaller than the text."""
+    look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted, "color": style.theme.border}
+    axes.tick_params(which="both", length=2, width=0.6, **look)
+
+
+def draw_scale(figure: Figure, room: Room, places: Sequence[float], labels: Sequence[str], title: str, style: Style) -> None:
+    """The colours of a heat map beside it, 0 … 1 from pale to deep; `room` in shares of the figure."""
+    ramp = LinearSegmentedColormap.from_list("heat map", pair_ramp(style.theme))
+    bar = figure.colorbar(ScalarMappable(Normalize(0, 1), ramp), cax=figure.add_axes(room), ticks=places)
+    bar.outline.set_visible(False)
+    bar.solids.set_rasterized(False)
+    bar.ax.set_yticklabels(labels)
+    quiet_ticks(bar.ax, style, 1.5)
+    bar.set_label(title, fontsize=style.font_size - 0.5)
 
 
 def width_of(artist: Artist) -> float:

@@ -180,7 +180,7 @@ def printed_planes_figure(planes: TurnedPlanes, style: Style = PAPER) -> Figure:
         named = zip(planes.category_names, colors, strict=True)
         handles = [Line2D([], [], marker="o", ls="", ms=3.5, color=color, label=name) for name, color in named]
         legend = legend_below(figure, handles if len(handles) > 1 else [], style)
-        line, edge = 1.35 * style.font_size / 72, 0.04
+        line, edge = style.line, 0.04
         below = height_of(legend) + 0.5 * line if legend else edge
         wide = (style.width - edge * (columns + 1)) / columns
         high, above = (0.62 * wide if stacked else wide), 1.7 * line

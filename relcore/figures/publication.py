@@ -20,8 +20,8 @@ from mpl_toolkits.mplot3d import Axes3D
 
 from relcore.charts.scene import Pane, Scene
 from relcore.figures.marks import anchor_numbers, grid_shape, groups, point_size, row_colors, star_size
-from relcore.figures.paper import blank_figure, cut_to, height_of, legend_below, settings
-from relcore.figures.style import COLUMN, PAPER, Style
+from relcore.figures.paper import blank_figure, cut_to, height_of, legend_below, quiet_ticks, settings
+from relcore.figures.style import COLUMN, PAPER, POINT, Style
 from relcore.figures.tables import (
     condition,
     histogram_table,
@@ -32,14 +32,12 @@ from relcore.figures.tables import (
     spectrum_table,
 )
 
-_POINT = 1 / 72  # inches
-
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
     """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below; as wide as the style says, as high as needed."""
     with settings(style):
         rows, columns = grid_shape(len(scene.panes))
-        line = 1.35 * style.font_size * _POINT
+        line = style.line
         above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
         edge, gap = 0.02, 0.04 * style.width / columns
         wide = (style.width - 2 * edge - gap * (columns - 1)) / columns
@@ -93,7 +91,7 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
             handles.append(Patch(color=color, lw=0, label=str(form)))
         if len(null):
             handles.append(Patch(facecolor=theme.null, edgecolor=theme.muted, lw=0.4, label="null, 95 % band"))
-        letters = style.width / len(metrics) / (0.6 * style.font_size * _POINT)  # as many have room under one metric
+        letters = style.width / len(metrics) / (0.6 * style.font_size * POINT)  # as many have room under one metric
         names = [str(metric) for metric in metrics]
         axes.set_xticks(range(len(names)), [name if len(name) < letters else name.replace(", ", "\n") for name in names])
         axes.margins(x=0.02)
@@ -214,9 +212,9 @@ def _small(axes: Axes, text: str, x: float, y: float, style: Style) -> None:
 def _label(figure: Figure, pane: Pane, letter: str, place: tuple[float, float, float], style: Style) -> None:
     """Letter and title above a pane, its note beneath them; what is too long for the pane ends in an ellipsis."""
     left, top, wide = place
-    line = 1.35 * style.font_size * _POINT
+    line = style.line
     at = {"ha": "left", "va": "baseline", "transform": figure.dpi_scale_trans}
-    indent = 1.25 * style.font_size * _POINT if letter else 0
+    indent = 1.25 * style.font_size * POINT if letter else 0
     base = top + (1.05 if pane.note else 0.3) * line
     if letter:
         figure.text(left, base, letter, fontweight="bold", fontsize=style.font_size + 1, **at)
@@ -244,8 +242,7 @@ def chart_of(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True)
     # Ticks are made when they are first drawn, maybe under other settings: so they are told here.
-    look = {"labelsize": style.font_size - 1, "labelcolor": style.theme.muted, "color": style.theme.border}
-    axes.tick_params(which="both", length=2, width=0.6, **look)
+    quiet_ticks(axes, style)
     return figure, axes
 
 

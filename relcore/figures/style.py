@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from relcore.figures.palette import LIGHT, Theme
 from relcore.spaces import SpaceError
 
+POINT = 1 / 72  # inches
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of two, and the width of the text
 
 
@@ -35,6 +36,11 @@ class Style:
     font_size: float = 8
     raster_above: int = 20_000
     theme: Theme = LIGHT
+
+    @property
+    def line(self) -> float:
+        """Height of a line of text in inches."""
+        return 1.35 * self.font_size * POINT
 
     def __post_init__(self) -> None:
         for name, low, high, unit in (

@@ -108,12 +108,12 @@ def printed_training_figure(curves: Curves, style: Style = PAPER) -> Figure:
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
-    from relcore.figures.paper import blank_figure, height_of, legend_below, settings
+    from relcore.figures.paper import blank_figure, height_of, legend_below, quiet_ticks, settings
 
     table = training_table(curves)
     names = list(dict.fromkeys(table.name))
     colors = dict(zip(names, style.theme.category_colors(len(names)), strict=True))
-    line = 1.35 * style.font_size / 72  # inches
+    line = style.line
     stacked = style.width <= COLUMN
     left, gap, high = 3.4 * line, 4.2 * line, style.width * (0.5 if stacked else 0.3)
     with settings(style):
@@ -133,8 +133,7 @@ def printed_training_figure(curves: Curves, style: Style = PAPER) -> Figure:
             axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
             axes.spines[["top", "right"]].set_visible(False)
             axes.grid(visible=True)
-            look = {"labelsize": style.font_size - 1, "labelcolor": style.theme.muted, "color": style.theme.border}
-            axes.tick_params(which="both", length=2, width=0.6, **look)
+            quiet_ticks(axes, style)
             if style.panel_letters:
                 place = {"transform": axes.transAxes, "fontweight": "bold", "fontsize": style.font_size + 1, "va": "bottom"}
                 axes.text(0, 1.02, "ab"[i], **place)
