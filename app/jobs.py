@@ -66,7 +66,7 @@ def exact_scores(
         job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, **settings)
     if job is None or job.status().state != "done":
         return job
-    return {name: Score.from_json(score) for name, score in job.result().metadata["scores"].items()}
+    return {name: Score.from_record(score) for name, score in job.result().metadata["scores"].items()}
 
 
 def scores(

@@ -16,12 +16,12 @@ from relcore.comparing.all_pairs import estimated_seconds
 from relcore.comparing.layers import LayerScores, layer_scores, layers_job, models, put_layers
 from relcore.comparing.layers_figure import best_stitched_told, best_told, draw_layers
 from relcore.comparing.pair_scores import METRICS
+from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.job import estimated_seconds as stitching_seconds
 from relcore.stitching.job import put_stitching, stitching_job, stitching_of
-from relcore.stitching.methods import METHODS
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 

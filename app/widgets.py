@@ -11,9 +11,8 @@ import streamlit as st
 
 from app import compute, session
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
-from relcore.anchors.selection import STRATEGIES
 from relcore.metrics.neighbours import CONVENTIONS
-from relcore.similarity import SIMILARITIES
+from relcore.names import SIMILARITIES, STRATEGIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import Match, SpaceError
 from relcore.views import ViewSpec, default_view

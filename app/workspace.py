@@ -8,14 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from relcore import __version__
-from relcore.anchors.selection import STRATEGIES
 from relcore.comparing.scene import ComparisonRecipe
 from relcore.comparison import ProjectionSpec
 from relcore.inverting.inverted import InversionSpec
 from relcore.metrics.neighbours import CONVENTIONS
+from relcore.names import SIMILARITIES, STRATEGIES
 from relcore.reduction import NAMES as METHODS
 from relcore.reduction import ReductionSpec
-from relcore.similarity import SIMILARITIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_one_of, need_strings
 from relcore.views import MOST_PIVOTS, ViewSpec

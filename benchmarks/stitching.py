@@ -10,6 +10,7 @@ import sys
 import time
 
 from relcore.encoding import encode
+from relcore.names import METHODS
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.small_vision import SmallVision, held_out_rows
@@ -17,7 +18,7 @@ from relcore.sources.text import MiniLM
 from relcore.sources.wikipedia import TASK
 from relcore.spaces import LatentSpace
 from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.methods import MethodSettings
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 

@@ -14,9 +14,10 @@ from relcore.metrics.calibration import Score
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.metrics.paired import Difference, cka_influence, difference, mean_difference
+from relcore.names import SIMILARITIES
 from relcore.progress import Context
 from relcore.projection import RelativeProjection
-from relcore.similarity import SIMILARITIES, mean_row
+from relcore.similarity import mean_row
 from relcore.spaces import Match, SpaceError, need_one_of
 from relcore.translation import Procrustes
 
@@ -174,7 +175,7 @@ def score_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[int]
     matrices = [entry.arrays["matrix"] for entry in entries]
     split = Split.held_out(range(len(matrices[0])), anchors)
     scores = score_pair(*matrices, split, k=k, convention=convention)
-    context.put({}, {"scores": {metric: score.to_json() for metric, score in scores.items()}})
+    context.put({}, {"scores": {metric: score.to_record() for metric, score in scores.items()}})
 
 
 METRIC_NAMES = {"jaccard": "Jaccard", "mrr": "MRR", "cosine": "cosine", "cka": "linear CKA"}

@@ -12,13 +12,12 @@ import pandas as pd
 
 from relcore.anchors.pruning import farthest_order, first_anchors
 from relcore.evaluation import Split
+from relcore.names import DELTA, INVERSES
 from relcore.row_pass import finish_rows
 from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
-METHODS = ("pruned", "ridge", "whitened")
 LENGTHS = ("paper", "mean")
-DELTA = 0.7  # of the pruning; Maiorca et al. take .65 to .75 for stitching, .8 across domains
 
 
 @dataclass(eq=False)
@@ -158,7 +157,7 @@ class InverseRelativeProjection:
         return X
 
     def _check_settings(self) -> None:
-        need_one_of("method", self.method, METHODS)
+        need_one_of("method", self.method, INVERSES)
         need_one_of("lengths", self.lengths, LENGTHS)
         if not isinstance(self.omega, int | np.integer) or self.omega < 1:
             raise SpaceError(f"omega: expected a whole number of prunings, 1 or more, got {self.omega!r}")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore import similarity as similarities
+from relcore.names import SIMILARITIES
 from relcore.spaces import SpaceError, need_one_of
 
 
@@ -93,7 +94,7 @@ class RelativeProjection:
         return distance(X if self.mean_ is None else X - self.mean_, self.anchors_)
 
     def _check_settings(self) -> None:
-        need_one_of("similarity", self.similarity, similarities.SIMILARITIES)
+        need_one_of("similarity", self.similarity, SIMILARITIES)
         if self.whiten and self.similarity != "cosine":
             raise SpaceError(f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner products")
         if self.whiten and not self.ridge > 0:

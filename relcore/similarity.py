@@ -8,7 +8,6 @@ import numpy as np
 
 from relcore.spaces import SpaceError
 
-SIMILARITIES = ("cosine", "angular", "euclidean", "l1", "quantised")
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 
 

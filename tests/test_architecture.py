@@ -60,7 +60,7 @@ LAYERS = {
         "relcore.translation",
     },
     "relcore.recipe": BASE | JOBS | {"relcore.encoding", "relcore.sources"},
-    "relcore.task": BASE | JOBS | {"relcore.engine", "relcore.job_status", "relcore.pace", "relcore.recipe"},
+    "relcore.task": BASE | JOBS | {"relcore.sources"},
 }
 # What puts the parts together, each upon those before it: the features, grids of runs, the papers' tables, the command line.
 # The parts know none of them.

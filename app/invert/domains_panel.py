@@ -16,6 +16,7 @@ from app.workspace import Workspace
 from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec
 from relcore.inverting.domain_spaces import DomainsSpec, domains_job, session_domains_job
 from relcore.inverting.translation_figures import draw_cross_domain, made_of_datasets, made_of_spaces
+from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import available_datasets
@@ -23,7 +24,6 @@ from relcore.sources.digit_looks import LOOKS
 from relcore.sources.small_networks import NAMES
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
-from relcore.stitching.methods import METHODS
 
 _KEEP = {"persist_state": "session"}
 _ABOUT = (

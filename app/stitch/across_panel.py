@@ -12,10 +12,10 @@ from app.workspace import Workspace
 from relcore.languages.across import AcrossResult
 from relcore.languages.across_job import across_job
 from relcore.languages.figures import draw_across
+from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.parallel import LANGUAGES, N_SENTENCES, load_parallel
 from relcore.spaces import SpaceError
-from relcore.stitching.methods import METHODS
 from relcore.stitching.one_item import why_not
 from relcore.stitching.spec import StitchSpec
 from relcore.store import digest_of

@@ -11,11 +11,11 @@ from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.languages.figures import draw_cross_lingual
 from relcore.languages.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
+from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.spaces import Match, SpaceError
-from relcore.stitching.methods import METHODS
 from relcore.store import digest_of
 
 MOST_ROWS = 2000  # pairs looked at: six methods within a second

@@ -10,8 +10,8 @@ import streamlit as st
 from app import exports, session
 from app.items import with_items
 from app.stitch.stitch_compute import StitchSetup, digests_of
+from relcore.names import METHODS
 from relcore.stitching.figures import draw_stitch_confusion, gaps, short, short_names
-from relcore.stitching.methods import METHODS
 from relcore.stitching.result import StitchResult
 
 MOST_EXAMPLES = 200

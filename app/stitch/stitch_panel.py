@@ -12,6 +12,7 @@ import streamlit as st
 from app import exports
 from app.stitch import stitch_cell
 from app.stitch.stitch_compute import StitchSetup, digests_of, stitched
+from relcore.names import METHODS
 from relcore.stitching.figures import (
     SHOWN,
     draw_stitch_matrix,
@@ -21,7 +22,6 @@ from relcore.stitching.figures import (
     stitch_matrices,
     summary_table,
 )
-from relcore.stitching.methods import METHODS
 from relcore.stitching.result import METRICS, StitchResult
 
 _SHOWN_LABELS = {"score": "Score", "gap": "Gap"}

@@ -14,7 +14,7 @@ from app.stitch import stitch_invitation
 from app.stitch.stitch_compute import StitchSetup, shared
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.anchors.selection import STRATEGIES
+from relcore.names import METHODS, STRATEGIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.graphs import GraphEncoder
 from relcore.sources.small_vision import SmallVision, held_out_rows
@@ -22,7 +22,7 @@ from relcore.sources.swept_vision import SweptVision
 from relcore.spaces import SpaceError
 from relcore.stitching.classification import SharedRows, split_rows
 from relcore.stitching.figures import short_names
-from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.methods import MethodSettings
 from relcore.stitching.spec import StitchSpec
 from relcore.store import digest_of
 

@@ -13,9 +13,9 @@ from app.stitch import try_it_item, warm
 from app.stitch.stitch_compute import StitchSetup, digests_of, fitted
 from app.stitch.try_it_grid import STYLE, answers_html
 from app.widgets import space_name
+from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
-from relcore.stitching.methods import METHODS
 from relcore.stitching.one_item import ItemEncoder, rows_of
 from relcore.stitching.try_it import Answers, answers_of
 from relcore.stitching.try_it_figure import draw_try_it, matrices_of

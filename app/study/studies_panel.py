@@ -11,9 +11,10 @@ from app import compute, session
 from app.encode.encoding_costs import learned
 from app.jobs import engine
 from app.workspace import Workspace
+from relcore.names import STUDIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
-from relcore.studies import STUDIES, study_of
+from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import Option, Study, StudySpec
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from relcore.names import STRATEGIES
 from relcore.similarity import mean_row, unit_rows
-from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 
 
 def select_anchors(
@@ -34,8 +35,7 @@ def select_anchors(
     SpaceError
         More anchors than (distinct) candidates, an unknown strategy, class-balanced without labels.
     """
-    if strategy not in STRATEGIES:
-        raise SpaceError(f"strategy: expected one of {', '.join(STRATEGIES)}, got {strategy!r}")
+    need_one_of("strategy", strategy, STRATEGIES)
     if n_anchors < 1:
         raise SpaceError(f"n_anchors: expected 1 or more, got {n_anchors}")
     if pool is not None and pool < 1:
@@ -46,7 +46,7 @@ def select_anchors(
             f"n_anchors: expected at most {len(candidates)}, the rows of {space.name!r} that can be chosen, got {n_anchors}; "
             "ask for fewer, or widen the pool"
         )
-    rows = STRATEGIES[strategy](space, candidates, n_anchors, np.random.default_rng(random_state))
+    rows = STRATEGIES[strategy].load()(space, candidates, n_anchors, np.random.default_rng(random_state))
     return space.ids[rows]
 
 
@@ -79,15 +79,15 @@ def _by_frequency(space: LatentSpace) -> np.ndarray:
     return rows[space.norms[rows] > 0]
 
 
-def _random(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def at_random(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
     return rng.choice(candidates, n_anchors, replace=False)
 
 
-def _most_frequent(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def most_frequent(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
     return candidates[:n_anchors]
 
 
-def _farthest_point(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def farthest_point(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
     return candidates[farthest_points(_directions(space, candidates), n_anchors, start=int(rng.integers(len(candidates))))]
 
 
@@ -113,7 +113,7 @@ def farthest_points(directions: np.ndarray, n_points: int, start: int) -> np.nda
     return chosen
 
 
-def _k_means(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def k_means(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
     from sklearn.cluster import MiniBatchKMeans
 
     directions = _directions(space, candidates)
@@ -128,7 +128,7 @@ def _k_means(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np
     return candidates[chosen]
 
 
-def _class_balanced(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
+def class_balanced(space: LatentSpace, candidates: np.ndarray, n_anchors: int, rng: np.random.Generator) -> np.ndarray:
     if space.labels is None:
         raise SpaceError(f"strategy 'class-balanced': expected labels, {space.name!r} has none; choose another strategy")
     shuffled = rng.permutation(candidates)
@@ -148,12 +148,3 @@ def _class_balanced(space: LatentSpace, candidates: np.ndarray, n_anchors: int, 
 
 def _directions(space: LatentSpace, rows: np.ndarray) -> np.ndarray:
     return unit_rows(space.vectors[rows], mean_row(space.vectors))
-
-
-STRATEGIES: dict[str, Callable[[LatentSpace, np.ndarray, int, np.random.Generator], np.ndarray]] = {
-    "random": _random,
-    "farthest-point": _farthest_point,
-    "k-means": _k_means,
-    "most-frequent": _most_frequent,
-    "class-balanced": _class_balanced,
-}

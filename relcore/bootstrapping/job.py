@@ -178,7 +178,7 @@ def _measured(one: Round) -> dict[str, float]:
 def put_outcome(context: Context, outcome: Outcome) -> None:
     """Keep an outcome as the result of a job; `read_outcome` reads it."""
     result = outcome.result
-    scores = {form: {name: score.to_json() for name, score in found.items()} for form, found in outcome.scores.items()}
+    scores = {form: {name: score.to_record() for name, score in found.items()} for form, found in outcome.scores.items()}
     facts = {name: getattr(result, name) for name in ("anchors", "n_seeds", "held_out", "null", "verdict", "reason")}
     context.put(
         {} if result.vectors is None else {"vectors": result.vectors},
@@ -202,7 +202,7 @@ def read_outcome(entry: Entry, store: Store) -> Outcome:
         Its pairing is gone.
     """
     kept = dict(entry.metadata)
-    scores = {form: {name: Score.from_json(one) for name, one in by.items()} for form, by in kept.pop("scores").items()}
+    scores = {form: {name: Score.from_record(one) for name, one in by.items()} for form, by in kept.pop("scores").items()}
     share, n_shared, pairing = kept.pop("share"), kept.pop("n_shared"), kept.pop("pairing")
     kept["anchors"] = tuple(tuple(pair) for pair in kept["anchors"])
     kept["history"] = tuple(Round(**one) for one in kept["history"])

@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> None:
         "share": outcome.share,
         "anchors": len(result.anchors),
     }
-    scores = {form: {name: score.to_json() for name, score in found.items()} for form, found in outcome.scores.items()}
+    scores = {form: {name: score.to_record() for name, score in found.items()} for form, found in outcome.scores.items()}
     lines = lines_of(outcome, spec) + ([str(options.output)] if options.output else [])
     show(options, pairs, lines, **facts, pairs=len(result.pairs), wrong=outcome.wrong(), scores=scores)
 

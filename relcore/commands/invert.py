@@ -6,16 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relcore.names import DELTA, INVERSES
+
 if TYPE_CHECKING:
     from relcore.inverting.inverted import Inversion
     from relcore.spaces import Match
 
-ROUTES = ("forward", "backward", "within")
-METHODS = ("pruned", "ridge", "whitened")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import DELTA, add_anchors, add_pair
+    from relcore.commands.naming import add_anchors, add_pair
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
@@ -27,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="forward",
         help="forward: source to target; backward: target to source; within: the source to itself; default %(default)s",
     )
-    parser.add_argument("--method", default="pruned", help=f"{', '.join(METHODS)}; default %(default)s")
+    parser.add_argument("--method", default="pruned", help=f"{', '.join(INVERSES)}; default %(default)s")
     parser.add_argument(
         "--delta",
         type=float,

@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relcore.names import SIMILARITIES, STRATEGIES
+
 if TYPE_CHECKING:
     from relcore.comparing.scene import ComparisonRecipe
     from relcore.sources.catalog import SpaceSpec
@@ -21,9 +23,6 @@ SPACE_HELP = (
     "do), or a .json file with a space's spec"
 )
 USUAL_ANCHORS = 300
-DELTA = 0.7  # of the pruned inverse: a copy of `relcore.inversion.DELTA`, which takes long to import
-STRATEGIES = ("random", "farthest-point", "k-means", "most-frequent", "class-balanced")
-SIMILARITIES = ("cosine", "angular", "euclidean", "l1", "quantised")
 _KEY = re.compile(r"[0-9a-f]{8,128}")
 
 

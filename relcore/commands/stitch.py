@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relcore.names import DELTA, METHODS, STITCH_METRICS, STITCHED
+
 if TYPE_CHECKING:
     from relcore.sources.catalog import SpaceSpec
     from relcore.spaces import LatentSpace
@@ -15,17 +17,11 @@ if TYPE_CHECKING:
     from relcore.stitching.result import StitchResult
     from relcore.stitching.spec import StitchSpec
 
-METHODS = (
-    "absolute", "relative", "whitened", "product", "average", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes",
-    "least-squares", "affine",
-)  # fmt: skip
-USUAL = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
-METRICS = ("accuracy", "f1", "mae")
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import DELTA, SPACE_HELP, add_anchors
+    from relcore.commands.naming import SPACE_HELP, add_anchors
     from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
@@ -35,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="+", help=f"two or more with labels, each {SPACE_HELP}")
     parser.add_argument(
-        "--methods", default=",".join(USUAL), help=f"between commas, of {', '.join(METHODS)}; default %(default)s"
+        "--methods", default=",".join(STITCHED), help=f"between commas, of {', '.join(METHODS)}; default %(default)s"
     )
     parser.add_argument("--head", default="logistic", help="logistic, mlp or paper; default %(default)s")
     add_anchors(parser, "the training rows of the first space", "twice the widest space, at most half of the training rows")
@@ -61,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spec", type=Path, metavar="FILE", help="all settings from a .json file (StitchSpec.to_json) instead of the options"
     )
-    parser.add_argument("--metric", default="accuracy", help=f"{', '.join(METRICS)}; default %(default)s")
+    parser.add_argument("--metric", default="accuracy", help=f"{', '.join(STITCH_METRICS)}; default %(default)s")
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
@@ -177,14 +173,13 @@ def stitched(
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
     """The summary, and a matrix a method: rows encoders, columns the encoders that the heads were trained on."""
     from relcore.stitching.figures import printed_summary, short_names
-    from relcore.stitching.methods import METHODS as KNOWN
 
     summary = printed_summary(result)
     names, common = short_names(result.encoders)
     lines = [[list(summary.columns), *summary.astype(str).to_numpy().tolist()]]
     for method in result.spec.methods:
         cells = [[name, *row] for name, row in zip(names, cells_of(result, method, metric), strict=True)]
-        lines += ["", f"{KNOWN[method].title}, {metric}", [["encoder \\ head", *names], *cells]]
+        lines += ["", f"{METHODS[method].title}, {metric}", [["encoder \\ head", *names], *cells]]
     n_states = len(result.runs)
     states = (
         f"mean ± deviation over {n_states} random states" if n_states > 1 else f"random state {result.runs[0].random_state}"

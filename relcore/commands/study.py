@@ -73,8 +73,9 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
         An unknown study or option, no such choice, a name and a file that say different studies.
     """
     from relcore.commands.naming import did_you_mean, read_json
+    from relcore.names import STUDIES
     from relcore.spaces import SpaceError
-    from relcore.studies import STUDIES, study_of
+    from relcore.studies import study_of
     from relcore.studies.study import StudySpec
 
     if options.spec:
@@ -137,7 +138,8 @@ def list_studies(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from relcore.commands.output import show
-    from relcore.studies import STUDIES, study_of
+    from relcore.names import STUDIES
+    from relcore.studies import study_of
 
     studies = [study_of(kind) for kind in STUDIES]
     table = pd.DataFrame([{"study": s.kind, "question": s.question, "paper": s.paper} for s in studies])

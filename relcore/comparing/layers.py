@@ -83,14 +83,14 @@ class LayerScores(ScoreGrid):
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         record = {name: list(getattr(self, name)) for name in ("names", "rows", "columns")} | {"metric": self.metric}
-        record["scores"] = [[None if score is None else score.to_json() for score in row] for row in self.scores]
+        record["scores"] = [[None if score is None else score.to_record() for score in row] for row in self.scores]
         record["reasons"] = [list(row) for row in self.reasons]
         return record | {"best_chance": asdict(self.best_chance) if self.best_chance else None}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> LayerScores:
         """Back from `to_json`."""
-        scores = tuple(tuple(None if one is None else Score.from_json(one) for one in row) for row in record["scores"])
+        scores = tuple(tuple(None if one is None else Score.from_record(one) for one in row) for row in record["scores"])
         places = (tuple(record[name]) for name in ("names", "rows", "columns"))
         best = Null(**record["best_chance"]) if record["best_chance"] else None
         return cls(*places, record["metric"], scores, tuple(map(tuple, record["reasons"])), best)

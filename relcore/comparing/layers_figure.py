@@ -22,12 +22,12 @@ from relcore.comparison import ProjectionSpec
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.metrics.calibration import Null, Score
+from relcore.names import METHODS
 from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_strings, quote
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.figures import short, short_names
-from relcore.stitching.methods import METHODS
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 

@@ -112,7 +112,7 @@ class PairScores(ScoreGrid):
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        scores = [[None if score is None else score.to_json() for score in row] for row in self.scores]
+        scores = [[None if score is None else score.to_record() for score in row] for row in self.scores]
         record = {
             "names": list(self.names),
             "metric": self.metric,
@@ -124,7 +124,7 @@ class PairScores(ScoreGrid):
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> PairScores:
         """Back from `to_json`."""
-        scores = tuple(tuple(None if one is None else Score.from_json(one) for one in row) for row in record["scores"])
+        scores = tuple(tuple(None if one is None else Score.from_record(one) for one in row) for row in record["scores"])
         best = Null(**record["best_chance"]) if record.get("best_chance") else None
         return cls(tuple(record["names"]), record["metric"], scores, tuple(map(tuple, record["reasons"])), best)
 

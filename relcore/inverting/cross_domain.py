@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.names import HEADS, METHODS
 from relcore.similarity import mean_row
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
-from relcore.stitching.heads import HEADS, fit_head
-from relcore.stitching.methods import METHODS, MethodSettings, Rows, Side, carrier, representation
+from relcore.stitching.heads import fit_head
+from relcore.stitching.methods import MethodSettings, Rows, Side, carrier, representation
 
 Report = Callable[[int, int, str], None]
 

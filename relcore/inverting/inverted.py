@@ -14,9 +14,10 @@ import pandas as pd
 
 from relcore.anchors.selection import shared_anchors
 from relcore.evaluation import Split
-from relcore.inversion import DELTA, METHODS, InverseRelativeProjection, recovered
+from relcore.inversion import InverseRelativeProjection, recovered
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import mean_cosine
+from relcore.names import DELTA, INVERSES
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, need_one_of
 from relcore.translation import LeastSquares, Procrustes
@@ -46,7 +47,7 @@ class InversionSpec:
 
     def __post_init__(self) -> None:
         need_one_of("route", self.route, ROUTES)
-        need_one_of("method", self.method, METHODS)
+        need_one_of("method", self.method, INVERSES)
         for name, low, high in (("omega", 1, MOST_OMEGA), ("random_state", 0, 2**31)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:

@@ -19,12 +19,12 @@ from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec, c
 from relcore.inverting.domain_spaces import DomainsSpec, session_parts, trained_parts
 from relcore.inverting.translation import translate_all
 from relcore.inverting.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
+from relcore.names import METHODS as ALL_METHODS
 from relcore.recipe import load_all, need_settings, object_of, specs_of, strings_of
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import encoder_from_json, encoder_to_json
 from relcore.spaces import SpaceError, need_one_of
-from relcore.stitching.methods import METHODS as ALL_METHODS
 from relcore.store import Store
 
 

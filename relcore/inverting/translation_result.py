@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.names import HEADS
+from relcore.names import METHODS as ALL_METHODS
 from relcore.spaces import SpaceError, need_one_of, need_strings
-from relcore.stitching.heads import HEADS
-from relcore.stitching.methods import METHODS as ALL_METHODS
 from relcore.stitching.methods import MethodSettings
 
 METHODS = {name: method.title for name, method in ALL_METHODS.items() if method.heads == "absolute"}

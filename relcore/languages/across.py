@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from relcore.evaluation import Split
+from relcore.names import METHODS
 from relcore.similarity import mean_row, rows_among
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.stitching.heads import fit_head
-from relcore.stitching.methods import METHODS, Side, carrier, representation
+from relcore.stitching.methods import Side, carrier, representation
 from relcore.stitching.spec import StitchSpec
 
 

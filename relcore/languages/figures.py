@@ -15,11 +15,11 @@ from relcore.languages.across import AcrossResult, head_across
 from relcore.languages.captioned import CaptionSpec, ZeroShot, classes_of, encode_captions, zero_shot
 from relcore.languages.retrieval import METRICS, RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.metrics.calibration import Score
+from relcore.names import METHODS
 from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.spaces import LatentSpace, SpaceError, quote
-from relcore.stitching.methods import METHODS
 from relcore.stitching.one_item import encode_items
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store

@@ -12,9 +12,10 @@ import pandas as pd
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Null, Score
 from relcore.metrics.neighbours import Neighbours, find_neighbours
+from relcore.names import METHODS
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, quote
-from relcore.stitching.methods import METHODS, MethodSettings, Side, carrier, representation
+from relcore.stitching.methods import MethodSettings, Side, carrier, representation
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}
 _PERMUTATIONS = 50

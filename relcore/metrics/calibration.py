@@ -107,14 +107,14 @@ class Score(float):
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:
         return (float(self),), dict(self.__dict__)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_record(self) -> dict[str, Any]:
         """Value and circumstances as plain JSON."""
         circumstances = dict(self.__dict__)
         return {"value": float(self)} | circumstances | {"null": asdict(self.null) if self.null else None}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Score:
-        """Back from `to_json`."""
+    def from_record(cls, record: Mapping[str, Any]) -> Score:
+        """Back from `to_record`."""
         circumstances = dict(record)
         value, null, interval = (circumstances.pop(name) for name in ("value", "null", "interval"))
         interval = tuple(interval) if interval else None

@@ -10,6 +10,7 @@ from relcore.encoding import encode
 from relcore.inverting.translation import translate_all
 from relcore.inverting.translation_result import TranslationSpec
 from relcore.languages.retrieval import METRICS, RetrievalSpec, pair_up, retrieve
+from relcore.names import METHODS
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped, rounded
@@ -18,7 +19,7 @@ from relcore.sources.dataset import DatasetSpec
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import LANGUAGES
 from relcore.spaces import LatentSpace
-from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.methods import MethodSettings
 from relcore.store import Store
 
 _WAYS = ("absolute", "relative", "whitened", "procrustes")

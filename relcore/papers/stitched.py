@@ -6,6 +6,7 @@ import numpy as np
 
 from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
 from relcore.inverting.domain_spaces import DomainsSpec, trained_parts
+from relcore.names import METHODS
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
@@ -13,7 +14,7 @@ from relcore.papers.summaries import averaged, rounded
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision
 from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.methods import MethodSettings
 from relcore.stitching.result import METRICS, StitchResult
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store

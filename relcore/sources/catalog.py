@@ -11,9 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from relcore import record
 from relcore.sources import gensim_data
 from relcore.sources.arrays import npy_shape, safetensors_shape
-from relcore.sources.dataset import DatasetSpec
+from relcore.sources.dataset import DatasetSpec, Options
 from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.sources.encodings import load_encoding
 from relcore.sources.files import load_space, suffix_of
@@ -55,12 +56,13 @@ class SpaceSpec:
         space the spec of its base as JSON and the key of the pairing in the store; see `renamed_spec`.
     """
 
-    source: Source
+    source: str
     name: str
     limit: int | None = None
-    options: tuple[tuple[str, str], ...] = ()
+    options: Options = Options()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "options", Options(self.options))
         if self.source not in _OPTIONS:
             raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r}")
         if not isinstance(self.name, str) or not self.name:
@@ -90,19 +92,12 @@ class SpaceSpec:
         return encoder_from_json(_json(self.option("encoder"))) if self.source == "encoding" else None
 
     def to_json(self) -> dict[str, Any]:
-        return {"source": self.source, "name": self.name, "limit": self.limit, "options": dict(self.options)}
+        return record.to_json(self)
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> SpaceSpec:
+    def from_json(cls, described: Mapping[str, Any]) -> SpaceSpec:
         """The spec of such a dict; keys that it does not know are an error."""
-        unknown = set(record) - {"source", "name", "limit", "options"}
-        if unknown or not {"source", "name"} <= set(record):
-            raise SpaceError(f"expected a space as 'source', 'name', 'limit', 'options', got {quote(sorted(record))}")
-        options = record.get("options") or {}
-        if not isinstance(options, Mapping):
-            raise SpaceError(f"options: expected names with their values, got {options!r:.80}")
-        options = tuple(sorted(options.items()))
-        return cls(record["source"], record["name"], record.get("limit"), options)
+        return record.from_json(cls, described, "space")
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from relcore import record
 from relcore.spaces import SpaceError, quote
 
 Kind = Literal["images", "texts", "graph"]
 Source = Literal["digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid"]
 SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid")
 BLOCK = 256
+
+
+class Options(tuple):
+    """Pairs of a name and a value, sorted by name, that JSON holds as an object."""
+
+    def to_record(self) -> dict[str, Any]:
+        return dict(self)
+
+    @classmethod
+    def from_record(cls, record: Any) -> Options:
+        if not isinstance(record, Mapping | None):
+            raise SpaceError(f"options: expected names with their values, got {record!r:.80}")
+        return cls(sorted((record or {}).items()))
 
 
 @dataclass(frozen=True)
@@ -41,15 +55,16 @@ class DatasetSpec:
         of Planetoid ``("folder", path)``.
     """
 
-    source: Source
+    source: str
     name: str = ""
     split: str = ""
     column: str = ""
     label_column: str = ""
     limit: int | None = None
-    options: tuple[tuple[str, Any], ...] = ()
+    options: Options = Options()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "options", Options(self.options))
         if self.source not in SOURCES:
             raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
@@ -64,15 +79,12 @@ class DatasetSpec:
         return {**defaults, **dict(self.options)}
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"options": dict(self.options)}
+        return record.to_json(self)
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> DatasetSpec:
+    def from_json(cls, described: Mapping[str, Any]) -> DatasetSpec:
         """The spec of such a dict; keys that it does not know are an error."""
-        unknown = set(record) - set(cls.__dataclass_fields__)
-        if unknown or "source" not in record:
-            raise SpaceError(f"expected a dataset as {quote(cls.__dataclass_fields__)}, got {quote(sorted(record))}")
-        return cls(**{**record, "options": tuple(sorted((record.get("options") or {}).items()))})
+        return record.from_json(cls, described, "dataset")
 
 
 class Dataset:

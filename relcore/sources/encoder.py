@@ -1,6 +1,6 @@
-"""Encoder: the one protocol of everything that turns images, texts or nodes into vectors, and the list of what there is.
+"""Encoder: the one protocol of everything that turns images, texts or nodes into vectors, by name and as JSON.
 
-Adding an encoder is a file with a frozen dataclass that inherits from `Encoder`, and a line in `ENCODERS`.
+Adding an encoder is a file with a frozen dataclass that inherits from `Encoder`, and a line in `relcore.names.ENCODERS`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 
+from relcore.names import ENCODERS
 from relcore.sources.dataset import Dataset, Kind
 from relcore.spaces import SpaceError, quote
 
@@ -51,6 +51,14 @@ class Encoder(ABC):
     def content(self) -> str:
         """Digest of what the settings point to outside of themselves, such as the files of a model's folder; "" for nothing."""
         return ""
+
+    def to_record(self) -> dict[str, Any]:
+        """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
+        return encoder_to_json(self)
+
+    @classmethod
+    def from_record(cls, described: Mapping[str, Any]) -> Encoder:
+        return encoder_from_json(described)
 
     @abstractmethod
     def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
@@ -92,31 +100,17 @@ class TrainedEncoder(Encoder):
         return self.restore(self.train(dataset, report), dataset)
 
 
-ENCODERS: dict[str, str] = {
-    "small-vision": "relcore.sources.small_vision:SmallVision",
-    "swept-vision": "relcore.sources.swept_vision:SweptVision",
-    "pretrained-vision": "relcore.sources.vision:PretrainedVision",
-    "timm": "relcore.sources.timm_vision:TimmVision",
-    "pretrained-text": "relcore.sources.text:PretrainedText",
-    "minilm": "relcore.sources.text:MiniLM",
-    "tfidf-svd": "relcore.sources.lsa:TfidfSvd",
-    "pooled-words": "relcore.sources.pooled_words:PooledWords",
-    "graph": "relcore.sources.graphs:GraphEncoder",
-}
-
-
 def encoder_class(name: str) -> type[Encoder]:
     """The class of this name; its module is imported now, and what the module needs only when it encodes."""
     if name not in ENCODERS:
         raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r}")
-    module, _, attribute = ENCODERS[name].partition(":")
-    return getattr(import_module(module), attribute)
+    return ENCODERS[name].load()
 
 
 def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
     """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
     place = f"{type(encoder).__module__}:{type(encoder).__qualname__}"
-    name = next((name for name, known in ENCODERS.items() if known == place), place)  # one of the user's own is just named
+    name = next((name for name, known in ENCODERS.items() if known.where == place), place)
     return {"encoder": name, **{setting.name: _plain(getattr(encoder, setting.name)) for setting in fields(encoder)}}
 
 

@@ -9,10 +9,11 @@ import numpy as np
 
 from relcore.anchors.selection import select_anchors, shared_anchors
 from relcore.evaluation import Split
+from relcore.names import METHODS
 from relcore.similarity import mean_row, rows_among
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote, shared_ids
 from relcore.stitching.heads import Head, fit_head
-from relcore.stitching.methods import METHODS, Rows, Side, carrier, representation
+from relcore.stitching.methods import Rows, Side, carrier, representation
 from relcore.stitching.result import NO_ANSWER, StitchResult, StitchRun
 from relcore.stitching.spec import StitchSpec
 

@@ -11,11 +11,11 @@ import pandas as pd
 from relcore import __version__
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.names import METHODS
 from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_one_of, quote
 from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.methods import METHODS
 from relcore.stitching.result import METRICS, StitchResult
 from relcore.stitching.spec import StitchSpec
 

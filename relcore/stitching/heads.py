@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relcore.determinism import reproducible
+from relcore.names import HEADS
 from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
 
@@ -91,10 +92,10 @@ def fit_head(X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "lo
     need_one_of("head", kind, HEADS)
     if n_classes < 2 or len(np.unique(classes)) < n_classes:
         raise SpaceError(f"head: expected rows of each of {max(n_classes, 2)} classes, got {len(np.unique(classes))}")
-    return HEADS[kind](np.asarray(X, dtype=np.float32), classes, n_classes, random_state)
+    return HEADS[kind].load()(np.asarray(X, dtype=np.float32), classes, n_classes, random_state)
 
 
-def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
+def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
     """Rows are centred and brought to length 1, as the LayerNorm at the start of the other heads does.
 
     What comes from another encoder is often shorter or longer than what the head was trained on: without this, measured on
@@ -110,13 +111,13 @@ def _logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: 
     return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
 
 
-def _mlp(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
+def fit_mlp(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
     from torch import nn
 
     return _train(X, classes, n_classes, random_state, norm=nn.LayerNorm, needs_company=False)
 
 
-def _paper(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
+def fit_paper(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
     from torch import nn
 
     def over_rows(width: int) -> nn.Module:
@@ -169,6 +170,3 @@ def _softmax(scores: np.ndarray) -> np.ndarray:
     scores = scores - scores.max(axis=1, keepdims=True)
     np.exp(scores, out=scores)
     return scores / scores.sum(axis=1, keepdims=True)
-
-
-HEADS = {"logistic": _logistic, "mlp": _mlp, "paper": _paper}

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relcore.names import METHODS
 from relcore.progress import Context
 from relcore.sources.encodings import load_encoding
 from relcore.spaces import LatentSpace, distinct_names
 from relcore.stitching.classification import SharedRows, Stitching, share_rows
-from relcore.stitching.methods import METHODS
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Entry, digest_of

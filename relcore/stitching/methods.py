@@ -1,53 +1,19 @@
-"""Ways for an encoder's rows to reach a head that was trained on another encoder."""
+"""How an encoder's rows reach a head that was trained on another encoder; the list of methods is `relcore.names.METHODS`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-from relcore.inversion import DELTA, InverseRelativeProjection
+from relcore.inversion import InverseRelativeProjection
+from relcore.names import DELTA, METHODS
 from relcore.projection import RelativeProjection
 from relcore.stitching.product import SimilarityProduct
 from relcore.translation import Affine, LeastSquares, Procrustes
 
 Rows = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, d′)
-
-
-@dataclass(frozen=True)
-class Method:
-    """What a method needs to know of the two spaces.
-
-    Attributes
-    ----------
-    title : str
-    heads : str
-        What its heads are trained on: "absolute" rows, which are then carried over, or a representation that encoders share.
-    knows : "one" or "both"
-        Whether each space is prepared without the other, or the two are needed at once.
-    """
-
-    title: str
-    heads: str
-    knows: Literal["one", "both"] = "one"
-
-
-METHODS = {
-    "absolute": Method("absolute", "absolute"),
-    "relative": Method("relative", "relative"),
-    "whitened": Method("relative, whitened", "whitened"),
-    "product": Method("product of similarities, side by side", "product"),
-    "average": Method("product of similarities, averaged", "average"),
-    "irp-pruned": Method("inverse, pruned", "absolute"),
-    "irp-ridge": Method("inverse, ridge", "absolute"),
-    "irp-whitened": Method("inverse, whitened", "absolute"),
-    "procrustes": Method("Procrustes", "absolute", "both"),
-    "least-squares": Method("least squares", "absolute", "both"),
-    "affine": Method("affine", "absolute", "both"),
-}
-_DIRECT = {"procrustes": Procrustes, "least-squares": LeastSquares, "affine": Affine}
 
 
 @dataclass(frozen=True)
@@ -74,24 +40,60 @@ class Side:
 
 
 def representation(heads: str, side: Side, settings: MethodSettings) -> Rows:
-    """The function from a space's rows to what heads of this kind are trained on; it knows this space alone."""
-    if heads == "absolute":
-        return lambda X: X
-    if heads in ("product", "average"):
-        product = SimilarityProduct("side by side" if heads == "product" else "average")
-        return product.fit(side.train, anchors=side.anchors).transform
-    projection = RelativeProjection(center=settings.center, whiten=heads == "whitened", ridge=settings.ridge)
-    return projection.fit(side.train, anchors=side.anchors).transform
+    """The function from a space's rows to what heads of this kind (`names.Method.heads`) are trained on."""
+    return (lambda X: X) if heads == "absolute" else METHODS[heads].load()(side, settings)
 
 
 def carrier(method: str, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows | None:
     """The function from absolute rows of the source to absolute rows of the target; None where the method has none."""
-    if method == "absolute":
-        return (lambda X: X) if source.anchors.shape[1] == target.anchors.shape[1] else None
-    if method in _DIRECT:
-        return _DIRECT[method]().fit(source.anchors, target.anchors).transform
-    kind = method.removeprefix("irp-")
-    ridge = settings.ridge if kind == "whitened" else settings.inverse_ridge
+    return METHODS[method].load()(source, target, settings, random_state)
+
+
+def relative(side: Side, settings: MethodSettings, whiten: bool = False) -> Rows:
+    projection = RelativeProjection(center=settings.center, whiten=whiten, ridge=settings.ridge)
+    return projection.fit(side.train, anchors=side.anchors).transform
+
+
+def whitened(side: Side, settings: MethodSettings) -> Rows:
+    return relative(side, settings, whiten=True)
+
+
+def product(side: Side, settings: MethodSettings) -> Rows:
+    return SimilarityProduct("side by side").fit(side.train, anchors=side.anchors).transform
+
+
+def averaged_product(side: Side, settings: MethodSettings) -> Rows:
+    return SimilarityProduct("average").fit(side.train, anchors=side.anchors).transform
+
+
+def unchanged(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows | None:
+    return (lambda X: X) if source.anchors.shape[1] == target.anchors.shape[1] else None
+
+
+def pruned_inverse(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    return _inverse("pruned", settings.inverse_ridge, source, target, settings, random_state)
+
+
+def ridge_inverse(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    return _inverse("ridge", settings.inverse_ridge, source, target, settings, random_state)
+
+
+def whitened_inverse(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    return _inverse("whitened", settings.ridge, source, target, settings, random_state)
+
+
+def _inverse(kind: str, ridge: float, source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
     inverse = InverseRelativeProjection(kind, settings.omega, settings.delta, ridge, random_state)
-    means = {"source_mean": source.mean, "target_mean": target.mean}
-    return inverse.fit(source.anchors, target.anchors, **means).transform
+    return inverse.fit(source.anchors, target.anchors, source_mean=source.mean, target_mean=target.mean).transform
+
+
+def procrustes(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    return Procrustes().fit(source.anchors, target.anchors).transform
+
+
+def least_squares(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    return LeastSquares().fit(source.anchors, target.anchors).transform
+
+
+def affine(source: Side, target: Side, settings: MethodSettings, random_state: int) -> Rows:
+    return Affine().fit(source.anchors, target.anchors).transform

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.names import METHODS
 from relcore.spaces import need_one_of
-from relcore.stitching.methods import METHODS
 from relcore.stitching.spec import StitchSpec
 
 METRICS = {"accuracy": "accuracy", "f1": "weighted F1", "mae": "mean absolute error"}

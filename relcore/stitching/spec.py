@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from relcore.anchors.selection import STRATEGIES
 from relcore.evaluation import TEST_FRACTION
+from relcore.names import HEADS, METHODS, STRATEGIES
 from relcore.spaces import SpaceError, need_one_of, need_strings
-from relcore.stitching.heads import HEADS
-from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.methods import MethodSettings
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from relcore.names import METHODS
 from relcore.spaces import SpaceError, distinct_names, quote
 from relcore.stitching.classification import Stitching
-from relcore.stitching.methods import METHODS
 
 TOP = 3
 

@@ -14,12 +14,12 @@ import numpy as np
 from relcore import __version__
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.names import METHODS
 from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.images import decode_image
 from relcore.spaces import SpaceError, quote
 from relcore.stitching.figures import short_names
-from relcore.stitching.methods import METHODS
 from relcore.stitching.one_item import item_encoder, why_not
 from relcore.stitching.spec import StitchSpec
 from relcore.stitching.try_it import Answers, answers_of

@@ -6,7 +6,8 @@ import time
 import pytest
 
 from app.jobs import engine
-from relcore.studies import STUDIES, study_of
+from relcore.names import STUDIES
+from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec
 

@@ -24,8 +24,8 @@ from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import jaccard, mrr
+from relcore.names import SIMILARITIES
 from relcore.projection import RelativeProjection
-from relcore.similarity import SIMILARITIES
 from relcore.spaces import SpaceError, match
 from relcore.store import Store
 
@@ -173,7 +173,7 @@ def test_the_score_job_reads_matrices_and_leaves_scores(turned, tmp_path):
     for key, vectors in zip(KEYS, (turned.source.vectors, turned.target.vectors), strict=True):
         Context.store.put(key, {"matrix": vectors}, {})
     score_job(Context(), inputs=KEYS, anchors=[0, 1], k=5, convention="mutual")
-    back = {name: Score.from_json(record) for name, record in json.loads(json.dumps(Context.results))["scores"].items()}
+    back = {name: Score.from_record(record) for name, record in json.loads(json.dumps(Context.results))["scores"].items()}
     split = held_out(turned, turned.ids[:2])
     assert back == score_pair(turned.source.vectors, turned.target.vectors, split, k=5, convention="mutual")
     with pytest.raises(SpaceError, match=f"no longer in .*{Path(tmp_path).name}; ask for the scores again"):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from relcore.anchors.selection import STRATEGIES, farthest_points, select_anchors, shared_anchors
+from relcore.anchors.selection import farthest_points, select_anchors, shared_anchors
+from relcore.names import STRATEGIES
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
 

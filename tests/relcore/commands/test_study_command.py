@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from relcore.cli import INTERRUPTED
-from relcore.studies import STUDIES, study_of
+from relcore.names import STUDIES
+from relcore.studies import study_of
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 

@@ -29,7 +29,7 @@ def test_a_score_is_a_float():
 @pytest.mark.parametrize(
     "travel",
     [
-        lambda score: Score.from_json(json.loads(json.dumps(score.to_json()))),
+        lambda score: Score.from_record(json.loads(json.dumps(score.to_record()))),
         lambda score: pickle.loads(pickle.dumps(score)),  # as between the processes of a job
         copy.deepcopy,
     ],

@@ -4,7 +4,8 @@ from typing import ClassVar
 
 import pytest
 
-from relcore.sources.encoder import ENCODERS, Encoder, encoder_class, encoder_from_json, encoder_to_json
+from relcore.names import ENCODERS
+from relcore.sources.encoder import Encoder, encoder_class, encoder_from_json, encoder_to_json
 from relcore.sources.small_vision import SmallVision
 from relcore.sources.vision import PretrainedVision
 from relcore.spaces import SpaceError

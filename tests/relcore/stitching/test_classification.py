@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_support
 
+from relcore.names import METHODS
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.stitching.classification import Stitching, share_rows, split_rows, stitch_matrix
-from relcore.stitching.methods import METHODS, MethodSettings
+from relcore.stitching.methods import MethodSettings
 from relcore.stitching.result import StitchResult, StitchRun
 from relcore.stitching.spec import StitchSpec
 

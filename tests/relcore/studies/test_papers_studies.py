@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore.names import STUDIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, match
 from relcore.store import Store
 from relcore.studies import (
-    STUDIES,
     anchor_choice,
     anchor_count,
     inversion_sensitivity,

@@ -1,0 +1,131 @@
+"""The one registry of what can be chosen and added: choosers, `--help`, recipes and the computations all read it here.
+
+Importing it costs nothing: an entry only tells where its code is, and `load` imports that on first use. Whoever adds a thing
+writes its file and one line here; a script may add an entry at run time, under a name of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Named:
+    """A choice: what people call it, and where its code is, as ``"module:attribute"``."""
+
+    title: str
+    where: str = ""
+    help: str = ""
+
+    def load(self) -> Any:
+        module, _, attribute = self.where.partition(":")
+        return getattr(import_module(module), attribute)
+
+
+@dataclass(frozen=True)
+class Method(Named):
+    """A stitching method.
+
+    Attributes
+    ----------
+    heads : "absolute" or the method's own name
+        What heads are trained on. "absolute": on the rows of their own space; `where` is then a function ``(source, target,
+        settings, random_state)`` of two `stitching.methods.Side` → a function that carries rows (m, d) of the source to rows of
+        the target, or None where it has none. Else on what `where`, a function ``(side, settings)`` of one space, makes of the
+        rows, and any space's rows so made go to any head.
+    knows : "one" or "both"
+        Whether each space is prepared without the other, or the two are needed at once.
+    """
+
+    heads: str = "absolute"
+    knows: Literal["one", "both"] = "one"
+
+
+SIMILARITIES = {
+    "cosine": Named("Cosine", "relcore.similarity:cosine"),
+    "angular": Named("Angular", "relcore.similarity:angular"),
+    "euclidean": Named("Euclidean", "relcore.similarity:euclidean"),
+    "l1": Named("L1", "relcore.similarity:l1"),
+    "quantised": Named("Quantised", "relcore.similarity:cosine"),  # of rows that a `Quantiser` has moved to their centroids
+}
+
+STRATEGIES = {
+    "random": Named("Random", "relcore.anchors.selection:at_random", "each row with equal probability"),
+    "farthest-point": Named(
+        "Farthest-point", "relcore.anchors.selection:farthest_point", "each next row farthest from those chosen"
+    ),
+    "k-means": Named("k-means", "relcore.anchors.selection:k_means", "the row nearest to each centroid"),
+    "most-frequent": Named("Most frequent", "relcore.anchors.selection:most_frequent", "the rows with the highest counts"),
+    "class-balanced": Named("Class-balanced", "relcore.anchors.selection:class_balanced", "the same number from each label"),
+}
+
+HEADS = {
+    "logistic": Named(
+        "Logistic",
+        "relcore.stitching.heads:fit_logistic",
+        "Logistic regression of directions: no randomness, fitted in a moment.",
+    ),
+    "mlp": Named(
+        "MLP", "relcore.stitching.heads:fit_mlp", "Two hidden layers of 256 behind a LayerNorm; reads each row by itself."
+    ),
+    "paper": Named(
+        "Paper",
+        "relcore.stitching.heads:fit_paper",
+        "The network of Moschella et al. 2023. It normalises over all rows that it reads together.",
+    ),
+}
+
+METHODS = {
+    "absolute": Method("absolute", "relcore.stitching.methods:unchanged"),
+    "relative": Method("relative", "relcore.stitching.methods:relative", heads="relative"),
+    "whitened": Method("relative, whitened", "relcore.stitching.methods:whitened", heads="whitened"),
+    "product": Method("product of similarities, side by side", "relcore.stitching.methods:product", heads="product"),
+    "average": Method("product of similarities, averaged", "relcore.stitching.methods:averaged_product", heads="average"),
+    "irp-pruned": Method("inverse, pruned", "relcore.stitching.methods:pruned_inverse"),
+    "irp-ridge": Method("inverse, ridge", "relcore.stitching.methods:ridge_inverse"),
+    "irp-whitened": Method("inverse, whitened", "relcore.stitching.methods:whitened_inverse"),
+    "procrustes": Method("Procrustes", "relcore.stitching.methods:procrustes", knows="both"),
+    "least-squares": Method("least squares", "relcore.stitching.methods:least_squares", knows="both"),
+    "affine": Method("affine", "relcore.stitching.methods:affine", knows="both"),
+}
+STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
+
+STITCH_METRICS = {"accuracy": Named("accuracy"), "f1": Named("weighted F1"), "mae": Named("mean absolute error")}
+
+INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge, ours"), "whitened": Named("whitened, ours")}
+ROUTES = {"forward": Named("source → target"), "backward": Named("target → source"), "within": Named("within the source")}
+DELTA = 0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
+
+REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
+
+BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
+
+ENCODERS = {
+    "small-vision": Named("Small network", "relcore.sources.small_vision:SmallVision"),
+    "swept-vision": Named("Swept network", "relcore.sources.swept_vision:SweptVision"),
+    "pretrained-vision": Named("Pretrained vision model", "relcore.sources.vision:PretrainedVision"),
+    "timm": Named("timm model", "relcore.sources.timm_vision:TimmVision"),
+    "pretrained-text": Named("Pretrained text model", "relcore.sources.text:PretrainedText"),
+    "minilm": Named("MiniLM", "relcore.sources.text:MiniLM"),
+    "tfidf-svd": Named("TF-IDF and SVD", "relcore.sources.lsa:TfidfSvd"),
+    "pooled-words": Named("Pooled words", "relcore.sources.pooled_words:PooledWords"),
+    "graph": Named("Graph network", "relcore.sources.graphs:GraphEncoder"),
+}
+
+STUDIES = {
+    "similarity-performance": Named("", "relcore.studies.similarity_performance:SimilarityPerformance"),
+    "anchor-count": Named("", "relcore.studies.anchor_count:AnchorCount"),
+    "trained-count": Named("", "relcore.studies.trained_count:TrainedCount"),
+    "anchor-choice": Named("", "relcore.studies.anchor_choice:AnchorChoice"),
+    "training": Named("", "relcore.studies.training:TrainingRelative"),
+    "quasi-isometry": Named("", "relcore.studies.quasi_isometry:QuasiIsometry"),
+    "inversion-sensitivity": Named("", "relcore.studies.inversion_sensitivity:InversionSensitivity"),
+    "robustness": Named("", "relcore.studies.robustness:Robustness"),
+    "quantisation": Named("", "relcore.studies.quantisation:Quantisation"),
+    "isometry": Named("", "relcore.studies.isometry:Isometry"),
+    "anchor-dimension": Named("", "relcore.studies.anchor_dimension:AnchorDimension"),
+    "seed-count": Named("", "relcore.studies.seed_count:SeedCount"),
+    "common-mean": Named("", "relcore.studies.common_mean:CommonMean"),
+}

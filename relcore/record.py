@@ -1,0 +1,122 @@
+"""JSON and the store's arrays of dataclasses, in one place: settings, recipes and results come and go through here.
+
+msgspec reads: it takes plain dataclasses as they are, is strict about types, has no dependencies of its own, and names the
+place of what is wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves open is done here: unknown
+settings are refused, tuples are lists, and arrays go beside the JSON.
+
+A class whose JSON is not simply its fields has ``to_record(self)`` and ``from_record(cls, record)``; it must not be a dataclass
+itself, as msgspec would take that apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from relcore.spaces import SpaceError, quote
+
+T = TypeVar("T")
+_TYPES = {
+    "object": "an object",
+    "array": "a list",
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "null": "null",
+}
+
+
+def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
+    """Plain JSON of dataclasses, mappings, tuples, strings and numbers; equal values give equal bytes.
+
+    Parameters
+    ----------
+    arrays : dict, optional
+        Filled with the arrays of numbers, under names that tell their place; the JSON then holds the name. Without it, and
+        for arrays of strings, an array becomes a list.
+    """
+    if hasattr(value, "to_record"):
+        value = value.to_record()
+    if isinstance(value, np.ndarray):
+        if arrays is None or value.dtype.kind not in "biuf":
+            return value.tolist()
+        arrays[place] = np.ascontiguousarray(value)
+        return {"array": place}
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: to_json(one, arrays, f"{place}.{name}" if place else str(name)) for name, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json(one, arrays, f"{place}.{number}") for number, one in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def from_json(kind: type[T], record: Any, what: str = "settings", arrays: Mapping[str, np.ndarray] | None = None) -> T:
+    """A dataclass of this kind back from `to_json`; what is missing takes its default.
+
+    Raises
+    ------
+    SpaceError
+        ``what`` with the place of a setting that is missing, unknown, of the wrong type, or refused by the class itself.
+    """
+    import msgspec
+
+    def read(inner: type, value: Any) -> Any:
+        if issubclass(inner, np.ndarray):
+            return arrays[value["array"]] if isinstance(value, Mapping) else _array(value)
+        return inner.from_record(value)
+
+    try:
+        made = msgspec.convert(record, kind, dec_hook=read)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, SpaceError):
+            raise error.__cause__ from None
+        raise SpaceError(f"{what}: {_told(str(error), record)}") from None
+    if arrays is None:
+        _refuse_unknown(record, to_json(made), what)
+    return made
+
+
+def pack(value: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A result as a store keeps it: arrays by name, and all else as JSON."""
+    arrays: dict[str, np.ndarray] = {}
+    return arrays, to_json(value, arrays)
+
+
+def unpack(kind: type[T], arrays: Mapping[str, np.ndarray], record: Any) -> T:
+    """Back from `pack`."""
+    return from_json(kind, record, kind.__name__, arrays)
+
+
+def _array(values: list) -> np.ndarray:
+    return np.array(values, dtype=object if values and isinstance(values[0], str) else None)
+
+
+def _refuse_unknown(given: Any, known: Any, place: str) -> None:
+    """Raise unless every name in `given` is one that the class writes itself: msgspec passes over those of other names."""
+    if isinstance(given, Mapping) and isinstance(known, Mapping):
+        if unknown := [name for name in given if name not in known]:
+            raise SpaceError(f"{place}: expected settings among {quote(known)}, got {quote(sorted(map(str, unknown)))}")
+        for name, value in given.items():
+            _refuse_unknown(value, known[name], f"{place}: {name}")
+    elif isinstance(given, list | tuple) and isinstance(known, list):
+        for one, other in zip(given, known, strict=False):
+            _refuse_unknown(one, other, place)
+
+
+def _told(message: str, given: Any) -> str:
+    """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null, got 'three'``."""
+    text, _, place = message.partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    text = re.sub("Object missing required field `(.*)`", r"the setting '\1' is missing", text)
+    text = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_TYPES.get(one, one) for one in found[1].split(" | ")), text)
+    for step in re.findall(r"[^.\[\]]+", place):
+        if not isinstance(given, Mapping | list) or step == "...":
+            return f"{place}: {text[:1].lower()}{text[1:]}"
+        given = given[int(step)] if isinstance(given, list) else given[step]
+    expected, _, got = text.partition(", got ")
+    return f"{place}: " * bool(place) + expected[:1].lower() + expected[1:] + (f", got {given!r:.80}" if got else "")

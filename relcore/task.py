@@ -1,0 +1,83 @@
+"""Task: a computation that a page, a job, a recipe and a command have in common. Its settings are its fields.
+
+Subclasses are frozen dataclasses, as `relcore.studies.Study` is for grids of runs. A task knows its key in the store and what
+it costs; it runs here and now, or as a job of the engine, and its result comes back from the store as it was.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from relcore import record
+from relcore.progress import Context
+from relcore.sources.encodings import load_encoding
+from relcore.spaces import LatentSpace
+from relcore.store import Entry, Store, digest_of
+
+Result = TypeVar("Result")
+Report = Callable[..., None]  # done, total, message and, where something is trained, {"loss": …}
+
+
+def silent(*told: Any, **measured: Any) -> None:
+    """A `Report` for whoever does not listen."""
+
+
+class Task(ABC, Generic[Result]):
+    """Settings in, a result out; equal settings on equal spaces give an equal result.
+
+    Attributes
+    ----------
+    kind : str
+        Names it in the store, and its pace.
+    version : int
+        Raise it when a result would come out differently: what an older version stored is then left alone.
+    result : dataclass
+        What `run` returns; goes to the store and back by `relcore.record`.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    result: ClassVar[type]
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What people call the job."""
+
+    @abstractmethod
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """Roughly how long it takes on two cores."""
+
+    @abstractmethod
+    def run(self, spaces: Sequence[LatentSpace], store: Store, report: Report = silent) -> Result:
+        """Compute it; `report` is called as ``report(done, total, message)``.
+
+        Raises
+        ------
+        SpaceError
+            The spaces or the settings do not fit.
+        """
+
+    def content(self, spaces: Sequence[LatentSpace]) -> Any:
+        """What decides the result beside the settings: the rows and the names of the spaces."""
+        return [(space.digest, space.name) for space in spaces]
+
+    def key(self, spaces: Sequence[LatentSpace] = ()) -> str:
+        """The store's key of the result."""
+        return digest_of("task", self.kind, self.version, self.content(spaces), self)
+
+    def finish(self, context: Context, spaces: Sequence[LatentSpace] = ()) -> None:
+        """Run, and put the result under the context's key."""
+        arrays, facts = record.pack(self.run(spaces, context.store, context.report))
+        context.put(arrays, {self.kind: facts})
+
+    def read(self, entry: Entry) -> Result:
+        """The result back from the store."""
+        return record.unpack(self.result, entry.arrays, entry.metadata[self.kind])
+
+
+def task_job(context: Context, *, task: Task, inputs: Sequence[str] = ()) -> None:
+    """A task as a job of the Engine; `inputs` are store keys of its spaces (`encodings.put_space`)."""
+    task.finish(context, [load_encoding(context.store, key) for key in inputs])

@@ -1,0 +1,95 @@
+"""Dataclasses come back from JSON and from the store as they were, and what is wrong is named with its place."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from relcore import record
+from relcore.metrics.calibration import Null, Score
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.encoder import Encoder
+from relcore.sources.lsa import TfidfSvd
+from relcore.spaces import SpaceError
+
+
+@dataclass(frozen=True)
+class Inner:
+    ridge: float = 0.3
+    omega: int = 8
+
+    def __post_init__(self):
+        if self.ridge <= 0:
+            raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
+
+
+@dataclass(frozen=True)
+class Outer:
+    name: str
+    methods: tuple[str, ...] = ("a",)
+    inner: Inner = Inner()
+    n: int | None = None
+    curves: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    spaces: tuple[SpaceSpec, ...] = ()
+    encoder: Encoder | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    score: Score
+    values: np.ndarray
+    ids: np.ndarray
+    runs: tuple[dict[str, np.ndarray], ...]
+
+
+FULL = Outer(
+    "é",
+    ("x", "y"),
+    Inner(1.0, 2),
+    3,
+    {"loss": (0.5, None)},
+    (SpaceSpec("bundled", "words"),),
+    TfidfSvd(),
+)
+
+
+def test_settings_come_back_through_the_text_of_a_file():
+    assert record.from_json(Outer, json.loads(json.dumps(record.to_json(FULL)))) == FULL
+    assert record.from_json(Outer, {"name": "b"}) == Outer("b")
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({}, "settings: the setting 'name' is missing"),
+        ({"name": 3}, "settings: name: expected a string, got 3"),
+        ({"name": "a", "inner": {"omega": 2.5}}, r"inner\.omega: expected a whole number, got 2.5"),
+        ({"name": "a", "inner": {"omega": True}}, r"inner\.omega: expected a whole number, got True"),
+        ({"name": "a", "inner": [1]}, "inner: expected an object, got .1."),
+        ({"name": "a", "inner": {"ridge": -1}}, "^ridge: expected a number above 0, got -1"),
+        ({"name": "a", "methods": "abc"}, "methods: expected a list, got 'abc'"),
+        ({"name": "a", "colour": 1}, "expected settings among 'name', .*got 'colour'"),
+        ({"name": "a", "inner": {"colour": 1}}, "settings: inner: expected settings among 'ridge', 'omega', got 'colour'"),
+        ({"name": "a", "spaces": [{"source": "bundled", "name": "a", "colour": 1}]}, "got 'colour'"),
+        ({"name": "a", "encoder": {"encoder": "none"}}, "encoder: expected one of"),
+        ([], "settings: expected an object, got .."),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(given, match):
+    with pytest.raises(SpaceError, match=match):
+        record.from_json(Outer, given)
+
+
+def test_a_result_comes_back_from_arrays_and_json():
+    score = Score(0.5, metric="mrr", n=10, k=3, interval=(0.4, 0.6), null=Null(0.1, 0.0, 0.2))
+    ids = np.array(["a", "b"], dtype=object)
+    found = Found(score, np.arange(6, dtype=np.float32).reshape(2, 3), ids, ({"x": np.ones(2)}, {"x": np.zeros(2)}))
+    arrays, facts = record.pack(found)
+    assert set(arrays) == {"values", "runs.0.x", "runs.1.x"}
+    back = record.unpack(Found, arrays, json.loads(json.dumps(facts)))
+    assert (back.score, back.score.__dict__) == (score, score.__dict__)
+    np.testing.assert_array_equal(back.values, found.values)
+    np.testing.assert_array_equal(back.ids, ids)
+    np.testing.assert_array_equal(back.runs[1]["x"], np.zeros(2))
