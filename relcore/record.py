@@ -1,8 +1,8 @@
 """JSON and the store's arrays of dataclasses, in one place: settings, recipes and results come and go through here.
 
-msgspec reads: it takes plain dataclasses as they are, is strict about types, has no dependencies of its own, and names the
-place of what is wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves open is done here: unknown
-settings are refused, tuples are lists, and arrays go beside the JSON.
+msgspec reads: it takes plain dataclasses as they are, is strict about types, has no dependencies, and names the place of what is
+wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves open is done here: unknown settings are
+refused, tuples are lists, and arrays go beside the JSON.
 
 A class whose JSON is not simply its fields has ``to_record(self)`` and ``from_record(cls, record)``; it must not be a dataclass
 itself, as msgspec would take that apart.
