@@ -1,6 +1,6 @@
 """JSON and the store's arrays of dataclasses, in one place: settings, recipes and results come and go through here.
 
-msgspec reads: it takes plain dataclasses as they are, is strict about types, has no dependencies, and names the place of what is
+msgspec reads: it takes plain dataclasses as they are, is strict about types, needs nothing else, and names the place of what is
 wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves open is done here: unknown settings are
 refused, tuples are lists, and arrays go beside the JSON.
 
