@@ -29,10 +29,11 @@ bench: $(INSTALLED)
 	@$(BIN)/python -m benchmarks $(ARGS)
 
 # Touched last, so that an install that broke off is done again.
-$(INSTALLED): requirements.txt
+$(INSTALLED): requirements.txt pyproject.toml
 	@echo "Installing into .venv, some minutes the first time …"
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install -qq --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 clean:

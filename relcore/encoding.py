@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from relcore.extras import OF_KIND, extra
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
@@ -95,7 +96,8 @@ def _encoded(dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, rep
             f"{encoder.title}: expected a dataset of kind {encoder.kind!r}, got {dataset.kind!r} in {dataset.name!r}; "
             f"choose an encoder for {dataset.kind}"
         )
-    return _Run(dataset, spec, encoder, store, report, block_rows).finish()
+    with extra(OF_KIND[dataset.kind]):
+        return _Run(dataset, spec, encoder, store, report, block_rows).finish()
 
 
 class _Run:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from relcore import pace
+from relcore.extras import extra
 from relcore.job_status import JobStatus, State
 from relcore.progress import run_in_worker
 from relcore.store import Entry, Store
@@ -214,7 +215,8 @@ class Engine:
     def _connected(self) -> Any:
         if self._client is not None and self._client.status == "running":
             return self._client
-        from distributed import Client
+        with extra():
+            from distributed import Client
 
         from relcore.local_cluster import LocalCluster
 

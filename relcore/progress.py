@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from relcore.extras import extra
 from relcore.store import Store
 
 SECONDS_BETWEEN_REPORTS = 0.2
@@ -79,7 +80,7 @@ def run_in_worker(
 
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
     store = Store(root, limit_bytes)
-    with Context(key, store, send).sending() as context:
+    with extra(), Context(key, store, send).sending() as context:
         function(context, **kwargs)
     if not store.has(key):
         raise RuntimeError(f"{function.__module__}.{function.__qualname__} ended without context.put(arrays, metadata)")

@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from relcore.alignment import align
+from relcore.extras import extra
 from relcore.progress import Context
 from relcore.similarity import mean_row
 from relcore.spaces import SpaceError
@@ -70,6 +71,7 @@ class ReductionSpec:
             )
 
 
+@extra()
 def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: Report | None = None) -> list[np.ndarray]:
     """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a `random_state`.
 

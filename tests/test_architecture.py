@@ -20,12 +20,13 @@ PACKAGES = ("app", "pages", "relcore")
 MOST_LINES = 320
 
 # relcore from the bottom up: each part with the parts that it may build on, itself always among them.
-BASE = {"relcore.spaces", "relcore.similarity", "relcore.names", "relcore.record"}
+BASE = {"relcore.spaces", "relcore.similarity", "relcore.names", "relcore.record", "relcore.extras"}
 JOBS = {"relcore.progress", "relcore.store"}
 TRAINING = {"relcore.determinism"}
 LAYERS = {
     "relcore.names": set(),
     "relcore.spaces": {"relcore.names"},
+    "relcore.extras": {"relcore.spaces"},
     "relcore.record": {"relcore.names", "relcore.spaces"},
     "relcore.similarity": BASE,
     "relcore.evaluation": {"relcore.spaces"},
@@ -44,10 +45,11 @@ LAYERS = {
     "relcore.determinism": set(),
     "relcore.store": {"relcore.spaces"},
     "relcore.pace": {"relcore.store"},
-    "relcore.progress": {"relcore.spaces", "relcore.store"},
+    "relcore.progress": {"relcore.spaces", "relcore.store", "relcore.extras"},
     "relcore.job_status": set(),
     "relcore.local_cluster": set(),
-    "relcore.engine": JOBS | {"relcore.job_status", "relcore.local_cluster", "relcore.pace", "relcore.spaces"},
+    "relcore.engine": JOBS
+    | {"relcore.extras", "relcore.job_status", "relcore.local_cluster", "relcore.pace", "relcore.spaces"},
     "relcore.encoding": BASE | JOBS | {"relcore.sources"},
     "relcore.views": BASE | {"relcore.anchors"},
     "relcore.comparison": BASE
@@ -263,7 +265,7 @@ def test_unpickling_would_be_found(line):
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
 def test_streamlits_theme_has_the_palettes_colours(theme):
-    config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+    config = tomllib.loads((ROOT / "app" / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
     assert config[theme.name] == {
         "primaryColor": theme.accent,
         "backgroundColor": theme.surface,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relcore.extras import extra
 from relcore.similarity import row_blocks, unit_rows
 
 BLOCK_BYTES = 64 * 2**20
@@ -61,7 +62,8 @@ def optimise_anchors(
 
     To resume give the `state` of the last finished step.
     """
-    import torch
+    with extra():
+        import torch
 
     device = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     X, Y = (torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in (source, target))

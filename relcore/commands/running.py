@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -60,10 +61,17 @@ def bar(options: argparse.Namespace) -> Iterator[Bar]:
 
 @contextmanager
 def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[Engine]:
-    """An engine on the cluster of --scheduler, else with processes of this machine, not more than there are jobs."""
+    """An engine on the cluster of --scheduler, else with processes of this machine, not more than there are jobs.
+
+    Without Dask, which the extra ``cluster`` brings, jobs run one after the other in this process.
+    """
     from relcore.engine import Engine
 
     made = Engine(options.scheduler)
+    if find_spec("distributed") is None and not made.address:
+        with bar(options) as line:
+            yield _in_place(line)
+        return
     made.n_workers = min(made.n_workers, n_jobs or made.n_workers)
     try:
         with bar(options) as line:
@@ -78,6 +86,23 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
         raise
     finally:
         made.close()
+
+
+def _in_place(line: Bar) -> Engine:
+    """An engine whose `submit` runs the job before it returns."""
+    from relcore.engine import Engine
+    from relcore.progress import Context
+
+    class InPlace(Engine):
+        def submit(self, key: str, function: Callable[..., None], *, title: str, **settings) -> Job:
+            settings = {name: value for name, value in settings.items() if name not in ("priority", "expected")}
+            show = lambda event: line.show(event["done"], event["total"], event["message"] or title)  # noqa: E731
+            if not self.store.has(key):
+                with Context(key, self.store, show).sending() as context:
+                    function(context, **settings)
+            return self.job(key)
+
+    return InPlace()
 
 
 def interrupted(engine: Engine, stop: Callable[[], None]) -> None:

@@ -22,6 +22,7 @@ import pandas as pd
 
 from relcore.charts.lines import Lines
 from relcore.charts.scene import Scene
+from relcore.extras import extra
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table, score_table, spectrum_table
@@ -91,7 +92,8 @@ class Exportable:
         if kind == "tex":
             if self.latex is None:
                 raise SpaceError(f"{self.name}: expected a table to print as tex, got a figure without one; take the csv")
-            return _latex(self.latex()).encode()
+            with extra():
+                return _latex(self.latex()).encode()
         if kind == "json":
             if self.recipe is None:
                 raise SpaceError(f"{self.name}: expected a recipe to write as json, got a figure without one")
@@ -104,6 +106,7 @@ class Exportable:
     def _slug(self) -> str:
         return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "figure"
 
+    @extra()
     def _html(self, theme: Theme, recipe: str | None) -> bytes:
         figure = self.interactive(theme)
         alt = escape(str((figure.layout.meta or {}).get("alt", self.name)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from relcore.extras import extra
 from relcore.sources import planetoid
 from relcore.sources.dataset import Dataset, DatasetEntry, DatasetSpec, Kind
 from relcore.sources.digits import digits_dataset
@@ -41,6 +42,7 @@ class Columns:
     labels: tuple[str, ...] = ()
 
 
+@extra()
 def load_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """The dataset that the spec names.
 

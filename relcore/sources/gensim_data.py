@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from relcore.extras import extra
 from relcore.sources.network import answers
 from relcore.sources.rows import readable
 from relcore.spaces import SpaceError
@@ -66,7 +67,8 @@ def fetch(name: str) -> Path:
     here = downloaded(name)
     if here is not None:
         return here
-    import gensim.downloader
+    with extra():
+        import gensim.downloader
 
     size = readable(MODELS[name].size_bytes)
     if not answers(gensim.downloader.DATA_LIST_URL):

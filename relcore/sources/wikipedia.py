@@ -78,7 +78,9 @@ def _wheel_file() -> Path:
     found = find_spec("gensim")  # importing gensim would take seconds
     path = Path(found.origin).parent / _FILE if found and found.origin else None
     if path is None or not path.is_file():
-        raise SpaceError("wikipedia: expected the articles inside the package gensim, got none; pip install gensim")
+        raise SpaceError(
+            'wikipedia: expected the articles inside the package gensim, got none; run: pip install "relscope[text]"'
+        )
     return path
 
 

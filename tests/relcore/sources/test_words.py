@@ -1,8 +1,10 @@
 """Words: bundled, from gensim-data's folder, or said to be out of reach at once."""
 
 import gzip
+import runpy
 import time
 from collections import Counter
+from pathlib import Path
 
 import gensim.downloader
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from gensim.test.utils import datapath
 
 from relcore.sources import gensim_data, words
-from relcore.sources.categories import CATEGORIES, categorise, word_categories
+from relcore.sources.categories import categorise, word_categories
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import SpaceError
 
@@ -29,7 +31,8 @@ def test_bundled_words_carry_categories(name):
     labels = Counter(load_words(name).labels)
     del labels[""]
     assert labels.total() > 300
-    assert set(labels) == set(CATEGORIES)
+    assert set(labels) == set(word_categories().values())
+    assert len(labels) == 13
     assert min(labels.values()) >= 10
 
 
@@ -78,6 +81,11 @@ def test_a_bundled_file_that_is_gone(tmp_path, monkeypatch):
 )
 def test_categories(word, category):
     assert categorise([word]) == [category]
+
+
+def test_the_bundled_categories_are_those_of_the_questions():
+    script = Path(__file__).parents[3] / "assets" / "words" / "word_categories.py"
+    assert word_categories() == runpy.run_path(str(script))["word_categories"]()
 
 
 def test_every_section_of_the_questions_gives_words():

@@ -1,0 +1,45 @@
+"""What `import relcore` offers to a script, and what it costs."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relcore
+
+ROOT = Path(__file__).parents[2]
+# What Python loads to run `import relcore`, and nothing else.
+LIGHT = {"relcore"}
+
+
+def loaded_by(statement):
+    """Modules that a fresh interpreter has after a statement, and had not before; those of the standard library left out."""
+    script = (
+        f"import sys; before = set(sys.modules); {statement}; import json; "
+        "print(json.dumps([n for n in set(sys.modules) - before if n.split('.')[0] not in sys.stdlib_module_names]))"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(json.loads(ran.stdout))
+
+
+def test_importing_relcore_imports_nothing_else():
+    assert loaded_by("import relcore") == LIGHT
+    assert loaded_by("import relcore; dir(relcore)") == LIGHT
+
+
+def test_every_name_is_there_and_none_needs_an_extra():
+    loaded = loaded_by("from relcore import *")
+    assert "numpy" in loaded
+    assert not {name.split(".")[0] for name in loaded} & {"torch", "streamlit", "dask", "distributed", "plotly", "sklearn"}
+    assert len(relcore.__all__) == 13
+    assert set(relcore.__all__) <= set(dir(relcore))
+    assert all(getattr(relcore, name).__name__ == name for name in relcore.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'relcore' has no attribute 'procrustes'"):
+        _ = relcore.procrustes
+    with pytest.raises(ImportError, match="cannot import name 'spaces_of'"):
+        from relcore import spaces_of  # noqa: F401
