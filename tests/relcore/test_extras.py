@@ -1,6 +1,6 @@
 """What is installed: ranges that hold the pins, extras that name their libraries, and an error where one is missing."""
 
-import sys
+import builtins
 import tomllib
 from pathlib import Path
 
@@ -14,6 +14,22 @@ from relcore.spaces import SpaceError
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DISTRIBUTIONS = {"umap": "umap-learn"}
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """``without("torch", …)``: to import these fails as if they were not installed."""
+    usual = builtins.__import__
+
+    def hide(*libraries):
+        def importing(name, *arguments, **settings):
+            if name.split(".")[0] in libraries:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+            return usual(name, *arguments, **settings)
+
+        monkeypatch.setattr(builtins, "__import__", importing)
+
+    return hide
 
 
 def requirements(lines):
@@ -83,22 +99,21 @@ def missing_engine():
         ("distributed", "cluster", missing_engine),
     ],
 )
-def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch, tmp_path, library, name, function):
+def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch, tmp_path, without, library, name, function):
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path))
-    monkeypatch.setitem(sys.modules, library, None)
+    without(library)
     with pytest.raises(SpaceError, match=rf'expected the package {library}.*run: pip install "relscope\[{name}\]"'):
         function()
 
 
-def test_the_encoders_of_a_kind_name_its_extra(monkeypatch, tmp_path):
+def test_the_encoders_of_a_kind_name_its_extra(without, tmp_path):
     from relcore.encoding import encode
     from relcore.sources.dataset import DatasetSpec
     from relcore.sources.small_vision import SmallVision
     from relcore.sources.text import MiniLM
     from relcore.store import Store
 
-    for library in ("torch", "transformers"):
-        monkeypatch.setitem(sys.modules, library, None)
+    without("torch", "transformers")
     for dataset, encoder, name in (
         (DatasetSpec("digits", limit=50), SmallVision("mlp"), "vision"),
         (DatasetSpec("parallel", "en", limit=50), MiniLM((2,)), "text"),
@@ -107,13 +122,13 @@ def test_the_encoders_of_a_kind_name_its_extra(monkeypatch, tmp_path):
             encode(dataset, encoder, Store(tmp_path))
 
 
-def test_jobs_run_in_place_without_dask(monkeypatch, capsys, tmp_path):
+def test_jobs_run_in_place_without_dask(monkeypatch, without, capsys, tmp_path):
     from relcore.cli import main
     from relcore.commands import running
 
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(running, "find_spec", lambda name: None)
-    monkeypatch.setitem(sys.modules, "distributed", None)
+    without("distributed")
     path = str(tmp_path / "sentences.npz")
     assert main(["encode", "parallel:en", "--limit", "60", "--encoder", "tfidf", "--dimensions", "5", "-o", path]) == 0
     assert np.load(path)["vectors"].shape == (60, 5)
