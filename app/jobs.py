@@ -34,7 +34,7 @@ def reduction(
     matrices = compute.pane_matrices(pair, drawn, pane, anchors, projection)
     fitting = fitting_reduction(matrices, spec)
     needed = compute.needed_anchors(pane, anchors)
-    key = digest_of("reduction", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
+    key = digest_of("reduction 2", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
     job = engine().job(key)
     if job is None or asked_again(job):
         inputs = put_matrices(engine().store, matrices)

@@ -117,7 +117,6 @@ def _further_choosers(workspace: Workspace) -> None:
         options=list(_FITS),
         format_func=_FITS.get,
         required=True,
-        disabled=reduction.method == "tsne",
         help="On the first space: one map for both, so equal pictures mean equal coordinates (Moschella et al., Fig. 5).",
     )
     bound(
@@ -179,5 +178,4 @@ def _choose_pivots(pair: Match, pivots: list[str]) -> None:
 
 def _choose_method(method: str) -> None:
     reduction = session.workspace().reduction
-    fit = "apart" if method == "tsne" else "first" if reduction.method == "tsne" else reduction.fit
-    session.edit(f"reduce by {NAMES[method]}", reduction=dataclasses.replace(reduction, method=method, fit=fit))
+    session.edit(f"reduce by {NAMES[method]}", reduction=dataclasses.replace(reduction, method=method))

@@ -219,7 +219,7 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
         projection = dataclasses.replace(projection, center=query["center"] == "1")
     method = query.get("method") if query.get("method") in METHODS else reduction.method
     fit = query.get("fit") if query.get("fit") in ("apart", "first") else reduction.fit
-    reduction = dataclasses.replace(reduction, method=method, fit="apart" if method == "tsne" else fit)
+    reduction = dataclasses.replace(reduction, method=method, fit=fit)
     panes = tuple(query.get("panes", "").split(","))
     if not (len(panes) == 2 and panes[0] in PANES and panes[1] in PANES[1:]):
         panes = workspace.panes

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -17,6 +14,7 @@ from relcore.progress import Context
 from relcore.similarity import mean_row
 from relcore.spaces import SpaceError
 from relcore.store import Store, digest_of
+from relcore.tsne_map import TsneMap
 from relcore.umap_map import UmapMap
 
 Report = Callable[[int, int, str], None]
@@ -34,7 +32,7 @@ class ReductionSpec:
     n_components : 2 or 3
     fit : "apart" or "first"
         Each space its own map, or all on the map of the first: only then is distance *between* pictures meaningful (Fig. 5
-        of "Relative representations enable zero-shot latent space communication", ICLR 2023). t-SNE has no such map.
+        of "Relative representations enable zero-shot latent space communication", ICLR 2023).
     align : bool
         Turn, mirror and scale the other pictures onto the first, for the eye alone (`relcore.alignment.align`).
     n_neighbors, min_dist : UMAP's; `n_neighbors` is cut to n - 1.
@@ -64,10 +62,6 @@ class ReductionSpec:
             raise SpaceError(
                 "expected n_neighbors of 2 or more, perplexity above 0, min_dist from 0 to 1 and max_points of 3 or more, got "
                 f"{self.n_neighbors}, {self.perplexity}, {self.min_dist} and {self.max_points}"
-            )
-        if self.method == "tsne" and self.fit == "first":
-            raise SpaceError(
-                "t-SNE cannot place other spaces on the first one's map; use fit='apart', or method 'pca' or 'umap'"
             )
 
 
@@ -169,50 +163,40 @@ def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> 
 
 
 def _umap(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
-    stage(0, 1, "nearest neighbours")
-    part = 0
-
-    def on_epoch(done: int, total: int) -> None:
-        stage(part * total + done, len(matrices) * total, "epochs")
-
-    settings = (spec.n_components, spec.n_neighbors, spec.min_dist, spec.metric, spec.random_state)
-    umap_map = UmapMap(*settings, on_epoch=on_epoch).fit(matrices[0])
-    pictures = [umap_map.embedding_]
-    for part, matrix in enumerate(matrices[1:], 1):  # noqa: B007, on_epoch reads it
+    told = _Parts(stage, len(matrices), "epochs")
+    umap_map = UmapMap(spec.n_components, spec.n_neighbors, spec.min_dist, spec.metric, spec.random_state, told)
+    pictures = [umap_map.fit(matrices[0]).embedding_]
+    for matrix in matrices[1:]:
+        told.part += 1
         pictures.append(umap_map.transform(matrix))
     return pictures
 
 
 def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
-    from sklearn.manifold import TSNE
-
-    stage(0, 1, "nearest neighbours")
-    [matrix] = matrices
-    rows = sampled_rows(len(matrix), spec)
-    model = TSNE(
-        n_components=spec.n_components,
-        perplexity=min(spec.perplexity, (len(rows) - 1) / 3),
-        metric=spec.metric,
-        init="pca",
-        random_state=spec.random_state,
-        verbose=2,
-    )
-    picture = np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32)
-    with contextlib.redirect_stdout(_IterationReader(lambda done: stage(done, model.max_iter, "iterations"))):
-        picture[rows] = model.fit_transform(matrix[rows])
-    return [picture]
+    told = _Parts(stage, len(matrices), "iterations")
+    drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
+    first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
+    [start] = _pca([first], spec, lambda *told: None)
+    tsne_map = TsneMap(spec.n_components, spec.perplexity, spec.metric, spec.random_state, told).fit(first, start)
+    found = [tsne_map.embedding_]
+    for other in others:
+        told.part += 1
+        found.append(tsne_map.transform(other))
+    pictures = [np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32) for matrix in matrices]
+    for picture, rows, coordinates in zip(pictures, drawn, found, strict=True):
+        picture[rows] = coordinates
+    return pictures
 
 
-class _IterationReader(io.TextIOBase):
-    """What scikit-learn's t-SNE prints to, every 50 iterations: they are told in no other way."""
+class _Parts:
+    """Progress of a map: the fit on the first space is one part, and placing each other space another."""
 
-    def __init__(self, on_iteration: Callable[[int], None]) -> None:
-        self._on_iteration = on_iteration
+    def __init__(self, stage: Report, n: int, unit: str) -> None:
+        self.stage, self.n, self.unit, self.part = stage, n, unit, 0
+        stage(0, 1, "nearest neighbours")
 
-    def write(self, text: str) -> int:
-        if found := re.match(r"\[t-SNE\] Iteration (\d+)", text):
-            self._on_iteration(int(found[1]))
-        return len(text)
+    def __call__(self, done: int, total: int) -> None:
+        self.stage(self.part * total + done, self.n * total, self.unit)
 
 
 def _stage(report: Report | None, spec: ReductionSpec, i: int, n: int) -> Report:

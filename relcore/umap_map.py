@@ -45,7 +45,7 @@ class UmapMap:
         import umap
 
         n_neighbors = min(self.n_neighbors, len(X) - 1)
-        index = _FaissIndex(X, self.metric) if len(X) <= EXACT_ROWS else None
+        index = FaissIndex(X, self.metric) if len(X) <= EXACT_ROWS else None
         # The spectral start asks for more eigenvectors than a handful of rows has.
         start = "spectral" if len(X) > 4 * (self.n_components + 1) else "random"
         progress = {"disable": True} if self.on_epoch is None else _tqdm_settings(self.on_epoch)
@@ -73,7 +73,7 @@ class UmapMap:
         return np.ascontiguousarray(self.model_.transform(X), dtype=np.float32)
 
 
-class _FaissIndex:
+class FaissIndex:
     """Exact nearest neighbours with the two members that umap-learn uses of pynndescent's index."""
 
     _angular_trees = False

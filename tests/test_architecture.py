@@ -88,6 +88,7 @@ HEAVY = (
     "datasets",
     "torch",
     "umap",
+    "openTSNE",
     "numba",
     "faiss",
     "dask",

@@ -248,8 +248,8 @@ def panes_caption(session):
 def test_pca_stands_in_until_the_job_is_done_and_a_stopped_job_can_be_asked_again(make_session, idle):
     session = make_session().change("button_group", "view.method", "tsne")
     assert [job.title for job, _, _ in idle.asked] == ["t-SNE, absolute", "t-SNE, relative"]
-    assert session.workspace.reduction.fit == "apart"
-    assert "PCA, each space fitted apart" in panes_caption(session)
+    assert session.workspace.reduction.fit == "first"
+    assert "PCA, fitted on the first space" in panes_caption(session)
     job = idle.asked[0][0]
     session.click(f"stop-{job.key}")
     assert job.status().state == "cancelled"
@@ -261,7 +261,7 @@ def test_pca_stands_in_until_the_job_is_done_and_a_stopped_job_can_be_asked_agai
     idle.work()
     session.run()
     assert "PCA" not in panes_caption(session)
-    assert "t-SNE, each space fitted apart" in panes_caption(session)
+    assert "t-SNE, fitted on the first space" in panes_caption(session)
     session.click("history.undo")
     assert session.workspace.reduction.method == "pca"
 

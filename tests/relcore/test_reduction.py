@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
-from sklearn.manifold import trustworthiness
+from sklearn.manifold import TSNE, trustworthiness
 from threadpoolctl import threadpool_limits
 
 from relcore.alignment import align
@@ -84,7 +84,6 @@ def test_fit_first_needs_equal_widths(rng):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "tsne", "fit": "first"}, "t-SNE cannot place .* use fit='apart'"),
         ({"method": "isomap"}, "method: expected one of 'pca', 'umap', 'tsne', got 'isomap'"),
         ({"n_components": 4}, "n_components: expected one of 2, 3, got 4"),
         ({"fit": "last"}, "fit: expected"),
@@ -161,7 +160,7 @@ def test_neighbours_stay_neighbours(digits, method):
 def test_the_random_state_decides_everything(digits, method):
     one, two, other = (reduce_spaces([digits[:100]], ReductionSpec(method, random_state=state))[0] for state in (0, 0, 1))
     np.testing.assert_array_equal(one, two)
-    assert method == "tsne" or not np.allclose(one, other)  # t-SNE starts from PCA: nothing random is left
+    assert not np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
@@ -172,6 +171,48 @@ def test_umap_places_a_copy_of_the_first_space_on_the_first_picture(digits, metr
     spread = first.std()
     assert np.median(np.linalg.norm(again - first, axis=1)) < 0.3 * spread
     assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.3 * spread
+
+
+def test_tsne_places_other_spaces_on_the_first_ones_map(digits):
+    first, again, shuffled = reduce_spaces([digits, digits + 1e-3, digits[::-1]], ReductionSpec("tsne", fit="first"))
+    spread = first.std()
+    assert np.median(np.linalg.norm(again - first, axis=1)) < 0.05 * spread
+    assert np.quantile(np.linalg.norm(again - first, axis=1), 0.95) < 0.3 * spread
+    assert np.median(np.linalg.norm(shuffled[::-1] - first, axis=1)) < 0.05 * spread  # a place depends on its own row alone
+    [apart] = reduce_spaces([digits], ReductionSpec("tsne"))
+    np.testing.assert_array_equal(apart, first)
+
+
+def test_rows_that_tsne_was_not_fitted_on_land_among_their_class(digits):
+    labels = load_digits().target[:300]
+    fitted, placed = reduce_spaces([digits[:200], digits[200:]], ReductionSpec("tsne", fit="first"))
+    nearest = np.linalg.norm(placed[:, None] - fitted[None], axis=2).argmin(axis=1)
+    # Of 100 rows the nearest neighbour in the space itself has the class of 92: chance is .1, its standard error .03.
+    assert np.mean(labels[nearest] == labels[200:]) > 0.8
+
+
+def test_tsne_of_another_space_is_in_the_coordinates_of_the_first_and_samples_it(digits):
+    spec = ReductionSpec("tsne", fit="first", max_points=100)
+    first, other = reduce_spaces([digits, digits], spec)
+    drawn = sampled_rows(300, spec)
+    assert np.isfinite(first).all(axis=1).sum() == len(drawn) == 100
+    assert np.median(np.linalg.norm((other - first)[drawn], axis=1)) < 0.05 * np.nanstd(first)
+
+
+def test_tsne_of_equal_rows_and_of_zero_rows_is_finite():
+    matrix = np.ones((20, 5), dtype=np.float32)
+    matrix[3] = 0
+    [picture] = reduce_spaces([matrix], ReductionSpec("tsne"))
+    assert np.isfinite(picture).all()
+    assert np.ptp(picture, axis=0).min() > 0
+
+
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+def test_tsne_keeps_neighbours_as_well_as_scikit_learns(digits, metric):
+    [picture] = reduce_spaces([digits], ReductionSpec("tsne", metric=metric))
+    expected = TSNE(metric=metric, init="pca", random_state=0).fit_transform(digits)
+    kept, there = (trustworthiness(digits, one, n_neighbors=10, metric=metric) for one in (picture, expected))
+    assert kept > there - 0.02  # maps of other random states differ by .005
 
 
 def test_tsne_draws_a_sample_and_says_so(digits, tmp_path):
@@ -209,7 +250,9 @@ def test_align_needs_the_same_rows(rng):
         reduce_spaces([rng.normal(size=(9, 4)), rng.normal(size=(8, 4))], ReductionSpec(align=True))
 
 
-@pytest.mark.parametrize(("method", "fit"), [("pca", "apart"), ("umap", "apart"), ("umap", "first"), ("tsne", "apart")])
+@pytest.mark.parametrize(
+    ("method", "fit"), [("pca", "apart"), ("umap", "apart"), ("umap", "first"), ("tsne", "apart"), ("tsne", "first")]
+)
 def test_progress_rises_to_the_end(digits, method, fit):
     reports = []
     reduce_spaces([digits, digits + 1], ReductionSpec(method, fit=fit), lambda *report: reports.append(report))
