@@ -187,7 +187,7 @@ def test_rows_that_tsne_was_not_fitted_on_land_among_their_class(digits):
     labels = load_digits().target[:300]
     fitted, placed = reduce_spaces([digits[:200], digits[200:]], ReductionSpec("tsne", fit="first"))
     nearest = np.linalg.norm(placed[:, None] - fitted[None], axis=2).argmin(axis=1)
-    # Of 100 rows the nearest neighbour in the space itself has the class of 92: chance is .1, its standard error .03.
+    # Of 100 rows the nearest neighbour in the space itself has the class of 96: chance is .1, its standard error .03.
     assert np.mean(labels[nearest] == labels[200:]) > 0.8
 
 
@@ -212,7 +212,7 @@ def test_tsne_keeps_neighbours_as_well_as_scikit_learns(digits, metric):
     [picture] = reduce_spaces([digits], ReductionSpec("tsne", metric=metric))
     expected = TSNE(metric=metric, init="pca", random_state=0).fit_transform(digits)
     kept, there = (trustworthiness(digits, one, n_neighbors=10, metric=metric) for one in (picture, expected))
-    assert kept > there - 0.02  # maps of other random states differ by .005
+    assert kept > there - 0.02  # maps of other random states differ by .001
 
 
 def test_tsne_draws_a_sample_and_says_so(digits, tmp_path):
