@@ -1,0 +1,150 @@
+"""What earlier versions wrote still opens, is written again to the same bytes, and draws the same numbers.
+
+`tests/data/earlier/<version>` is what that version wrote, by the script beside it. Such files are on people's disks: the code
+follows them, never the other way about.
+"""
+
+import copy
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.api.types import is_numeric_dtype
+
+from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from relcore import __version__
+from relcore.comparing.figures import exportable
+from relcore.reconstructing.job import ReconstructionSpec
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encoder import encoder_from_json, encoder_to_json
+from relcore.spaces import SpaceError
+from relcore.stitching.spec import StitchSpec
+from relcore.studies.study import StudySpec
+
+EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
+SLOW = {"comparison-umap", "comparison-tsne", "study"}
+RECIPES = [
+    pytest.param(folder, path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [], id=f"{folder.name}-{path.stem}")
+    for folder in EARLIER
+    for path in sorted((folder / "recipes").glob("*.json"))
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """One for all figures here, so that an encoder that several of them show is trained once."""
+    return tmp_path_factory.mktemp("store")
+
+
+@pytest.fixture(autouse=True)
+def among_the_files(monkeypatch, tmp_path, store, request):
+    """The recipes name their data files relative to the folder of their version."""
+    monkeypatch.setenv("RELSCOPE_STORE", str(store))
+    monkeypatch.delenv("RELSCOPE_SCHEDULER", raising=False)
+    shutil.copytree(request.getfixturevalue("folder") / "files", tmp_path / "files")
+    monkeypatch.chdir(tmp_path)
+
+
+def of_this_version(text):
+    """The text with this version's number where the earlier one stands."""
+    version = json.loads(text)["relscope"]
+    return text.replace(f'"relscope": "{version}"', f'"relscope": "{__version__}"', 1)
+
+
+def assert_same_numbers(found, expected):
+    """Equal numbers, and texts that are equal where they were equal: wording may change, what belongs together may not."""
+    assert found.shape == expected.shape
+    for (_, got), (name, known) in zip(found.items(), expected.items(), strict=True):
+        if is_numeric_dtype(known):
+            np.testing.assert_allclose(got.to_numpy(float), known.to_numpy(float), rtol=1e-5, atol=1e-5, err_msg=name)
+        else:
+            np.testing.assert_array_equal(pd.factorize(got)[0], pd.factorize(known)[0], err_msg=name)
+
+
+@pytest.mark.parametrize(("folder", "name"), RECIPES)
+def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder, name):
+    written = (folder / "recipes" / f"{name}.json").read_text(encoding="utf-8")
+    drawn = exportable(json.loads(written))
+    assert drawn.bytes("json").decode() == of_this_version(written)
+    found, expected = drawn.table(), pd.read_csv(folder / "tables" / f"{name}.csv")
+    # As the file holds it: empty cells and NaN are one there, and so are True and "True".
+    through_file = pd.read_csv(pd.io.common.StringIO(found.to_csv(index=False, float_format="%.8g")))
+    assert_same_numbers(through_file, expected)
+
+
+@pytest.mark.parametrize(("folder", "name"), RECIPES)
+def test_a_setting_that_is_unknown_missing_or_of_another_type_is_taken_as_it_was(folder, name):
+    recipe = json.loads((folder / "recipes" / f"{name}.json").read_text(encoding="utf-8"))
+    differing = []
+    for path, change, expected in json.loads((folder / "changed.json").read_text())[name]:
+        try:
+            written = exportable(changed(recipe, path, change)).bytes("json").decode()
+            found = hashlib.blake2b(with_version_of(recipe, written).encode(), digest_size=8).hexdigest()
+        except SpaceError:
+            found = "refused"
+        if found != expected:
+            differing.append((path, change, expected, found))
+    assert differing == []
+
+
+def changed(recipe, path, change):
+    """The recipe with one setting left out ("drop"), added ("add") or put in another's place ("number")."""
+    recipe = copy.deepcopy(recipe)
+    inner = recipe
+    for step in path[:-1]:
+        inner = inner[step]
+    if change == "drop":
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = 3
+    return recipe
+
+
+def with_version_of(recipe, text):
+    return text.replace(f'"relscope": "{__version__}"', f'"relscope": "{recipe["relscope"]}"', 1)
+
+
+@pytest.mark.parametrize("folder", EARLIER)
+def test_every_kind_of_figure_is_among_the_recipes(folder):
+    figures = {json.loads(path.read_text())["figure"] for path in (folder / "recipes").glob("*.json")}
+    with pytest.raises(SpaceError, match="figure") as refused:
+        exportable({"figure": "none"})
+    assert [name for name in sorted(figures) if f"'{name}'" not in str(refused.value)] == []
+    assert len(figures) == 27
+
+
+READ_AND_WRITE = {
+    "space": (SpaceSpec.from_json, SpaceSpec.to_json),
+    "dataset": (DatasetSpec.from_json, DatasetSpec.to_json),
+    "encoder": (encoder_from_json, encoder_to_json),
+    "study": (StudySpec.from_json, StudySpec.to_json),
+    "stitching": (StitchSpec.from_json, StitchSpec.to_json),
+    "reconstruction": (ReconstructionSpec.from_json, ReconstructionSpec.to_json),
+}
+
+
+@pytest.mark.parametrize("kind", READ_AND_WRITE)
+@pytest.mark.parametrize("folder", EARLIER)
+def test_specs_are_read_and_written_again_in_the_same_order(folder, kind):
+    read, write = READ_AND_WRITE[kind]
+    for record in json.loads((folder / "specs.json").read_text())[kind]:
+        assert json.dumps(write(read(record))) == json.dumps(record)
+        if kind != "reconstruction":  # which passed over them
+            with pytest.raises(SpaceError):
+                read(record | {"unknown_setting": 3})
+
+
+@pytest.mark.parametrize("name", ["session", "session-first"])
+@pytest.mark.parametrize("folder", EARLIER)
+def test_a_session_file_and_its_permalink_open_and_are_written_again(folder, name):
+    written = (folder / f"{name}.json").read_text(encoding="utf-8")
+    workspace, digests = from_session_file(written)
+    assert to_session_file(workspace, digests) == of_this_version(written)
+    link = json.loads((folder / "permalinks.json").read_text())[name]
+    assert to_query(workspace) == link
+    assert to_query(from_query(link, Workspace())) == link
