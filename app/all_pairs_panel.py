@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 
 from app import compute, exports, results, session
-from app.score_table import digits
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
 from relcore.comparing.all_pairs import (
@@ -19,6 +18,7 @@ from relcore.comparing.all_pairs import (
 )
 from relcore.comparing.figures import draw_all_pairs
 from relcore.comparing.pair_scores import METRICS, PairScores
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
 
@@ -154,8 +154,8 @@ def _circumstances(found: PairScores) -> str:
         first, second, score = found.best
         band = found.best_chance
         best = (
-            f" Most alike: {first} and {second}, {digits(score)}; the best of {len(scores)} pairs is {digits(band.low)} … "
-            f"{digits(band.high)} by chance."
+            f" Most alike: {first} and {second}, {short(score)}; the best of {len(scores)} pairs is {short(band.low)} … "
+            f"{short(band.high)} by chance."
         )
     return (
         f"{rows} rows, paired by id{asked}.{best} Chance: the rows of one space are permuted; hover for its "

@@ -10,7 +10,7 @@ import streamlit as st
 
 from app import compute, session
 from app.items import Items, items_of
-from app.score_table import digits
+from relcore.numbers import short
 from relcore.spaces import Match, distinct_names
 from relcore.views import MOST_PIVOTS
 
@@ -98,7 +98,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
         return (
             f'<li class="{"shared" if shared else ""}" title="{escape(title)}">{image}<b>{escape(name)}</b>'
-            f"<span>{digits(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
+            f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
         )
 
     def side(name: str, title: str) -> str:

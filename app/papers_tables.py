@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from math import isnan
 
+from relcore.numbers import short
 from relcore.papers.intervals import spread_of
 from relcore.papers.ours import SHARE, Number, Ours
 from relcore.papers.published import WORDS, Cell, PublishedTable
@@ -125,7 +126,7 @@ def _unit(unit: str) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:.3f}".replace("-", "−") if abs(value) < 100 and value != int(value) else f"{value:,.0f}".replace("-", "−")
+    return short(value, 3 if abs(value) < 100 and value != int(value) else 0)
 
 
 def _rests_on(numbers: tuple[Number, ...]) -> str:

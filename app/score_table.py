@@ -9,6 +9,7 @@ import streamlit as st
 
 from relcore.comparison import METRIC_NAMES, rows_scored
 from relcore.metrics.calibration import Score
+from relcore.numbers import short
 
 EXPLANATIONS = {
     "absolute": "the vectors as they are",
@@ -42,22 +43,15 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
 def _cell(score: Score | None) -> str:
     if score is None:
         return '<td class="none" title="needs spaces of one width">–</td>'
-    parts = [f"<b>{digits(score)}</b>"]
+    parts = [f"<b>{short(score)}</b>"]
     if score.interval:
-        parts.append(f"<span>± {digits((score.interval[1] - score.interval[0]) / 2)}</span>")
+        parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
     if score.null:
-        mean, low, high = (digits(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high))
+        mean, low, high = (short(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high))
         parts.append(f"<small>chance {mean} ({low} … {high})</small>")
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
     return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'
-
-
-def digits(value: float, places: int = 3) -> str:
-    """Digits behind the point, no minus before a zero: ``.304``, ``1.000``, ``−.021``."""
-    text = f"{abs(value):.{places}f}"
-    sign = "−" if value < 0 and float(text) else ""
-    return sign + (text[1:] if text.startswith("0.") else text)
 
 
 def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:

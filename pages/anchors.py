@@ -11,12 +11,12 @@ from app import anchor_lists, compute, exports, panes, session
 from app.inspector import inspector
 from app.items import with_items
 from app.jobs import scores
-from app.score_table import digits
 from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparing.figures import draw_spectrum
 from relcore.comparison import METRIC_NAMES
+from relcore.numbers import short, signed
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 
@@ -35,8 +35,8 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
         change = moved.get(metric)
         column.metric(
             f"{METRIC_NAMES[metric]}, {form}",
-            digits(score),
-            delta=f"{change.value:+.3f}" if change and change.is_clear else None,
+            short(score),
+            delta=signed(change.value) if change and change.is_clear else None,
             help=score.describe() + (f". Last step: {change.describe()}" if change else ""),
             border=True,
         )
@@ -107,9 +107,9 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
     return {
         "anchors": f"{found.n_anchors:,}",
         "rank": f"{found.rank:,} of {len(found.singular_values):,}",
-        "effective rank": f"{found.effective_rank:.1f}",
-        "condition number": "∞" if found.condition_number == float("inf") else f"{found.condition_number:,.1f}",
-        "coverage": f"{digits(found.coverage)} (random: {digits(found.coverage_random)})",
+        "effective rank": short(found.effective_rank, 1),
+        "condition number": "∞" if found.condition_number == float("inf") else short(found.condition_number, 1),
+        "coverage": f"{short(found.coverage)} (random: {short(found.coverage_random)})",
         "near-duplicates, cosine > .9": f"{len(found.near_duplicates):,}",
     }
 

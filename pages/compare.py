@@ -10,13 +10,14 @@ from app.inspector import inspector, neighbours_html
 from app.items import with_items
 from app.jobs import exact_scores, follow, scores
 from app.layers_panel import layers
-from app.score_table import digits, score_table
+from app.score_table import score_table
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.comparing.figures import draw_scores
 from relcore.comparison import REPRESENTATIONS
 from relcore.engine import Job
 from relcore.metrics.calibration import Score
+from relcore.numbers import short
 from relcore.spaces import Match
 from relcore.views import View
 
@@ -31,10 +32,10 @@ def lead(workspace: Workspace, pair: Match) -> str:
     if not all("mrr" in by_metric for by_metric in found.values()):
         text = "Two spaces of different widths have no coordinates in common; relative to the same anchors they have."
     else:
-        numbers = ", ".join(f"{form} <b>{digits(score)}</b>{_reach(score)}" for form, score in _mrr(found).items())
+        numbers = ", ".join(f"{form} <b>{short(score)}</b>{_reach(score)}" for form, score in _mrr(found).items())
         about = _mrr(found)["relative"]
         asked = f"all {about.n:,}" if about.interval is None else f"{about.n_queries:,} of {about.n:,}"
-        chance = digits(about.null.mean, about.null.places)
+        chance = short(about.null.mean, about.null.places)
         text = (
             f"Two encoders, the same {len(pair):,} rows. Does a row of one find itself in the other? "
             f"Mean reciprocal rank through {len(workspace.anchors):,} anchors: {numbers}; chance {chance}. "
@@ -48,7 +49,7 @@ def _mrr(found: dict[str, dict[str, Score]]) -> dict[str, Score]:
 
 
 def _reach(score: Score) -> str:
-    return f" ± {digits((score.interval[1] - score.interval[0]) / 2)}" if score.interval else ""
+    return f" ± {short((score.interval[1] - score.interval[0]) / 2)}" if score.interval else ""
 
 
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:

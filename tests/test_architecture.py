@@ -20,11 +20,12 @@ PACKAGES = ("app", "pages", "relcore")
 MOST_LINES = 320
 
 # relcore from the bottom up: each part with the parts that it may build on, itself always among them.
-BASE = {"relcore.spaces", "relcore.similarity", "relcore.names", "relcore.record", "relcore.extras"}
+BASE = {"relcore.spaces", "relcore.similarity", "relcore.names", "relcore.record", "relcore.extras", "relcore.numbers"}
 JOBS = {"relcore.progress", "relcore.store"}
 TRAINING = {"relcore.determinism"}
 LAYERS = {
     "relcore.names": set(),
+    "relcore.numbers": set(),
     "relcore.spaces": {"relcore.names"},
     "relcore.extras": {"relcore.spaces"},
     "relcore.record": {"relcore.names", "relcore.spaces"},

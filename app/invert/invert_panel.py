@@ -18,11 +18,11 @@ from app.components.linked_scatter import linked_scatter
 from app.inspector import inspector
 from app.invert import inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
-from app.score_table import digits
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.inverting.figures import draw_inversion, draw_inversion_errors
 from relcore.inverting.inverted import Inversion, side_names
+from relcore.numbers import short
 from relcore.spaces import Match, SpaceError
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
@@ -144,8 +144,8 @@ def _numbers(pair: Match, found: Inversion) -> str:
     for name, score in found.scores.items():
         own = name == found.spec.title
         knows = "" if own else "as they are, " if name == "absolute copy" else "sees both spaces, "
-        chance = f"{knows}chance level {digits(score.null.low)} … {digits(score.null.high)}" if score.null else knows
-        row = f"<th>{escape(name)}<small>{chance}</small></th><td><b>{digits(float(score))}</b></td>"
+        chance = f"{knows}chance level {short(score.null.low)} … {short(score.null.high)}" if score.null else knows
+        row = f"<th>{escape(name)}<small>{chance}</small></th><td><b>{short(float(score))}</b></td>"
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned = found.spec.method == "pruned"
     facts = {

@@ -10,6 +10,7 @@ import numpy as np
 from relcore.anchors.csls import match_csls
 from relcore.anchors.self_learning import Rows, learned_rotation
 from relcore.evaluation import Split, row_keys
+from relcore.numbers import band, short
 from relcore.similarity import unit_rows
 
 VERDICTS = ("fits", "nothing in common", "cannot tell")
@@ -53,8 +54,8 @@ class HeldOut:
 
     def describe(self) -> str:
         return (
-            f"{self.n:,} held-out rows have a mean CSLS of {self.mean:.3f}, chance level "
-            f"{min(self.null):.3f} … {max(self.null):.3f}"
+            f"{self.n:,} held-out rows have a mean CSLS of {short(self.mean)}, chance level "
+            f"{band(min(self.null), max(self.null))}"
         )
 
 
@@ -127,7 +128,7 @@ def judge(
             return Judgement("fits", f"The two spaces fit each other: {told}.", held_out)
         reason = (
             f"The two spaces fit each other ({told}), but do not trust these anchors: a second fit, on three quarters of the "
-            f"rows, gives {agreement:.1%} of them."
+            f"rows, gives {100 * agreement:.1f} % of them."
         )
         return Judgement("cannot tell", reason, held_out)
     narrow, name = min(((X, names[0]), (Y, names[1])), key=lambda one: one[0].shape[1])

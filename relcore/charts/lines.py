@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from relcore.numbers import general
 from relcore.spaces import SpaceError
 
 
@@ -130,7 +131,7 @@ class Lines:
         if self.alt:
             return self.alt
         kind = "Line chart" if self.kind == "lines" else "Scatter plot"
-        told = [f"{name}: {value:.3g}" for name, value in (*self.baselines, *self.marks)]
+        told = [f"{name}: {general(value)}" for name, value in (*self.baselines, *self.marks)]
         told = [_told(line, self) for line in self.lines if len(line)] + told
         note = f" {' '.join(self.note.split())}." if self.note else ""
         return f"{kind} of {self.y_title} against {self.x_title}. {'; '.join(told)}.{note}"
@@ -139,9 +140,11 @@ class Lines:
 def _told(line: Line, chart: Lines) -> str:
     if chart.x_names:
         ends = zip(line.x, line.y, strict=True)
-        return f"{line.name}: {', '.join(f'{chart.x_names[round(x)]} {y:.3g}' for x, y in ends)}"
+        return f"{line.name}: {', '.join(f'{chart.x_names[round(x)]} {general(y)}' for x, y in ends)}"
     if chart.kind == "points":
-        return f"{line.name}: {len(line)} points, y from {np.nanmin(line.y):.3g} to {np.nanmax(line.y):.3g}"
+        return f"{line.name}: {len(line)} points, y from {general(np.nanmin(line.y))} to {general(np.nanmax(line.y))}"
     order = np.argsort(line.x, kind="stable")
     first, last = order[0], order[-1]
-    return f"{line.name}: {line.y[first]:.3g} at {line.x[first]:g}, {line.y[last]:.3g} at {line.x[last]:g}"
+    return (
+        f"{line.name}: {general(line.y[first])} at {general(line.x[first])}, {general(line.y[last])} at {general(line.x[last])}"
+    )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relcore.numbers import short
+
 
 @dataclass(frozen=True)
 class PlaneTurn:
@@ -56,7 +58,7 @@ class PlaneTurn:
     def describe(self) -> str:
         """``"turned by 41°, scaled by 1.20"``, ``"mirrored at an axis of 60°, scaled by .90"``."""
         how = f"mirrored at an axis of {self.degrees:.0f}°" if self.mirrored else f"turned by {self.degrees:z.0f}°"
-        return f"{how}, scaled by {self.scale:.2f}"
+        return f"{how}, scaled by {short(self.scale, 2)}"
 
     def _turned(self, time: float) -> np.ndarray:
         if self.mirrored:

@@ -12,6 +12,7 @@ from relcore.figures.export import Exportable
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.picture_grid import error_text
 from relcore.figures.style import PAPER, Style
+from relcore.numbers import general
 
 if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for
     import plotly.graph_objects as go
@@ -71,7 +72,7 @@ def errors_figure(table: pd.DataFrame, theme: Theme = LIGHT) -> go.Figure:
             textposition="inside",
             insidetextanchor="start",
             textangle=0,
-            hovertemplate="%{x}, " + label + ": %{y:.2f}<extra></extra>",
+            hovertemplate="%{x}, " + label + ": %{text}<extra></extra>",
         )
     floor = table.mean_picture.iloc[0]
     dash = {"color": theme.muted, "width": 1.5, "dash": "dash"}
@@ -115,7 +116,7 @@ def printed_errors_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
             axes.bar(places + shift, table[form], 0.38, color=color, **deviation)
         axes.axhline(floor, color=theme.muted, lw=1, ls="--")
         axes.set(yscale="log", ylabel=_Y, ylim=[10.0**exponent for exponent in _exponents(table)])
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_major_formatter(lambda value, _: general(value))
         axes.yaxis.set_minor_formatter("")
         axes.set_xticks(places, [model.replace(", ", "\n") for model in table.model])
         axes.spines[["top", "right"]].set_visible(False)

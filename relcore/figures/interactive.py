@@ -17,12 +17,12 @@ from relcore.figures.palette import DIVERGING, LIGHT, SEQUENTIAL, Theme
 from relcore.figures.tables import (
     condition,
     histogram_table,
-    score_label,
     score_places,
     score_range,
     score_table,
     spectrum_table,
 )
+from relcore.numbers import band, general, in_cell, short
 
 
 def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
@@ -62,7 +62,7 @@ def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
 
 
 def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "How alike are the two spaces?") -> go.Figure:
-    """Bars of scores, one group a metric, one colour a form; behind each, in grey, what chance gives (`tables.score_table`)."""
+    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level (`tables.score_table`)."""
     table, width = score_places(score_table(table))
     forms, metrics = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric))
     has_interval = {"low", "high"} <= set(table.columns)
@@ -74,11 +74,11 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "H
             base=null.null_low,
             y=null.null_high - null.null_low,
             width=width,
-            name="null, 95 % band",
+            name="chance level, 95 % band",
             marker={"color": theme.null, "line": {"color": theme.muted, "width": 1}},
             legendrank=2000,
-            customdata=null[["null_low", "null_high"]],
-            hovertemplate="null, 95 % band: %{customdata[0]:.4f} to %{customdata[1]:.4f}<extra></extra>",
+            hovertext=[f"chance level, 95 % band: {band(row.null_low, row.null_high, 4)}" for row in null.itertuples()],
+            hovertemplate="%{hovertext}<extra></extra>",
         )
     for form, color in zip(forms, theme.category_colors(len(forms)), strict=True):
         part = table[table.form == form]
@@ -93,14 +93,14 @@ def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "H
             width=width * 0.72,
             name=plain_text(form),
             marker={"color": color},
-            text=[score_label(score) for score in part.score],
+            text=[in_cell(score) for score in part.score],
             textposition="outside",
             cliponaxis=False,
             error_y=interval,
-            customdata=[plain_text(m) for m in part.metric],
-            hovertemplate="%{customdata}<br>%{fullData.name}: %{y:.4f}<extra></extra>",
+            hovertext=[f"{plain_text(row.metric)}<br>{plain_text(form)}: {short(row.score, 4)}" for row in part.itertuples()],
+            hovertemplate="%{hovertext}<extra></extra>",
         )
-    alt = "; ".join(f"{row.metric}, {row.form}: {row.score:.3f}" for row in table.itertuples())
+    alt = "; ".join(f"{row.metric}, {row.form}: {short(row.score)}" for row in table.itertuples())
     _chart(figure, theme, title, "metric", "score (1 = identical)", f"Bar chart. {title} {alt}.")
     figure.update_layout(barmode="overlay", uniformtext={"minsize": 9, "mode": "show"})
     figure.update_xaxes(tickvals=list(range(len(metrics))), ticktext=[plain_text(m) for m in metrics], showgrid=False)
@@ -158,8 +158,11 @@ def spectrum_figure(
             line={"color": color, "width": 2},
             marker={"size": 4},
             name=f"{plain_text(name)} · {condition(part)}",
-            customdata=shown.singular_value,
-            hovertemplate="component %{x}: %{y:.3g} of the largest (%{customdata:.4g})<extra>%{fullData.name}</extra>",
+            hovertext=[
+                f"component {row.component}: {general(row.relative)} of the largest ({general(row.singular_value, 4)})"
+                for row in shown.itertuples()
+            ],
+            hovertemplate="%{hovertext}<extra>%{fullData.name}</extra>",
         )
     _chart(figure, theme, title, "component (rank)", "singular value / largest", f"Line chart. {title}. {'; '.join(alt)}.")
     figure.update_yaxes(type="log", exponentformat="power", dtick=1)

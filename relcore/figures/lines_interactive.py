@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from relcore.charts.lines import Line, Lines
 from relcore.figures.interactive import plain_text, relscope_template, translucent
 from relcore.figures.palette import LIGHT, Theme
+from relcore.numbers import band, general, short
 
 DASHES = ("dash", "dot", "dashdot", "longdash")
 _WIDE = 110  # letters of a note's line: as many have room over a chart on a page
@@ -28,10 +29,10 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
             _draw_points(figure, line, color, theme)
     for i, (name, value) in enumerate(lines.baselines):
         dash = {"color": theme.muted, "width": 1.5, "dash": DASHES[i % len(DASHES)]}
-        figure.add_hline(value, line=dash, name=f"{plain_text(name)}: {value:.3g}", showlegend=True, layer="below")
+        figure.add_hline(value, line=dash, name=f"{plain_text(name)}: {general(value)}", showlegend=True, layer="below")
     for name, value in lines.marks:
         line = {"color": theme.text, "width": 1.5, "dash": "dash"}
-        figure.add_vline(value, line=line, name=f"{plain_text(name)}: {value:.3g}", showlegend=True, layer="below")
+        figure.add_vline(value, line=line, name=f"{plain_text(name)}: {general(value)}", showlegend=True, layer="below")
     note = [part for line in lines.note.splitlines() for part in wrap(line, _WIDE)]
     if note:
         look = {"font": {"size": 13, "color": theme.text}, "bgcolor": translucent(theme.surface, 0.85), "borderpad": 4}
@@ -102,8 +103,8 @@ def _draw_points(figure: go.Figure, line: Line, color: str, theme: Theme) -> Non
 
 
 def _hover(line: Line, order: np.ndarray) -> dict:
-    band = [f" ({line.low[i]:.3f} to {line.high[i]:.3f})" if line.has_band and not np.isnan(line.low[i]) else "" for i in order]
-    texts = [f"{line.x[i]:.4g}: {line.y[i]:.3f}{part}" for i, part in zip(order, band, strict=True)]
+    bands = [f" ({band(line.low[i], line.high[i])})" if line.has_band and not np.isnan(line.low[i]) else "" for i in order]
+    texts = [f"{general(line.x[i], 4)}: {short(line.y[i])}{part}" for i, part in zip(order, bands, strict=True)]
     if len(line.labels):
         texts = [f"{plain_text(line.labels[i])}<br>{text}" for i, text in zip(order, texts, strict=True)]
     keys = {"customdata": [[line.keys[i]] for i in order]} if len(line.keys) else {}

@@ -10,6 +10,7 @@ from relcore.charts.lines import Lines
 from relcore.figures.paper import settings
 from relcore.figures.publication import chart_of, fit_around
 from relcore.figures.style import PAPER, Style
+from relcore.numbers import general
 
 _DASHES = ("--", ":", "-.", (0, (8, 3)))
 
@@ -38,14 +39,14 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         for i, (name, value) in enumerate(lines.baselines):
             dash = {"color": theme.muted, "lw": 0.8, "ls": _DASHES[i % len(_DASHES)]}
             axes.axhline(value, **dash, zorder=1)
-            handles.append(Line2D([], [], **dash, label=f"{name}: {value:.3g}"))
+            handles.append(Line2D([], [], **dash, label=f"{name}: {general(value)}"))
         for name, value in lines.marks:
             dash = {"color": theme.text, "lw": 0.8, "ls": "--"}
             axes.axvline(value, **dash, zorder=1)
-            handles.append(Line2D([], [], **dash, label=f"{name}: {value:.3g}"))
+            handles.append(Line2D([], [], **dash, label=f"{name}: {general(value)}"))
         if lines.log_x:
             axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(lambda value, position: f"{value:g}")
+            axes.xaxis.set_major_formatter(lambda value, position: general(value))
             axes.xaxis.set_minor_formatter(lambda value, position: "")
         if lines.x_names:
             slanted = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}

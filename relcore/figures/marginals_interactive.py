@@ -10,7 +10,7 @@ from relcore.figures.marginals import Margins, bar_color
 from relcore.figures.matrices import name_of
 from relcore.figures.matrices_interactive import matrices_figure
 from relcore.figures.palette import LIGHT, Theme
-from relcore.figures.tables import score_label
+from relcore.numbers import in_cell
 
 _BELOW = 112  # pixels of the bars beneath the matrix
 _SHARE = 0.84  # of the width that the matrix keeps
@@ -68,15 +68,16 @@ def _bars(
     along, across = ("x", "y") if flat else ("y", "x")
     title = margins.row_title if flat else margins.column_title
     told = [
-        f"{plain_text(name_of(name))}<br>{plain_text(title)} {_label(value)}" for name, value in zip(names, values, strict=True)
+        f"{plain_text(name_of(name))}<br>{plain_text(title)} {in_cell(value)}"
+        for name, value in zip(names, values, strict=True)
     ]
     if marks is not None:
-        told = [f"{text}<br>{plain_text(margins.mark_title)} {_label(mark)}" for text, mark in zip(told, marks, strict=True)]
+        told = [f"{text}<br>{plain_text(margins.mark_title)} {in_cell(mark)}" for text, mark in zip(told, marks, strict=True)]
     figure.add_bar(
         **{along: values, across: places},
         orientation="h" if flat else "v",
         marker={"color": translucent(bar_color(theme), 0.75)},
-        text=[_label(value) for value in values],
+        text=[in_cell(value) for value in values],
         textposition="inside",
         insidetextanchor="start",
         textfont={"color": theme.on_accent, "size": 11},
@@ -94,7 +95,3 @@ def _bars(
             hoverinfo="skip",
             **on,
         )
-
-
-def _label(value: float) -> str:
-    return "" if np.isnan(value) else score_label(value)

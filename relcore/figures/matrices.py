@@ -12,7 +12,7 @@ import pandas as pd
 from relcore.figures.export import Exportable, drawn
 from relcore.figures.pair_cells import cell_color
 from relcore.figures.palette import Theme
-from relcore.figures.tables import score_label
+from relcore.numbers import general, in_cell
 
 Label = str | float
 Lines = tuple[tuple[str, ...], ...]
@@ -72,13 +72,13 @@ class MatrixPanel:
         """What stands in a cell where there is room."""
         if self.texts is not None:
             return self.texts[i][j]
-        return "" if np.isnan(self.values[i, j]) else score_label(self.values[i, j])
+        return in_cell(self.values[i, j])
 
     def explain(self, i: int, j: int) -> str:
         """What a cell tells on hover, beneath its row and column."""
         if self.hover is not None:
             return self.hover[i][j]
-        return "no value" if np.isnan(self.values[i, j]) else f"{self.values[i, j]:.4g}"
+        return "no value" if np.isnan(self.values[i, j]) else general(self.values[i, j], 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class Matrices:
             powers = np.arange(np.ceil(np.log10(low) - 1e-9), np.floor(np.log10(high) + 1e-9) + 1)
             powers = powers[:: max(1, len(powers) // 5)]
             values = 10.0**powers if len(powers) > 1 else np.array([low, high])
-        return self.shares(values).tolist(), [_short(value) for value in values]
+        return self.shares(values).tolist(), [general(value) for value in values]
 
     def grid(self, most: int = 3) -> tuple[int, int]:
         """Rows and columns of panels: as even as can be, `most` or `across` side by side."""
@@ -168,7 +168,7 @@ class Matrices:
 
 def name_of(label: Label) -> str:
     """A row's or column's name: numbers as short as they are exact to four digits."""
-    return label if isinstance(label, str) else f"{label:.4g}"
+    return label if isinstance(label, str) else general(label, 4)
 
 
 def thinned(n: int, room: float) -> int:
@@ -186,9 +186,3 @@ def matrices_exportable(
     """The heat maps in all forms; `table` in place of `Matrices.table` where there is more to tell than a value a cell."""
     renderers = drawn("matrices_interactive:matrices_figure", "matrices_publication:matrices_figure", data)
     return Exportable(name, *renderers, table or data.table, recipe, latex)
-
-
-def _short(value: float) -> str:
-    if value >= 1e4:
-        return f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
-    return f"{value:.4g}" if value >= 100 else f"{value:.3g}"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.figures.palette import Theme
-from relcore.figures.tables import score_label
+from relcore.numbers import band, in_cell, short
 
 PAIR_COLUMNS = ("first", "second", "score", "chance", "null_low", "null_high", "n", "reason")
 MOST_WITH_CHANCE, MOST_WITH_NUMBERS = 8, 16  # spaces; with more of them a cell has no room
@@ -70,27 +70,27 @@ class PairCells:
         return 0.0, 1.0
 
     def number(self, i: int, j: int) -> str:
-        """``"0.87"``, "" where there is none or no room."""
+        """``".87"``, "" where there is none or no room."""
         score = self.scores[i, j]
-        return "" if np.isnan(score) or len(self) > MOST_WITH_NUMBERS else score_label(score)
+        return "" if len(self) > MOST_WITH_NUMBERS else in_cell(score)
 
     def chance(self, i: int, j: int) -> str:
-        """``"chance 0.031"``, beneath the number; "" for a space with itself, and where there is no room."""
+        """``"chance .031"``, beneath the number; "" for a space with itself, and where there is no room."""
         chance = self.rows[i][j]["chance"]
-        return "" if i == j or pd.isna(chance) or len(self) > MOST_WITH_CHANCE else f"chance {score_label(chance)}"
+        return "" if i == j or pd.isna(chance) or len(self) > MOST_WITH_CHANCE else f"chance {in_cell(chance)}"
 
     def explain(self, i: int, j: int) -> list[str]:
-        """Lines that tell all about a cell: the two names, the score, chance, the rows; or why there is no score."""
+        """All lines about a cell: the two names, the score, its chance level, the rows; or why there is no score."""
         row = self.rows[i][j]
         lines = [self.names[i] if i == j else f"{self.names[i]} and {self.names[j]}"]
         if pd.isna(row["score"]):
             return [*lines, row["reason"]]
-        sampled = f" ({row['low']:.3f} … {row['high']:.3f}, sampled)" if not pd.isna(row.get("low", np.nan)) else ""
-        lines.append(f"{row['score']:.3f}{sampled}")
+        sampled = f" ({band(row['low'], row['high'])}, sampled)" if not pd.isna(row.get("low", np.nan)) else ""
+        lines.append(f"{short(row['score'])}{sampled}")
         if not pd.isna(row["chance"]):
-            lines.append(f"chance {row['chance']:.3f} ({row['null_low']:.3f} … {row['null_high']:.3f})")
+            lines.append(f"chance {short(row['chance'])} ({band(row['null_low'], row['null_high'])})")
         asked = row.get("queries", row["n"])
-        return [*lines, f"{row['n']:,} rows" if asked == row["n"] else f"{asked:,} of {row['n']:,} rows asked"]
+        return [*lines, f"{row['n']:,} rows" if asked == row["n"] else f"{asked:,} of {row['n']:,} rows as queries"]
 
     def alt(self, title: str) -> str:
         """The figure in words."""

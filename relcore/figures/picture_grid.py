@@ -12,6 +12,7 @@ import pandas as pd
 
 from relcore.figures.export import Exportable, drawn
 from relcore.figures.palette import Theme
+from relcore.numbers import short
 from relcore.spaces import SpaceError
 
 _CELL = 40  # units a picture's longer side takes, about: small ones are enlarged by a whole factor
@@ -149,8 +150,8 @@ def grid_layout(grid: PictureGrid, theme: Theme, stacked: bool, left: float, rig
 
 
 def error_text(error: float) -> str:
-    """Three digits: ``"0.66"``, ``"9.58"``, ``"97.8"``, ``"156"``."""
-    return f"{error:.2f}" if error < 10 else f"{error:.1f}" if error < 100 else f"{error:.0f}"
+    """Three digits: ``".66"``, ``"9.58"``, ``"97.8"``, ``"156"``."""
+    return short(error, 2 if error < 10 else 1 if error < 100 else 0)
 
 
 def grid_exportable(grid: PictureGrid, recipe: Mapping[str, Any] | None = None, name: str = "pictures") -> Exportable:

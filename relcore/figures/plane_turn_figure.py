@@ -13,6 +13,7 @@ from relcore.charts.plane_turn import PlaneTurn
 from relcore.figures.export import Exportable
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import COLUMN, PAPER, Style
+from relcore.numbers import short
 
 if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for
     import plotly.graph_objects as go
@@ -53,7 +54,7 @@ class TurnedPlanes:
         before, after = self.turn.disparity(0), self.turn.disparity(1)
         return (
             f"{len(self.categories):,} pictures as points of two planes, {self.names[0]} and {self.names[1]}. The second, "
-            f"{self.turn.describe()}, comes to lie over the first: disparity {before:.2f} before, {after:.2f} after."
+            f"{self.turn.describe()}, is laid over the first: disparity {short(before, 2)} before, {short(after, 2)} after."
         )
 
     def _panels(self) -> list[tuple[str, np.ndarray]]:
@@ -154,7 +155,7 @@ def _buttons(theme: Theme) -> dict:
 
 def _slider(planes: TurnedPlanes, times: np.ndarray, theme: Theme) -> dict:
     """Its label tells the disparity: of a frame Plotly redraws the points and the slider, nothing else."""
-    labels = [f"{100 * time:.0f} %, disparity {planes.turn.disparity(time):.2f}" for time in times]
+    labels = [f"{100 * time:.0f} %, disparity {short(planes.turn.disparity(time), 2)}" for time in times]
     steps = [
         {"label": label, "method": "animate", "args": [[f"{time:.3f}"], _moving(duration=0)]}
         for label, time in zip(labels, times, strict=True)
@@ -198,6 +199,6 @@ def printed_planes_figure(planes: TurnedPlanes, style: Style = PAPER) -> Figure:
             axes.set(xticks=[], yticks=[])
             axes.set_aspect("equal", adjustable="datalim")
             letter = f"{'abc'[i]}  " if style.panel_letters else ""
-            title = f"the second {planes.how}, disparity {planes.turn.disparity(1):.2f}" if i == 2 else name
+            title = f"the second {planes.how}, disparity {short(planes.turn.disparity(1), 2)}" if i == 2 else name
             axes.set_title(f"{letter}{title}", loc="left", fontsize=style.font_size - 0.5, pad=3)
         return figure

@@ -25,12 +25,12 @@ from relcore.figures.style import COLUMN, PAPER, POINT, Style
 from relcore.figures.tables import (
     condition,
     histogram_table,
-    score_label,
     score_places,
     score_range,
     score_table,
     spectrum_table,
 )
+from relcore.numbers import in_cell
 
 
 def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
@@ -65,7 +65,7 @@ def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
 
 
 def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
-    """Bars of scores, one group a metric, one colour a form; behind each, in grey, what chance gives (`tables.score_table`)."""
+    """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level (`tables.score_table`)."""
     with settings(style):
         table, room = score_places(score_table(table))
         forms, metrics, theme = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric)), style.theme
@@ -87,10 +87,10 @@ def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
                 )
             tops = part[[c for c in ("score", "null_high", "high") if c in part]].max(axis=1)
             for x, top, score in zip(part.x, tops, part.score, strict=True):
-                _small(axes, score_label(score), x, top, style)
+                _small(axes, in_cell(score), x, top, style)
             handles.append(Patch(color=color, lw=0, label=str(form)))
         if len(null):
-            handles.append(Patch(facecolor=theme.null, edgecolor=theme.muted, lw=0.4, label="null, 95 % band"))
+            handles.append(Patch(facecolor=theme.null, edgecolor=theme.muted, lw=0.4, label="chance level, 95 % band"))
         letters = style.width / len(metrics) / (0.6 * style.font_size * POINT)  # as many have room under one metric
         names = [str(metric) for metric in metrics]
         axes.set_xticks(range(len(names)), [name if len(name) < letters else name.replace(", ", "\n") for name in names])

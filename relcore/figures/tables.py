@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from relcore.numbers import general
+
 SCORE_COLUMNS = ("metric", "form", "score", "null_low", "null_high")
 
 
@@ -48,11 +50,6 @@ def score_range(table: pd.DataFrame) -> tuple[float, float]:
     values = table[[c for c in ("score", "null_low", "null_high", "low", "high") if c in table]].to_numpy(dtype=float)
     low, high = min(0.0, np.nanmin(values)), max(1.0, np.nanmax(values))
     return (low * 1.1, high + 0.08 * (high - low))
-
-
-def score_label(score: float) -> str:
-    """Two digits where they tell: ``"0.78"``, ``"0.004"``."""
-    return f"{score:.2f}" if abs(score) >= 0.095 else f"{score:.3f}"
 
 
 def histogram_table(values_by_name: Mapping[str, np.ndarray], bins: int | None = None) -> pd.DataFrame:
@@ -114,7 +111,7 @@ def condition(part: pd.DataFrame) -> str:
     smallest = part.relative.iloc[-1]
     if smallest <= 0:
         return "singular"
-    return f"condition {1 / smallest:,.3g}" if smallest > 1e-3 else f"condition {1 / smallest:.1e}"
+    return f"condition {general(1 / smallest)}"
 
 
 def _bin_count(values: np.ndarray) -> int:
@@ -127,4 +124,4 @@ def _what_is_wrong(values: np.ndarray) -> str:
     if not len(values):
         return "an empty array"
     bad = ~np.isfinite(values)
-    return f"{bad.sum()} NaN or infinite values" if bad.any() else f"a negative one, {values.min():.3g}"
+    return f"{bad.sum()} NaN or infinite values" if bad.any() else f"a negative one, {general(values.min())}"

@@ -12,6 +12,7 @@ import pandas as pd
 from relcore.figures.export import Exportable
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import COLUMN, PAPER, Style
+from relcore.numbers import short
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for
@@ -71,7 +72,7 @@ def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
     for name, color in zip(names, theme.category_colors(len(names)), strict=True):
         part = table[table.name == name]
         last = part.iloc[-1]
-        told.append(f"{name}: loss {last.loss:.3f}, held-out accuracy {last.accuracy:.3f} after {len(part)} epochs")
+        told.append(f"{name}: loss {short(last.loss)}, held-out accuracy {short(last.accuracy)} after {len(part)} epochs")
         label = escape(name, quote=False).replace("$", "&#36;")
         for number, column in enumerate(_PANELS, start=1):
             figure.add_scatter(
@@ -83,7 +84,8 @@ def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
                 showlegend=number == 1,
                 line={"color": color, "width": 2},
                 marker={"size": 5},
-                hovertemplate="epoch %{x}: %{y:.3f}<extra>" + label + "</extra>",
+                text=[short(value) for value in part[column]],
+                hovertemplate="epoch %{x}: %{text}<extra>" + label + "</extra>",
                 xaxis=f"x{number}",
                 yaxis=f"y{number}",
             )

@@ -14,12 +14,12 @@ from relcore import __version__
 from relcore.figures.export import Exportable
 from relcore.figures.marginals import Margins, margins_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.figures.tables import score_label
 from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec, cross_domain_matrix
 from relcore.inverting.domain_spaces import DomainsSpec, session_parts, trained_parts
 from relcore.inverting.translation import translate_all
 from relcore.inverting.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
 from relcore.names import METHODS as ALL_METHODS
+from relcore.numbers import in_cell
 from relcore.recipe import load_all, need_settings, object_of, specs_of, strings_of
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
@@ -96,7 +96,7 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
         values = result.matrix(method, metric)
         hover = tuple(tuple(_told(result, i, j, method, metric) for j in range(n)) for i in range(n))
         others = values[~np.eye(n, dtype=bool) & ~np.isnan(values)]
-        note = f"mean {score_label(others.mean())}, chance {score_label(result.chance(method, metric))}" if len(others) else ""
+        note = f"mean {in_cell(others.mean())}, chance {in_cell(result.chance(method, metric))}" if len(others) else ""
         panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, hover=hover, note=note, marked=marked))
     count = f"{result.n_test:,} test rows" if metric == "accuracy" else f"{result.n:,} rows that are no anchors"
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)

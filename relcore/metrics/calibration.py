@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from relcore.numbers import band, short
+
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
 QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
 
@@ -26,7 +28,7 @@ class Null:
 
     @property
     def places(self) -> int:
-        """Digits behind the point that tell it from zero: 3, or 5 where it is small."""
+        """Decimals needed to distinguish it from zero: 3, or 5 where it is small."""
         return 3 if max(abs(self.low), abs(self.high)) >= 0.005 else 5
 
     @classmethod
@@ -124,8 +126,8 @@ class Score(float):
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         circumstances = [f"k = {self.k}"] if self.k else []
         circumstances.append(f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}")
-        chance = f"; chance {self.null.low:.{self.null.places}f} … {self.null.high:.{self.null.places}f}" if self.null else ""
-        return f"{self.metric} {float(self):.3f} ({', '.join(circumstances)}{chance})"
+        chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}" if self.null else ""
+        return f"{self.metric} {short(self)} ({', '.join(circumstances)}{chance})"
 
 
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:

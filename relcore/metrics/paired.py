@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.metrics.calibration import Z95
+from relcore.numbers import signed
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Difference:
         return self.low > 0 or self.high < 0
 
     def describe(self) -> str:
-        """``+0.012 (95 %: +0.003 … +0.021)``."""
-        return f"{self.value:+.3f} (95 %: {self.low:+.3f} … {self.high:+.3f})"
+        """``+.012 (95 %: +.003 … +.021)``."""
+        return f"{signed(self.value)} (95 %: {signed(self.low)} … {signed(self.high)})"
 
 
 def difference(value: float, error: float) -> Difference:

@@ -12,6 +12,7 @@ from relcore import __version__
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.names import METHODS
+from relcore.numbers import short
 from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_one_of, quote
@@ -70,7 +71,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     title = METRICS[metric] if show == "score" else _gap_title(metric)
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
-    alt = f"Heat maps of {title}, {n} encoders by {n} heads, one a method. {told}. Chance {result.chance(metric):.3f}."
+    alt = f"Heat maps of {title}, {n} encoders by {n} heads, one a method. {told}. Chance {short(result.chance(metric))}."
     scale = _scale(result, metric) if show == "score" else _gap_scale(panels)
     return Matrices(panels, scale, title, alt, "encoder", "head of")
 
@@ -230,13 +231,6 @@ def _with_deviation(mean: float, deviation: float, several: bool) -> str:
     if np.isnan(mean):
         return "–"
     return f"{mean:.3f} ± {deviation:.3f}" if several else f"{mean:.3f}"
-
-
-def short(value: float) -> str:
-    """Three digits, no naught before the point, no minus before naught: ``".943"``, ``"1.000"``, ``"−.021"``."""
-    text = f"{abs(value):.3f}"
-    sign = "−" if value < 0 and float(text) else ""
-    return sign + text.removeprefix("0")
 
 
 def _recipe(figure: str, specs: Sequence[SpaceSpec], spec: StitchSpec, digests: Sequence[str]) -> dict[str, Any]:

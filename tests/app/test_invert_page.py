@@ -10,11 +10,11 @@ import pytest
 
 from app import results
 from app.invert.invert_grid_panel import cell_of
-from app.score_table import digits
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore.inverting.figures import lengths, sweep_matrices, variation
 from relcore.inverting.inverted import InversionSpec, invert_pair
 from relcore.inverting.sweep import DELTAS, OMEGAS, inversion_sweep
+from relcore.numbers import short
 from relcore.sources.catalog import load
 from relcore.spaces import match
 from tests.app.conftest import Session, save_space
@@ -50,7 +50,7 @@ def mean_cosines(session: Session) -> dict[str, str]:
 def test_numbers_are_the_cores(open_page, spec):
     session = open_page(inversion=spec)
     found = invert_pair(pair_of(session), session.workspace.anchors, spec)
-    assert mean_cosines(session) == {way: digits(float(score)) for way, score in found.scores.items()}
+    assert mean_cosines(session) == {way: short(float(score)) for way, score in found.scores.items()}
     assert f"{found.rank} of 6" in session.html
     assert "chance" in session.html
     assert "a matrix W, 6 × 6" in session.captions

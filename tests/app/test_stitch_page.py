@@ -12,13 +12,13 @@ from app.encode import encoding_jobs
 from app.stitch import stitch_compute, stitch_panel
 from app.stitch.stitch_setup import held_out, largest_family
 from app.workspace import Workspace
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encodings import put_encoding
 from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import LatentSpace
 from relcore.stitching.classification import share_rows, stitch_matrix
-from relcore.stitching.figures import short
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store, digest_of
 from tests.app.conftest import Session

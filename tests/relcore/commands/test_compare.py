@@ -6,11 +6,11 @@ import pandas as pd
 import pytest
 
 from app import compute
-from app.score_table import digits
 from app.workspace import Workspace
 from relcore import comparison
 from relcore.anchors.selection import select_anchors
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_pair, score_table
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import match
 
@@ -55,8 +55,8 @@ def test_the_table_shows_the_digits_of_the_page(run, files, pair):
     assert len(lines) == len(table) == 16
     for line, row in zip(lines, table.itertuples(), strict=True):
         assert line[0] == row.form
-        assert digits(row.score) in line
-        assert digits(row.chance) in line
+        assert short(row.score) in line
+        assert short(row.chance) in line
     rows = "n = 130 held-out rows, no anchor among them (absolute: all 150 rows)"
     assert f"{rows}; Jaccard and MRR: k = 10, paper convention; chance" in out
 

@@ -9,10 +9,10 @@ import pytest
 from app.workspace import Workspace
 from relcore.anchors.selection import select_anchors
 from relcore.inverting.inverted import InversionSpec, invert_pair
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.files import load_space
 from relcore.spaces import match
-from relcore.stitching.figures import short
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_every_chart_has_a_title_units_and_an_alt_text(scores, named_values):
         assert chart.layout.xaxis.title.text
         assert chart.layout.yaxis.title.text
         assert len(chart.layout.meta["alt"]) > 40
-    assert "linear CKA, relative: 0.710" in charts[0].layout.meta["alt"]
+    assert "linear CKA, relative: .710" in charts[0].layout.meta["alt"]
     assert "word2vec (n = 500)" in charts[1].layout.meta["alt"]
 
 

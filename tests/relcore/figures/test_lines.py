@@ -20,7 +20,7 @@ def test_lines_run_by_x_inside_their_bands():
     assert list(line.y) == [0.5, 0.7, 0.9]
     assert list(band.x) == [10, 20, 30, 30, 20, 10]
     assert list(band.y) == [0.6, 0.8, 1.0, 0.8, 0.6, 0.4]
-    assert line.hovertext[0].startswith("a<br>10: 0.500 (0.400 to 0.600)")
+    assert line.hovertext[0].startswith("a<br>10: .500 (.400 … .600)")
     assert line.name == "&lt;up&gt; &#36;1&#36;"
     assert flat.line.color != line.line.color
 
@@ -42,15 +42,15 @@ def test_table_holds_every_number_and_the_baselines():
 
 
 def test_alt_tells_ends_of_lines():
-    assert "0.5 at 10, 0.9 at 30" in CHART.describe()
-    assert "chance: 0.1" in lines_interactive.lines_figure(CHART).layout.meta["alt"]
+    assert ".5 at 10, .9 at 30" in CHART.describe()
+    assert "chance: .1" in lines_interactive.lines_figure(CHART).layout.meta["alt"]
 
 
 def test_choices_on_the_x_axis_are_named():
     chart = Lines((Line("a", [0, 1], [0.2, 0.4]),), "anchors", "MRR", kind="points", x_names=("random", "rare"))
     assert list(lines_interactive.lines_figure(chart).layout.xaxis.ticktext) == ["random", "rare"]
     assert [text.get_text() for text in lines_publication.lines_figure(chart).axes[0].get_xticklabels()] == ["random", "rare"]
-    assert "a: random 0.2, rare 0.4" in chart.describe()
+    assert "a: random .2, rare .4" in chart.describe()
 
 
 def test_a_gap_breaks_neither_form():
@@ -64,7 +64,7 @@ def test_print_has_the_styles_width_and_every_name(kind):
     chart = Lines(CHART.lines, "anchors", "accuracy", kind=kind, baselines=CHART.baselines, note="a note")
     figure = lines_publication.lines_figure(chart, Style(width=COLUMN, dpi=80))
     assert figure.get_figwidth() == COLUMN
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["<up> $1$", "flat", "chance: 0.1"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["<up> $1$", "flat", "chance: .1"]
 
 
 def test_all_forms_come_from_one_exportable():

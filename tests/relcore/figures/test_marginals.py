@@ -27,7 +27,7 @@ def test_bars_on_the_screen_stand_beside_their_rows_and_columns():
     assert (flat.orientation, upright.orientation) == ("h", "v")
     assert upright.y[0] == 0.1
     assert np.isnan(upright.y[1])
-    assert flat.hovertext[0] == "a<br>encoding from 0.30<br>own 0.90"
+    assert flat.hovertext[0] == "a<br>encoding from .30<br>own .90"
     (marks,) = (trace for trace in figure.data if trace.type == "scatter" and trace.marker.symbol == "line-ns")
     assert list(marks.x) == [0.9, 0.8]
     assert figure.layout.meta["alt"] == "A heat map."

@@ -42,15 +42,15 @@ def test_cells_are_symmetric_and_in_the_order_of_the_table(table):
 
 def test_a_cell_says_number_chance_and_rows_or_the_reason(table):
     cells = PairCells.of(table)
-    assert (cells.number(0, 1), cells.chance(0, 1)) == ("0.84", "chance 0.10")
+    assert (cells.number(0, 1), cells.chance(0, 1)) == (".84", "chance .10")
     assert (cells.number(0, 2), cells.chance(0, 2), cells.chance(1, 1)) == ("", "", "")
-    assert cells.explain(1, 0) == ["<vit> and cnn", "0.840", "chance 0.100 (0.080 … 0.120)", "900 rows"]
-    assert cells.explain(1, 2)[1] == "0.021 (0.010 … 0.040, sampled)"
-    assert cells.explain(1, 2)[3] == "300 of 900 rows asked"
+    assert cells.explain(1, 0) == ["<vit> and cnn", ".840", "chance .100 (.080 … .120)", "900 rows"]
+    assert cells.explain(1, 2)[1] == ".021 (.010 … .040, sampled)"
+    assert cells.explain(1, 2)[3] == "300 of 900 rows as queries"
     assert cells.explain(0, 2) == ["cnn and $words$", "they share no ids"]
 
 
-@pytest.mark.parametrize(("n", "number", "chance"), [(8, "0.50", "chance 0.10"), (9, "0.50", ""), (17, "", "")])
+@pytest.mark.parametrize(("n", "number", "chance"), [(8, ".50", "chance .10"), (9, ".50", ""), (17, "", "")])
 def test_small_cells_keep_what_has_room(n, number, chance):
     cells = PairCells.of(many(n))
     assert (cells.number(0, 1), cells.chance(0, 1)) == (number, chance)
@@ -93,7 +93,7 @@ def test_each_cell_can_be_picked_and_carries_its_names(table):
     picked = {(x, y): tuple(names) for x, y, names in zip(points.x, points.y, points.customdata, strict=True)}
     assert picked[1, 0] == ("cnn", "<vit>")  # first row, second column
     assert len(picked) == 9
-    assert points.hovertext[1].startswith("cnn and &lt;vit&gt;<br>0.840<br>chance 0.100")
+    assert points.hovertext[1].startswith("cnn and &lt;vit&gt;<br>.840<br>chance .100")
     assert points.hovertext[2] == "cnn and &#36;words&#36;<br>they share no ids"
 
 
@@ -107,11 +107,11 @@ def test_colour_is_the_score_and_a_space_with_itself_is_grey(table):
 
 def test_numbers_hatches_and_the_frame_of_the_present_pair(table):
     figure = pairs_figure(table, "linear CKA", DARK, marked=("<vit>", "cnn"))
-    assert sorted(note.text.split("<")[0] for note in figure.layout.annotations) == ["0.021"] * 2 + ["0.84"] * 2 + ["1.00"] * 3
+    assert sorted(note.text.split("<")[0] for note in figure.layout.annotations) == [".021"] * 2 + [".84"] * 2 + ["1.00"] * 3
     assert sum(trace.type == "scatter" and trace.mode == "lines" for trace in figure.data) == 2
     assert {(round(shape.x0), round(shape.y1)) for shape in figure.layout.shapes} == {(0, 1), (1, 0)}
     assert figure.layout.yaxis.ticktext[1] == "&lt;vit&gt;  <b>2</b>"
-    assert "cnn and <vit>: 0.84; cnn and $words$: none" in figure.layout.meta["alt"]
+    assert "cnn and <vit>: .84; cnn and $words$: none" in figure.layout.meta["alt"]
     assert not pairs_figure(table, "linear CKA", marked=("gone", "cnn")).layout.shapes
 
 
@@ -125,8 +125,8 @@ def test_print_names_rows_numbers_columns_and_stays_inside(table, width):
     assert figure.get_figwidth() == width
     (cells, bar) = figure.axes
     shown = [text.get_text() for text in cells.texts]
-    assert shown.count("0.84") == 2
-    assert {text for text in shown if "0.10" in text} == {"chance 0.10"}
+    assert shown.count(".84") == 2
+    assert {text for text in shown if ".10" in text} == {"chance .10"}
     assert sum(patch.get_hatch() is not None for patch in cells.patches) == 2
     assert bar.get_ylabel() == "linear CKA"
     for text in figure.texts:

@@ -173,7 +173,7 @@ def test_charts_draw_their_table(scores, named_values):
     heights = [patch.get_height() for patch in bars.axes[0].patches]
     assert set(scores.score) <= set(heights)
     names = [text.get_text() for text in bars.legends[0].get_texts()]
-    assert names == ["absolute", "relative", "null, 95 % band"]
+    assert names == ["absolute", "relative", "chance level, 95 % band"]
     spectrum = publication.spectrum_figure({"a": [8.0, 4.0, 0.0]}, Style(dpi=72))
     assert spectrum.axes[0].lines[0].get_ydata().tolist() == [1.0, 0.5]  # zero has no logarithm
     spectrum.canvas.draw()  # minor ticks are made now, outside the figure's settings, and still wear the theme

@@ -54,7 +54,7 @@ def test_the_screen_draws_the_table_and_shows_markup_as_text():
     assert sum(bool(trace.showlegend) for trace in figure.data) == 2
     np.testing.assert_array_equal(figure.data[0].y, [2.0, 1.0, 0.5])
     np.testing.assert_array_equal(figure.data[1].y, [0.2, 0.6, 0.9])
-    assert "CNN $64: loss 0.500, held-out accuracy 0.900 after 3 epochs" in figure.layout.meta["alt"]
+    assert "CNN $64: loss .500, held-out accuracy .900 after 3 epochs" in figure.layout.meta["alt"]
 
 
 @pytest.mark.parametrize("width", [3.25, 6.75])

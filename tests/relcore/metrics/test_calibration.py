@@ -46,12 +46,12 @@ def test_rows_asked_for_are_all_rows_unless_told():
 @pytest.mark.parametrize(
     ("score", "text"),
     [
-        (SCORE, "jaccard 0.301 (k = 10, 4,000 of n = 20,000; chance 0.000 … 0.020)"),
+        (SCORE, "jaccard .301 (k = 10, 4,000 of n = 20,000; chance .000 … .020)"),
         (
             Score(0.9, metric="mrr", n=50, k=1, null=Null(0.0001, 0, 0.0004)),
-            "mrr 0.900 (k = 1, n = 50; chance 0.00000 … 0.00040)",
+            "mrr .900 (k = 1, n = 50; chance .00000 … .00040)",
         ),
-        (Score(0.5, metric="cka", n=1500), "cka 0.500 (n = 1,500)"),
+        (Score(0.5, metric="cka", n=1500), "cka .500 (n = 1,500)"),
         (Score(1, metric="mrr", n=50, k=1), "mrr 1.000 (k = 1, n = 50)"),
     ],
 )

@@ -140,10 +140,6 @@ def test_names_lose_what_they_all_end_in():
     assert short_names(("a", "b")) == (("a", "b"), "")
 
 
-def test_numbers_are_short():
-    assert [short(value) for value in (0.9434, 1, -0.0212, -0.0001)] == [".943", "1.000", "−.021", ".000"]
-
-
 def test_a_job_finds_what_a_script_finds_and_tells_each_step(tmp_path, make_encoders, result):
     from relcore.comparing.all_pairs import put_space
 

@@ -1,0 +1,42 @@
+"""Numbers as texts, tables and hovers show them: ``.356``, ``−.021``, ``20,000``. CSV and LaTeX keep plain numbers."""
+
+from __future__ import annotations
+
+MINUS = "−"
+
+
+def short(value: float, places: int = 3) -> str:
+    """Decimals without the zero before the point, no minus before zero: ``.304``, ``1.000``, ``−.021``; ``–`` for NaN."""
+    if value != value:
+        return "–"
+    text = f"{abs(value):,.{places}f}"
+    sign = MINUS if value < 0 and text.strip("0,.") else ""
+    return sign + (text[1:] if text.startswith("0.") else text)
+
+
+def in_cell(value: float) -> str:
+    """Two decimals where they suffice: ``.78``, ``.004``; "" for NaN."""
+    return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)
+
+
+def signed(value: float, places: int = 3) -> str:
+    """A change: ``+.012``, ``−.021``."""
+    text = short(value, places)
+    return text if text.startswith(MINUS) or value != value else f"+{text}"
+
+
+def band(low: float, high: float, places: int = 3) -> str:
+    """``.003 … .021``."""
+    return f"{short(low, places)} … {short(high, places)}"
+
+
+def general(value: float, digits: int = 3) -> str:
+    """`digits` significant digits, for quantities of any size: ``.0123``, ``12.3``, ``20,000``."""
+    if value != value:
+        return "–"
+    if value and not 1e-4 <= abs(value) < 1e6:
+        return (
+            f"{value:.{digits}g}".replace("-", MINUS).replace("e+0", "e").replace("e+", "e").replace(f"e{MINUS}0", f"e{MINUS}")
+        )
+    text = f"{float(f'{abs(value):.{digits}g}'):,.10f}".rstrip("0").rstrip(".")
+    return (MINUS if value < 0 else "") + (text[1:] if text.startswith("0.") else text)

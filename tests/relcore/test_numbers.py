@@ -1,0 +1,47 @@
+import pytest
+
+from relcore.numbers import band, general, in_cell, short, signed
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        (0.9434, 3, ".943"),
+        (1, 3, "1.000"),
+        (-0.0212, 3, "−.021"),
+        (-0.0001, 3, ".000"),
+        (-1.5, 2, "−1.50"),
+        (20_000.4, 1, "20,000.4"),
+        (0.5, 0, "0"),
+        (10, 0, "10"),
+        (float("nan"), 3, "–"),
+    ],
+)
+def test_scores_have_no_zero_before_the_point_and_a_minus_sign(value, places, text):
+    assert short(value, places) == text
+
+
+def test_a_cell_has_two_decimals_where_they_suffice():
+    assert [in_cell(value) for value in (0.784, 0.0042, 0.1, -0.5, float("nan"))] == [".78", ".004", ".10", "−.50", ""]
+
+
+def test_changes_and_bands():
+    assert [signed(value) for value in (0.012, -0.021, 0, -0.00001)] == ["+.012", "−.021", "+.000", "+.000"]
+    assert band(-0.01, 0.2) == "−.010 … .200"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.01234, ".0123"),
+        (12.34, "12.3"),
+        (20_049, "20,000"),
+        (-0.5, "−.5"),
+        (0, "0"),
+        (3, "3"),
+        (1.5e-7, "1.5e−7"),
+        (2e9, "2e9"),
+    ],
+)
+def test_quantities_of_any_size_have_significant_digits(value, text):
+    assert general(value) == text
