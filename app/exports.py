@@ -19,7 +19,7 @@ _FORMATS = {
     "png": ("PNG", "For slides"),
     "csv": ("CSV", "The plotted numbers"),
     "tex": ("LaTeX", "The table, for a paper that uses booktabs"),
-    "json": ("Recipe", "All settings as JSON: python -m relcore figure recipe.json makes this figure again"),
+    "json": ("Recipe", "All settings as JSON: relscope figure recipe.json makes this figure again"),
 }
 
 

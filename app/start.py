@@ -1,12 +1,19 @@
-"""How a session begins: the bundled words, or what a permalink asks for, with anchors chosen."""
+"""How a session begins: the bundled words, or what a permalink or `relscope app` asks for, with anchors chosen."""
 
 from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
 
 import streamlit as st
 
 from app import compute, session
-from app.widgets import fit_to_pair
-from app.workspace import Workspace, from_query
+from app.widgets import fit_to_pair, space_name
+from app.workspace import BUNDLED, Workspace, from_query
+from relcore import record
+from relcore.commands.app import OPENED
+from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 
 DEFAULT_ANCHORS = "random 300 0"
@@ -14,7 +21,7 @@ DEFAULT_ANCHORS = "random 300 0"
 
 def first_workspace() -> Workspace:
     """The workspace of the address bar; anchors are chosen as it says, or 300 at random."""
-    default = Workspace(anchors_from=DEFAULT_ANCHORS)
+    default = _with_opened_spaces(Workspace(anchors_from=DEFAULT_ANCHORS))
     try:
         return _with_chosen_anchors(from_query(st.query_params.to_dict(), default))
     except SpaceError as error:  # a mangled link must not keep the app from opening
@@ -24,3 +31,18 @@ def first_workspace() -> Workspace:
 
 def _with_chosen_anchors(workspace: Workspace) -> Workspace:
     return fit_to_pair(workspace, compute.matched(workspace.source, workspace.target))
+
+
+def _with_opened_spaces(workspace: Workspace) -> Workspace:
+    """The spaces that `relscope app` was given, before the bundled ones; the first two are compared if they share ids."""
+    opened = [record.from_json(SpaceSpec, one) for one in json.loads(os.environ.get(OPENED, "[]"))]
+    workspace = replace(workspace, spaces=tuple(dict.fromkeys((*opened, *BUNDLED))))
+    if len(opened) < 2:
+        if opened:
+            session.announce(f"Loaded {space_name(opened[0])}. Choose it as source or target in the sidebar.")
+        return workspace
+    try:
+        return _with_chosen_anchors(replace(workspace, source=opened[0], target=opened[1]))
+    except SpaceError as error:
+        session.notify(f"The first two spaces cannot be compared; choose others in the sidebar. {error}")
+        return workspace

@@ -1,4 +1,4 @@
-"""python -m relcore: what the app does, without a screen; each command is a module of `relcore.commands`."""
+"""The command `relscope`: what the app does, without a screen; each command is a module of `relcore.commands`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from relcore import __version__
 
 COMMANDS = {
     "available": "list the spaces that can be loaded here and now, and those that need the network",
+    "app": "open the app in the browser, with spaces of yours loaded",
     "encode": "turn pictures, texts or a graph into spaces",
     "project": "describe the rows of a space by their similarities to anchors",
     "compare": "score how alike two spaces are, absolute and relative to anchors, beside chance",
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _own_store(options.store), _plain_warnings():
             options.run(options)
     except KeyboardInterrupt:
-        return _fail("stopped; what is done is kept, and the same command goes on from there", INTERRUPTED)
+        return _fail("Stopped. Finished work is saved; rerun the command to resume.", INTERRUPTED)
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except _mendable() as error:
@@ -53,7 +54,7 @@ def _mendable() -> tuple[type[Exception], ...]:
 
 
 def _fail(message: str, code: int = 2) -> int:
-    print(f"relcore: {' '.join(message.split())}", file=sys.stderr)
+    print(f"relscope: {' '.join(message.split())}", file=sys.stderr)
     return code
 
 
@@ -101,9 +102,9 @@ class _Help(argparse.HelpFormatter):
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """All commands by name and purpose; the one that is called with its arguments."""
     parser = argparse.ArgumentParser(
-        prog="python -m relcore",
+        prog="relscope",
         description="Relscope without a screen: the same spaces, settings and numbers as in the app.",
-        epilog="Each command explains itself: python -m relcore compare --help",
+        epilog="Each command explains itself: relscope compare --help",
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"relscope {__version__}")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.spaces import SpaceError
 
 EXTRAS = {
     "dask": "cluster",
@@ -12,6 +16,7 @@ EXTRAS = {
     "gensim": "text",
     "huggingface_hub": "text",
     "jinja2": "app",
+    "openTSNE": "app",
     "plotly": "app",
     "streamlit": "app",
     "torch": "vision",
@@ -50,7 +55,12 @@ def extra(name: str = "") -> Iterator[None]:
         library = (getattr(missing, "name", None) or "").partition(".")[0]
         if library not in EXTRAS:
             raise
-        from relcore.spaces import SpaceError
+        raise missing_library(library, name) from error
 
-        remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'
-        raise SpaceError(f"expected the package {library}, which is not installed; run: {remedy}") from error
+
+def missing_library(library: str, name: str = "") -> SpaceError:
+    """The error that says which extra brings this library."""
+    from relcore.spaces import SpaceError
+
+    remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'
+    return SpaceError(f"expected the package {library}, which is not installed; run: {remedy}")

@@ -129,7 +129,7 @@ def offer_files(spec: StudySpec) -> None:
             "application/json",
             key="studies.save",
             icon=":material/download:",
-            help="A JSON file; python -m relcore study takes it, too",
+            help="A JSON file; relscope study takes it, too",
             on_click="ignore",
         )
         given = st.file_uploader("Open a study file", type="json", key="studies.upload", max_upload_size=1)

@@ -2,7 +2,7 @@
 
     python assets/examples/two_files_to_a_stitched_model.py [first.npz second.npz]
 
-Each file holds `vectors`, `ids` and `labels`, as `python -m relcore encode … -o file.npz` writes them; without any, two small
+Each file holds `vectors`, `ids` and `labels`, as `relscope encode … -o file.npz` writes them; without any, two small
 networks learn the same digits first, apart (test rows among them, which flatters all the numbers alike). Run it as it is, or
 cell by cell (`# %%`) in an editor that knows notebooks.
 """

@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", type=Path, metavar="FOLDER", help="also list the files of vectors in this folder (default: $RELSCOPE_DATA)"
     )
     parser.description += " Nothing is downloaded."
-    parser.epilog = "example:\n  python -m relcore available --data ~/vectors"
+    parser.epilog = "example:\n  relscope available --data ~/vectors"
 
 
 def run(options: argparse.Namespace) -> None:

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
-    parser.epilog = "example:\n  python -m relcore bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
+    parser.epilog = "example:\n  relscope bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
 
 
 def run(options: argparse.Namespace) -> None:

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
     add_recipe(parser)
     add_format(parser)
-    parser.epilog = "example:\n  python -m relcore compare word2vec-novels fasttext-novels --anchors 300 --exact"
+    parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --exact"
 
 
 def run(options: argparse.Namespace) -> None:

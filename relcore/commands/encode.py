@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format(parser)
     parser.epilog = (
         "example:\n"
-        "  python -m relcore encode digits --encoder mlp,cnn -o digits.npz\n"
-        "  python -m relcore encode wikipedia:16 --encoder minilm --layers 2,4,6"
+        "  relscope encode digits --encoder mlp,cnn -o digits.npz\n"
+        "  relscope encode wikipedia:16 --encoder minilm --layers 2,4,6"
     )
 
 

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-panel-letters", dest="panel_letters", action="store_false", help="leave out the a, b, c, d before the titles"
     )
-    parser.epilog = "example:\n  python -m relcore figure relscope-panes.pdf -o again.svg --width 3.25"
+    parser.epilog = "example:\n  relscope figure relscope-panes.pdf -o again.svg --width 3.25"
 
 
 def run(options: argparse.Namespace) -> None:

@@ -50,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_recipe(parser)
     add_format(parser)
-    parser.epilog = (
-        "example:\n  python -m relcore invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
-    )
+    parser.epilog = "example:\n  relscope invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
 
 
 def run(options: argparse.Namespace) -> None:

@@ -24,8 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = (
         "example:\n"
-        "  python -m relcore project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
-        "  python -m relcore project fasttext-novels --anchors anchors.txt -o second.npz"
+        "  relscope project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
+        "  relscope project fasttext-novels --anchors anchors.txt -o second.npz"
     )
 
 

@@ -61,9 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
-    parser.epilog = (
-        "example:\n  python -m relcore stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
-    )
+    parser.epilog = "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
 
 
 def run(options: argparse.Namespace) -> None:

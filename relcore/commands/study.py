@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
-    parser.epilog = "example:\n  python -m relcore study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
+    parser.epilog = "example:\n  relscope study similarity-performance --grid data=digits --grid n_runs=60 -o runs.csv"
 
 
 def run(options: argparse.Namespace) -> None:

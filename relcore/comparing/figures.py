@@ -1,4 +1,4 @@
-"""Every figure of the app from its recipe: what the export bar offers and what `python -m relcore figure` draws again.
+"""Every figure of the app from its recipe: what the export bar offers and what `relscope figure` draws again.
 
 Each `draw_` function takes settings and, where the caller has them already, results; what it is not given it computes. So the
 app and the command line cannot draw different pictures of one recipe.

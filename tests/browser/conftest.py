@@ -68,11 +68,16 @@ def page(browser) -> Iterator:
 
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[..., str]]:
-    """``serve(script, env={…}) -> url``: run a Streamlit script on a free port; the same call again gives the same server."""
+    """``serve(script, env={…}) -> url``: run a Streamlit script on a free port; the same call again gives the same server.
+
+    With `arguments` it is ``relscope app`` with these, run in `folder`.
+    """
     running: dict[tuple, tuple[subprocess.Popen, str]] = {}
 
-    def start(script: str | Path, env: dict[str, str] | None = None) -> str:
-        call = (str(script), tuple(sorted((env or {}).items())))
+    def start(
+        script: str | Path = "", env: dict[str, str] | None = None, arguments: tuple[str, ...] = (), folder: Path = ROOT
+    ) -> str:
+        call = (str(script), arguments, folder, tuple(sorted((env or {}).items())))
         if call not in running:
             port = _free_port()
             options = {
@@ -89,8 +94,10 @@ def serve() -> Iterator[Callable[..., str]]:
                 str(script),
                 *(f"--{name}={value}" for name, value in options.items()),
             ]
+            if arguments:
+                command = [sys.executable, "-m", "relcore", "app", *arguments, "--no-browser", f"--port={port}"]
             environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
-            process = subprocess.Popen(command, cwd=ROOT, env=environment)
+            process = subprocess.Popen(command, cwd=folder, env=environment)
             running[call] = (process, f"http://localhost:{port}")
             _wait_until_healthy(process, running[call][1])
         return running[call][1]

@@ -81,7 +81,7 @@ def refuse(capsys):
         assert main([str(one) for one in arguments]) == 2
         out, err = capsys.readouterr()
         assert (out, err.count("\n")) == ("", 1)
-        assert err.startswith("relcore: ")
+        assert err.startswith("relscope: ")
         return err
 
     return refuse

@@ -54,7 +54,7 @@ def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, said):
         if said == "interrupt"
         else "3 rows were left out"
     )
-    assert capsys.readouterr().err == f"relcore: {told}\n"
+    assert capsys.readouterr().err == f"relscope: {told}\n"
 
 
 def test_a_fault_of_ours_is_not_passed_off_as_the_users(monkeypatch):

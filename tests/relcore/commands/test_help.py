@@ -44,7 +44,7 @@ except SystemExit as end:
     if arguments == ["--help"]:
         assert all(f"\n  {name}" in text for name in COMMANDS)
     else:
-        assert f"\nexample:\n  python -m relcore {arguments[0]} " in text
+        assert f"\nexample:\n  relscope {arguments[0]} " in text
         assert COMMANDS[arguments[0]].split()[0].capitalize() in text
 
 

@@ -50,7 +50,7 @@ def test_an_encoding_by_key_start_of_the_key_and_name(encoded):
         ("gone.json", "gone.json: expected a space's spec as a .json file, got no such file"),
         ("list.json", "expected a space's spec as a JSON object, got list"),
         ("broken.json", "expected a space's spec as JSON, got what is none"),
-        ("other.json", "expected a space as 'source', 'name'"),
+        ("other.json", "space: the setting 'source' is missing"),
     ],
 )
 def test_what_is_no_space_is_told(refuse, files, tmp_path, name, message):

@@ -97,7 +97,7 @@ def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(run, 
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (
         INTERRUPTED,
-        "relcore: stopped; what is done is kept, and the same command goes on from there\n",
+        "relscope: Stopped. Finished work is saved; rerun the command to resume.\n",
     )
     begun = [int(line.split()[0]) for line in log.read_text().splitlines()]
     done = len(own_store.entries())

@@ -1,0 +1,57 @@
+"""What `relscope app FILE …` opens with: its spaces before the bundled ones, the first two compared where they share ids."""
+
+import json
+
+import numpy as np
+import pytest
+
+from app.workspace import BUNDLED
+from relcore import record
+from relcore.commands.app import OPENED
+from tests.app.conftest import Session, save_space
+
+
+@pytest.fixture
+def open_with(monkeypatch):
+    def open_with(*specs):
+        monkeypatch.setenv(OPENED, json.dumps([record.to_json(spec) for spec in specs]))
+        return Session()
+
+    return open_with
+
+
+def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_workspace, tmp_path):
+    first, second = make_workspace(60).spaces
+    third = save_space(tmp_path / "third.npz", np.random.default_rng(1).normal(size=(60, 3)))
+    session = open_with(first, second, third)
+    workspace = session.workspace
+    assert (workspace.source, workspace.target) == (first, second)
+    assert workspace.spaces == (first, second, third, *BUNDLED)
+    assert len(workspace.anchors) == 30  # half of the rows are held out
+    assert not session.errors
+    assert "60 rows in both · 6 d each" in session.captions
+    assert session.selectbox(key="choose.source").options[:3] == ["first60.npz", "second60.npz", "third.npz"]
+    assert session.button(key="history.undo").disabled
+
+
+def test_two_files_without_a_common_id_are_loaded_and_the_reason_is_shown(open_with, make_workspace, tmp_path):
+    first = make_workspace(60).source
+    other = save_space(tmp_path / "other.npz", np.random.default_rng(1).normal(size=(60, 6)), prefix="x")
+    session = open_with(first, other)
+    assert (session.workspace.source, session.workspace.target) == BUNDLED
+    assert session.workspace.spaces == (first, other, *BUNDLED)
+    (error,) = session.errors
+    assert error.startswith("The first two spaces cannot be compared")
+    assert "'first60' and 'other' share no ids" in error
+
+
+def test_one_file_is_loaded_and_can_be_chosen(open_with, make_workspace):
+    first = make_workspace(60).source
+    session = open_with(first)
+    assert session.workspace.spaces == (first, *BUNDLED)
+    assert (session.workspace.source, session.workspace.target) == BUNDLED
+    assert [toast.value for toast in session.toast] == ["Loaded first60.npz. Choose it as source or target in the sidebar."]
+
+
+def test_a_bundled_space_is_not_listed_twice(open_with):
+    assert open_with(BUNDLED[1]).workspace.spaces == (BUNDLED[1], BUNDLED[0])

@@ -1,0 +1,61 @@
+"""relscope app: Streamlit is started on the app with the spaces that were named; what is wrong is said before."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from relcore.cli import main
+from relcore.commands import app
+from relcore.sources.catalog import SpaceSpec
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """What would have been started, as (arguments, environment); the test's process goes on."""
+    calls = []
+    monkeypatch.setattr(os, "execve", lambda path, arguments, environment: calls.append((arguments, environment)))
+    return calls
+
+
+def test_the_server_is_told_the_spaces_by_their_full_paths(started, files, tmp_path):
+    assert main(["app", "first.npz", "word2vec-novels", "--port", "8600", "--no-browser", "--store", "kept"]) == 0
+    ((arguments, environment),) = started
+    assert arguments[:5] == [sys.executable, "-P", "-m", "streamlit", "run"]
+    assert Path(arguments[5]) == ROOT / "app" / "main.py"
+    assert arguments[6:] == ["--server.port=8600", "--server.headless=true"]
+    specs = [SpaceSpec.from_json(one) for one in json.loads(environment[app.OPENED])]
+    assert specs == [SpaceSpec("file", str(tmp_path / "first.npz")), SpaceSpec("bundled", "word2vec-novels")]
+    assert environment["RELSCOPE_STORE"] == str(tmp_path / "kept")
+
+
+def test_without_spaces_the_app_opens_as_usual(started):
+    assert main(["app"]) == 0
+    ((arguments, environment),) = started
+    assert Path(arguments[-1]).name == "main.py"
+    assert json.loads(environment[app.OPENED]) == []
+
+
+def test_a_file_that_cannot_be_read_is_said_before_anything_starts(started, refuse, files, tmp_path):
+    (tmp_path / "broken.npy").write_bytes(b"no matrix")
+    assert "broken.npy" in refuse("app", "first.npz", "broken.npy")
+    assert "'gone.npz', where there is none" in refuse("app", "gone.npz")
+    assert not started
+
+
+def test_without_streamlit_the_extra_is_named(started, refuse, monkeypatch):
+    monkeypatch.setattr(app, "find_spec", lambda name: None)
+    assert 'run: pip install "relscope[app]"' in refuse("app")
+    assert not started
+
+
+def test_an_installed_wheel_brings_its_own_app(monkeypatch, tmp_path):
+    package = tmp_path / "site-packages" / "relcore"
+    monkeypatch.setattr(app, "__file__", str(package / "commands" / "app.py"))
+    assert app.main_script() == tmp_path / "site-packages" / "app" / "main.py"
+    (package / "_app").mkdir(parents=True)
+    assert app.main_script() == package / "_app" / "app" / "main.py"
