@@ -19,9 +19,6 @@ from relcore.comparing.pair_scores import METRICS
 from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.job import estimated_seconds as stitching_seconds
-from relcore.stitching.job import put_stitching, stitching_job, stitching_of
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 
@@ -177,19 +174,7 @@ def _stitching(workspace: Workspace, specs: tuple[SpaceSpec, ...], method: str, 
 
 def _stitched(specs: tuple[SpaceSpec, ...], spaces: Sequence[LatentSpace], spec: StitchSpec) -> StitchResult | None:
     """Every layer with every head, from the store, at once or by a job; None meanwhile."""
-    content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
-    entry = results.result_of(
-        "layers-stitched",
-        (content, spec),
-        stitching_job,
-        lambda: {"inputs": results.inputs(specs, spaces), "spec": spec},
-        title="Layer by layer, stitched accuracy",
-        label=f"Stitch {len(spaces)} layers",
-        seconds=stitching_seconds(shared(specs), spec),
-        slower=1.5,
-        here=lambda context: put_stitching(context, stitch_matrix(spaces, spec)),
-    )
-    return stitching_of(entry) if entry else None
+    return results.computed(spec, specs, spaces=spaces, label=f"Stitch {len(spaces)} layers", slower=1.5)
 
 
 def _lead(scores: LayerScores, result: StitchResult | None) -> str:

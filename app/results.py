@@ -3,24 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 
 from app import compute
 from app.encode import encoding_costs
 from app.jobs import RESULTS, asked_again, engine, follow
-from relcore.comparing.all_pairs import put_space
 from relcore.engine import Job
 from relcore.pace import expect
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
+from relcore.sources.encodings import put_space
 from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import LatentSpace
 from relcore.store import Entry, digest_of
+from relcore.task import Task, inputs_of, task_job
 
 AT_ONCE_SECONDS = 1.0
-_ASKED = "relscope.results-asked"
+_ASKED, _LATEST = "relscope.results-asked", "relscope.results-latest"
+Result = TypeVar("Result")
+
+
+def computed(
+    task: Task[Result],
+    specs: Sequence[SpaceSpec] = (),
+    *,
+    label: str,
+    spaces: Sequence[LatentSpace] | None = None,
+    slower: float = 1.0,
+    unasked_seconds: float = 0.0,
+    icon: str = ":material/play_arrow:",
+    below: Callable[[list[Job]], None] | None = None,
+) -> Result | None:
+    """What a task finds, or None: then the page says what it costs, or how far it is.
+
+    A task that takes less than `AT_ONCE_SECONDS` runs in place. Up to `unasked_seconds` a job starts by itself; what takes
+    longer waits for a click on a button with `label` and the cost: that of the task, as many times as a worker, which has some
+    of the cores, is `slower`, at the pace of the last such jobs here. A job that starts by itself stops the one of the same
+    kind that this session started before and no longer looks at. `below` draws more of the job while it is under way.
+
+    Raises
+    ------
+    SpaceError
+        What is wrong with the data or the settings, where it runs at once.
+    """
+    spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
+    key = task.key(spaces)
+    job = engine().job(key)
+    if job is not None and not asked_again(job):
+        if job.status().state == "done":
+            return _read(key, task, job)
+        follow([job], below)
+        return None
+    likely = expect(engine().store, task.kind, slower * task.seconds(spaces))
+    if job is None and likely.likely < slower * AT_ONCE_SECONDS:
+        with st.spinner(f"{task.title} …"):
+            task.finish(Context(key, engine().store), spaces)
+        return task.read(engine().store.get(key))
+    by_itself = likely.likely <= slower * unasked_seconds
+    if job is None and not by_itself and key not in st.session_state.get(_ASKED, ()):
+        cost, told = encoding_costs.in_words(likely.likely), encoding_costs.learned([likely])
+        look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
+        st.button(f"{label} · {cost}", on_click=_ask, args=(key,), **look)
+        st.caption(f"This runs as a background job: you can go on meanwhile, and the result is saved.{told}")
+        return None
+    latest = f"{_LATEST}.{task.kind}"
+    before = st.session_state.get(latest)
+    if by_itself and before and before != key and (old := engine().job(before)) and not old.status().ended:
+        old.cancel()
+    st.session_state[latest] = key
+    inputs = inputs_of(engine().store, specs, spaces) if specs else [put_space(engine().store, space) for space in spaces]
+    job = engine().submit(key, task_job, title=task.title, expected=likely, task=task, inputs=inputs)
+    if job.status().state == "done":
+        return _read(key, task, job)
+    follow([job], below)
+    return None
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _read(key: str, _task: Task[Result], _job: Job) -> Result:
+    return _task.read(_job.result())
 
 
 def result_of(
@@ -83,13 +146,8 @@ def _ask(key: str) -> None:
 
 
 def inputs(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
-    """Keys under which workers find these spaces: those of their encodings, or of copies that are put there now."""
-    store = engine().store
-    keys = []
-    for spec, space in zip(specs, spaces, strict=True):
-        stored = spec.option("key") if spec.source == "encoding" else ""  # a pairing has a key, too, but of its own
-        keys.append(stored if stored and store.has(stored) else put_space(store, space))
-    return keys
+    """`inputs_of` the engine's store."""
+    return inputs_of(engine().store, specs, spaces)
 
 
 def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:

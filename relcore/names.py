@@ -114,6 +114,13 @@ ENCODERS = {
     "graph": Named("Graph network", "relcore.sources.graphs:GraphEncoder"),
 }
 
+# Figures by the names that recipes give them, and the `Recipe` of each.
+FIGURES = {
+    "stitch-matrix": Named("", "relcore.stitching.figures:StitchMatrix"),
+    "stitch-confusion": Named("", "relcore.stitching.figures:StitchConfusion"),
+    "try-it": Named("", "relcore.stitching.try_it_figure:TryIt"),
+}
+
 STUDIES = {
     "similarity-performance": Named("", "relcore.studies.similarity_performance:SimilarityPerformance"),
     "anchor-count": Named("", "relcore.studies.anchor_count:AnchorCount"),

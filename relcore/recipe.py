@@ -1,13 +1,58 @@
-"""What recipes of several spaces share: the spaces read again, with the content that they had, and settings that are known."""
+"""Recipe: everything that it takes to draw a figure again, as JSON that people can read and edit.
+
+A recipe's fields are the JSON's names, in their order; `relcore.names.FIGURES` tells which class a figure's name means. The app
+and the command line draw by the same `Recipe.draw`, so they cannot draw different pictures of one recipe.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from relcore import __version__, record
+from relcore.names import FIGURES
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.store import Store
+
+if TYPE_CHECKING:
+    from relcore.figures.export import Exportable
+
+
+class Recipe(ABC):
+    """A figure with all its settings; subclasses are frozen dataclasses."""
+
+    figure: ClassVar[str]
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
+        return {"relscope": __version__, "figure": self.figure, **record.to_json(self)}
+
+    @abstractmethod
+    def draw(self, result: Any = None) -> Exportable:
+        """The figure; what `result` does not give is loaded and computed.
+
+        Raises
+        ------
+        SpaceError
+            Data that is gone or has changed, settings that do not fit it.
+        """
+
+
+def recipe_of(described: Any) -> Recipe:
+    """The recipe that a JSON object describes.
+
+    Raises
+    ------
+    SpaceError
+        An unknown figure, settings that are missing, unknown or wrong.
+    """
+    kind = described.get("figure") if isinstance(described, Mapping) else None
+    if kind not in FIGURES:
+        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {quote(FIGURES)}, got {kind!r}')
+    settings = {name: value for name, value in described.items() if name not in ("relscope", "figure")}
+    return record.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 
 
 def need_settings(settings: Mapping[str, Any], known: Sequence[str], figure: str, needed: Sequence[str] = ()) -> None:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from relcore import record
+from relcore.names import Named
 from relcore.progress import Context
-from relcore.sources.encodings import load_encoding
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.encodings import load_encoding, put_space
 from relcore.spaces import LatentSpace
 from relcore.store import Entry, Store, digest_of
 
@@ -33,13 +35,13 @@ class Task(ABC, Generic[Result]):
         Names it in the store, and its pace.
     version : int
         Raise it when a result would come out differently: what an older version stored is then left alone.
-    result : dataclass
-        What `run` returns; goes to the store and back by `relcore.record`.
+    result : str
+        ``"module:Class"`` of the dataclass that `run` returns; it goes to the store and back by `relcore.record`.
     """
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
-    result: ClassVar[type]
+    result: ClassVar[str]
 
     @property
     @abstractmethod
@@ -75,9 +77,18 @@ class Task(ABC, Generic[Result]):
 
     def read(self, entry: Entry) -> Result:
         """The result back from the store."""
-        return record.unpack(self.result, entry.arrays, entry.metadata[self.kind])
+        return record.unpack(Named("", self.result).load(), entry.arrays, entry.metadata[self.kind])
 
 
 def task_job(context: Context, *, task: Task, inputs: Sequence[str] = ()) -> None:
     """A task as a job of the Engine; `inputs` are store keys of its spaces (`encodings.put_space`)."""
     task.finish(context, [load_encoding(context.store, key) for key in inputs])
+
+
+def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
+    """Keys under which workers find these spaces: those of their encodings, or of copies that are put there now."""
+    keys = []
+    for spec, space in zip(specs, spaces, strict=True):
+        stored = spec.option("key") if spec.source == "encoding" else ""  # a pairing has a key, too, but of its own
+        keys.append(stored if stored and store.has(stored) else put_space(store, space))
+    return keys

@@ -63,7 +63,7 @@ LAYERS = {
         "relcore.projection",
         "relcore.translation",
     },
-    "relcore.recipe": BASE | JOBS | {"relcore.encoding", "relcore.sources"},
+    "relcore.recipe": BASE | JOBS | {"relcore.encoding", "relcore.sources", "relcore.figures"},
     "relcore.task": BASE | JOBS | {"relcore.sources"},
 }
 # What puts the parts together, each upon those before it: the features, grids of runs, the papers' tables, the command line.
@@ -169,7 +169,7 @@ def layer_of(module):
 def test_each_part_of_the_core_builds_only_on_those_below():
     def above(module, name):
         layer = layer_of(module)
-        return layer and within(name, ["relcore"]) and not within(name, LAYERS[layer] | {layer})
+        return layer and within(name, ["relcore"]) and name != "relcore" and not within(name, LAYERS[layer] | {layer})
 
     assert imports_where(above) == []
 
@@ -192,7 +192,7 @@ def test_each_stage_stands_on_those_before_it():
 
 def draws(module):
     """Whether a module may draw. What computes must not: it returns `relcore.charts`."""
-    ours = within(module, ["app", "pages", "relcore.figures", "relcore.commands"])
+    ours = within(module, ["app", "pages", "relcore.figures", "relcore.commands", "relcore.recipe"])
     return ours or module.endswith(("figures", "_figure"))
 
 

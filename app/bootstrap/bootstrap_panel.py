@@ -16,9 +16,9 @@ from app.widgets import fit_to_pair, space_name
 from relcore.bootstrapping.figures import draw_rounds, draw_scores
 from relcore.bootstrapping.job import Outcome, bootstrap_job, estimated_seconds, read_outcome
 from relcore.charts.lines import Line, Lines
-from relcore.comparing.all_pairs import put_space
 from relcore.engine import Job
 from relcore.sources.catalog import renamed_spec
+from relcore.sources.encodings import put_space
 from relcore.sources.renamed import put_pairing
 
 _CURVES = ("share found", "share paired")

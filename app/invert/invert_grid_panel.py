@@ -11,11 +11,11 @@ from app import compute, exports, results, session
 from app.invert.invert_panel import NO_ANCHORS
 from app.jobs import engine
 from app.workspace import Workspace
-from relcore.comparing.all_pairs import put_space
 from relcore.figures.matrices import Matrices
 from relcore.inverting.figures import draw_inversion_grid, sweep_matrices
 from relcore.inverting.inverted import side_names
 from relcore.inverting.sweep import DELTAS, OMEGAS, Sweep, estimated_seconds, inversion_sweep, put_sweep, sweep_job
+from relcore.sources.encodings import put_space
 from relcore.spaces import Match, SpaceError
 
 

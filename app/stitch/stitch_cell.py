@@ -11,7 +11,7 @@ from app import exports, session
 from app.items import with_items
 from app.stitch.stitch_compute import StitchSetup, digests_of
 from relcore.names import METHODS
-from relcore.stitching.figures import draw_stitch_confusion, gaps, short, short_names
+from relcore.stitching.figures import StitchConfusion, gaps, short, short_names
 from relcore.stitching.result import StitchResult
 
 MOST_EXAMPLES = 200
@@ -70,9 +70,8 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
             icon=":material/width:",
         )
         return
-    figure = draw_stitch_confusion(
-        setup.specs, setup.spec, method=method, encoder=encoder, head=head, digests=digests_of(setup), result=result
-    )
+    data = {"spaces": setup.specs, "digests": digests_of(setup), "stitching": setup.spec}
+    figure = StitchConfusion(**data, method=method, encoder=encoder, head=head).draw(result)
     st.html(f'<p class="relscope-lead">{_told(result, method, encoder, head)}</p>')
     exports.chart(figure.interactive(exports.theme()), "stitch.confusion")
     exports.export_bar(figure, "stitch-confusion")

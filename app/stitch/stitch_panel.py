@@ -12,17 +12,17 @@ import streamlit as st
 from app import exports
 from app.stitch import stitch_cell
 from app.stitch.stitch_compute import StitchSetup, digests_of, stitched
-from relcore.names import METHODS
+from relcore.names import METHODS, STITCH_METRICS
 from relcore.stitching.figures import (
     SHOWN,
-    draw_stitch_matrix,
+    StitchMatrix,
     printed_summary,
     short,
     short_names,
     stitch_matrices,
     summary_table,
 )
-from relcore.stitching.result import METRICS, StitchResult
+from relcore.stitching.result import StitchResult
 
 _SHOWN_LABELS = {"score": "Score", "gap": "Gap"}
 
@@ -41,8 +41,8 @@ def draw(setup: StitchSetup | None) -> None:
     sentence.html(f'<p class="relscope-lead">{lead(result, metric)}</p>')
     cell = stitch_cell.chosen(result)
     _heat_maps(result, metric, show, cell)
-    figure = draw_stitch_matrix(setup.specs, setup.spec, metric=metric, show=show, digests=digests_of(setup), result=result)
-    exports.export_bar(figure, "stitch-matrix")
+    recipe = StitchMatrix(spaces=setup.specs, digests=digests_of(setup), stitching=setup.spec, metric=metric, show=show)
+    exports.export_bar(recipe.draw(result), "stitch-matrix")
     stitch_cell.draw(setup, result)
     _summary(result, metric)
 
@@ -82,7 +82,7 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     owns = sorted({short(own) for own in table.own})
     own = owns[0] if len(owns) == 1 else f"{owns[0]} … {owns[-1]}"
     return (
-        f"<b>{most}</b> stitched pairs, {METRICS[metric]}: {told}. "
+        f"<b>{most}</b> stitched pairs, {STITCH_METRICS[metric].title}: {told}. "
         f"Not stitched <b>{own}</b>, chance level <b>{short(result.chance(metric))}</b>."
     )
 

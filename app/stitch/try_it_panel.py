@@ -18,7 +18,7 @@ from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 from relcore.stitching.one_item import ItemEncoder, rows_of
 from relcore.stitching.try_it import Answers, answers_of
-from relcore.stitching.try_it_figure import draw_try_it, matrices_of
+from relcore.stitching.try_it_figure import TryIt, matrices_of
 
 
 def draw(setup: StitchSetup | None) -> None:
@@ -86,7 +86,9 @@ def _usual(methods: tuple[str, ...]) -> str:
 
 def _show(setup: StitchSetup, found: Answers, asked: try_it_item.Asked, method: str, seconds: float) -> None:
     st.html(f'<p class="relscope-lead">{lead(found, asked.truth)}</p>')
-    figure = draw_try_it(setup.specs, setup.spec, method, asked.item, digests=digests_of(setup), answers=found)
+    stitching = replace(setup.spec, methods=(method,))
+    recipe = TryIt.of(asked.item, spaces=setup.specs, digests=digests_of(setup), stitching=stitching)
+    figure = recipe.draw(found)
     with st.container(key="stitch-try-map"):
         st.html(answers_html(matrices_of(found), exports.theme()))
     if found.silent:

@@ -160,7 +160,7 @@ def outcome_of(options: argparse.Namespace, spaces: list[LatentSpace], spec: Boo
     """From the store, or by a job, which goes on where it was stopped."""
     from relcore.bootstrapping.job import bootstrap_job, read_outcome
     from relcore.commands.running import engine, follow
-    from relcore.comparing.all_pairs import put_space
+    from relcore.sources.encodings import put_space
     from relcore.store import Store, digest_of
 
     store = Store()

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from relcore.engine import Engine, Job
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.spaces import LatentSpace
+    from relcore.task import Result, Task
 
+AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 _WIDTH = 20
 _CLEAR = "\r\x1b[2K"
 
@@ -129,6 +133,26 @@ def follow(engine: Engine, jobs: Sequence[Job], options: argparse.Namespace, pau
             raise
     for job in jobs:
         job.result()
+
+
+def computed(
+    task: Task[Result], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
+) -> Result:
+    """What a task finds: from the store, at once where it is quick, else by a job."""
+    from relcore.progress import Context
+    from relcore.store import Store
+    from relcore.task import inputs_of, task_job
+
+    store, key = Store(), task.key(spaces)
+    if (kept := store.get(key)) is not None:
+        return task.read(kept)
+    if task.seconds(spaces) < AT_ONCE_SECONDS and not options.scheduler:
+        task.finish(Context(key, store), spaces)
+        return task.read(store.get(key))
+    with engine(options, n_jobs=1) as made:
+        job = made.submit(key, task_job, title=task.title, task=task, inputs=inputs_of(store, specs, spaces))
+        follow(made, [job], options)
+        return task.read(job.result())
 
 
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from relcore.stitching.result import StitchResult
     from relcore.stitching.spec import StitchSpec
 
-AT_ONCE_SECONDS = 2.0  # starting processes takes longer
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.naming import SPACE_HELP, add_anchors
@@ -54,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inverse-ridge", type=float, default=1.0, metavar="λ", help="of the ridge inverse; default %(default)s"
     )
-    parser.add_argument(
-        "--spec", type=Path, metavar="FILE", help="all settings from a .json file (StitchSpec.to_json) instead of the options"
-    )
+    parser.add_argument("--spec", type=Path, metavar="FILE", help="all settings from a .json file instead of the options")
     parser.add_argument("--metric", default="accuracy", help=f"{', '.join(STITCH_METRICS)}; default %(default)s")
     add_recipe(parser)
     add_scheduler(parser)
@@ -67,21 +63,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import space_spec
     from relcore.commands.output import show, write_recipe
+    from relcore.commands.running import computed
     from relcore.recipe import load_again
     from relcore.spaces import need_one_of
     from relcore.stitching.classification import share_rows
-    from relcore.stitching.figures import cell_table, draw_stitch_matrix, summary_table
+    from relcore.stitching.figures import StitchMatrix, cell_table, summary_table
 
     specs = [space_spec(one) for one in options.spaces]
     spaces = [load_again(one) for one in specs]
     shared = share_rows(spaces, tuple(options.order.split(",")) if options.order else ())
     spec = spec_of(options, specs, spaces, shared)
     need_one_of("--metric", options.metric, ("accuracy", "f1", *(("mae",) if spec.order else ())))
-    result = stitched(options, specs, spaces, spec, shared)
+    result = computed(spec, specs, spaces, options)
     if options.recipe:
-        digests = [space.digest for space in spaces]
-        drawn = draw_stitch_matrix(specs, spec, metric=options.metric, digests=digests, result=result)
-        write_recipe(options, drawn)
+        digests = tuple(space.digest for space in spaces)
+        recipe = StitchMatrix(spaces=tuple(specs), digests=digests, stitching=spec, metric=options.metric)
+        write_recipe(options, recipe.draw(result))
     summary = summary_table(result, options.metric).to_dict("records")
     show(options, cell_table(result), lines_of(result, options.metric), encoders=result.encoders, summary=summary)
 
@@ -90,6 +87,7 @@ def spec_of(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
     """The options as the page would take them: rows that networks held out are the test rows, anchors by the widest space."""
+    from relcore import record
     from relcore.commands.naming import number_or_ids, read_json
     from relcore.evaluation import TEST_FRACTION
     from relcore.spaces import SpaceError
@@ -97,7 +95,7 @@ def spec_of(
     from relcore.stitching.spec import StitchSpec
 
     if options.spec:
-        return StitchSpec.from_json(read_json(options.spec, "the settings of a stitching"))
+        return record.from_json(StitchSpec, read_json(options.spec, "the settings of a stitching"), str(options.spec))
     if options.states < 1:
         raise SpaceError(f"--states: expected 1 or more, got {options.states}")
     given = options.test_fraction is not None
@@ -134,38 +132,6 @@ def held_out(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: 
     ]
     common = set.intersection(*apart) if apart else set()
     return tuple(identifier for identifier in shared.ids if identifier in common)
-
-
-def stitched(
-    options: argparse.Namespace,
-    specs: Sequence[SpaceSpec],
-    spaces: Sequence[LatentSpace],
-    spec: StitchSpec,
-    shared: SharedRows,
-) -> StitchResult:
-    """From the store, at once where it is quick, else by a job."""
-    from relcore.commands.running import engine, follow
-    from relcore.comparing.all_pairs import put_space
-    from relcore.progress import Context
-    from relcore.stitching.classification import stitch_matrix
-    from relcore.stitching.job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
-    from relcore.store import Store
-
-    store, key = Store(), stitching_key(spaces, spec)
-    if (kept := store.get(key)) is not None:
-        return stitching_of(kept)
-    if estimated_seconds(shared, spec) < AT_ONCE_SECONDS and not options.scheduler:
-        result = stitch_matrix(spaces, spec)
-        put_stitching(Context(key, store), result)
-        return result
-    inputs = []
-    for one, space in zip(specs, spaces, strict=True):
-        stored = one.option("key") if one.source == "encoding" else ""
-        inputs.append(stored if stored and store.has(stored) else put_space(store, space))
-    with engine(options, n_jobs=1) as made:
-        job = made.submit(key, stitching_job, title="Stitching every pair", inputs=inputs, spec=spec)
-        follow(made, [job], options)
-        return stitching_of(job.result())
 
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:

@@ -19,9 +19,8 @@ from relcore.metrics.cka import OwnMoments, linear_cka, mean_cosine
 from relcore.metrics.neighbours import Neighbours, neighbours_within
 from relcore.progress import Context
 from relcore.similarity import mean_row, unit_rows
-from relcore.sources.encodings import load_encoding, put_encoding
+from relcore.sources.encodings import load_encoding
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, match, need_one_of
-from relcore.store import Store, digest_of
 
 MOST_KEPT_BYTES = 512 * 2**20  # relative matrices beyond this are made anew for each pair
 Report = Callable[[int, int, str], None]
@@ -196,14 +195,6 @@ def estimated_seconds(spaces: Sequence[LatentSpace], metric: str, n_anchors: int
     width = n_anchors if metric == "relative cosine" else sampled
     by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
     return float(steps[metric.removeprefix("debiased ")] / 5e10 + by_chance)
-
-
-def put_space(store: Store, space: LatentSpace) -> str:
-    """Put a space where workers find it: the key that `similarity_job` takes."""
-    key = digest_of("space", 2, space.digest, space.name)  # 2: with its counts
-    if not store.has(key):
-        put_encoding(store, key, space, {})
-    return key
 
 
 def similarity_job(context: Context, *, inputs: Sequence[str], **settings: Any) -> None:

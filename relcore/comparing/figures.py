@@ -28,7 +28,8 @@ from relcore.figures.export import (
 )
 from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
-from relcore.recipe import load_again, need_same_content
+from relcore.names import FIGURES
+from relcore.recipe import load_again, need_same_content, recipe_of
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
 from relcore.store import Store
@@ -50,6 +51,8 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
         An unknown figure, settings that are missing, unknown or wrong, data that is gone or has changed.
     """
     kind = recipe.get("figure") if isinstance(recipe, Mapping) else None
+    if kind in FIGURES:
+        return recipe_of(recipe).draw()
     if kind not in _FIGURES and kind not in _ELSEWHERE:
         known = quote([*_FIGURES, *_ELSEWHERE])
         raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {known}, got {kind!r}')
@@ -218,8 +221,6 @@ _ELSEWHERE: dict[str, str] = {
     "bootstrap": "relcore.bootstrapping.figures",
     "bootstrap-scores": "relcore.bootstrapping.figures",
     "layers": "relcore.comparing.layers_figure",
-    "stitch-matrix": "relcore.stitching.figures",
-    "stitch-confusion": "relcore.stitching.figures",
     "study": "relcore.studies.figures",
     "inversion": "relcore.inverting.figures",
     "inversion-errors": "relcore.inverting.figures",
@@ -229,7 +230,6 @@ _ELSEWHERE: dict[str, str] = {
     "rescale-layers": "relcore.rescaling.figures",
     "translation-table": "relcore.inverting.translation_figures",
     "cross-domain": "relcore.inverting.translation_figures",
-    "try-it": "relcore.stitching.try_it_figure",
     "cross-lingual": "relcore.languages.figures",
     "across-languages": "relcore.languages.figures",
     "zero-shot": "relcore.languages.figures",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore import __version__
+from relcore import __version__, record
 from relcore.comparing.layers import (
     LayerAccuracy,
     LayerScores,
@@ -66,7 +66,7 @@ def draw_layers(
     if metric == "mutual knn":
         recipe |= {"k": k, "n_queries": n_queries}
     if stitching:
-        recipe |= {"stitching": stitching.to_json()}
+        recipe |= {"stitching": record.to_json(stitching)}
     result = result if stitching else None
     name, data = "relscope-layers", layer_matrices(scores, result)
     return matrices_exportable(data, recipe, name, table=lambda: layer_table(scores, result))
@@ -238,7 +238,7 @@ def _layers(settings: dict[str, Any]) -> Exportable:
     specs = [SpaceSpec.from_json(one) for one in settings.pop("spaces")]
     anchors = tuple(settings.pop("anchors", ()))
     need_strings("anchors", anchors)
-    stitching = StitchSpec.from_json(settings.pop("stitching")) if settings.get("stitching") else None
+    stitching = record.from_json(StitchSpec, settings.pop("stitching")) if settings.get("stitching") else None
     try:
         projection = ProjectionSpec(**settings.pop("projection", {}))
     except TypeError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from relcore import __version__
+from relcore import __version__, record
 from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
@@ -93,7 +93,7 @@ def draw_across(
     alt = f"Heat map of accuracy: the head of {result.names[0]} on rows of {result.names[1]} by {len(methods)} methods, "
     alt += f"chance {result.chance:.2f}, a head of its own {result.ceiling:.2f}."
     recipe = _recipe("across-languages", specs, digests)
-    recipe |= {"stitching": spec.to_json(), "pairs": [list(pair) for pair in pairs]}
+    recipe |= {"stitching": record.to_json(spec), "pairs": [list(pair) for pair in pairs]}
     data = Matrices((panel,), (0, 1), "accuracy", alt)
     return matrices_exportable(data, recipe, "relscope-across-languages", result.table, result.table)
 
@@ -180,7 +180,7 @@ def _across(settings: dict[str, Any]) -> Exportable:
     pairs = _pairs(settings)
     if len(pairs) < 2:
         raise SpaceError(f"recipe of a head across languages: expected two pairs or more, got {len(pairs)}")
-    return draw_across(specs, StitchSpec.from_json(settings["stitching"]), pairs, digests=digests)
+    return draw_across(specs, record.from_json(StitchSpec, settings["stitching"]), pairs, digests=digests)
 
 
 def _zero_shot(settings: dict[str, Any]) -> Exportable:

@@ -6,7 +6,7 @@ import numpy as np
 
 from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
 from relcore.inverting.domain_spaces import DomainsSpec, trained_parts
-from relcore.names import METHODS
+from relcore.names import METHODS, STITCH_METRICS
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
@@ -15,7 +15,7 @@ from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.methods import MethodSettings
-from relcore.stitching.result import METRICS, StitchResult
+from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 
@@ -81,7 +81,7 @@ def _means(result: StitchResult, metric: str) -> list[Number]:
         for where, chosen in (("not stitched", scores[:, ~off]), ("stitched", scores[:, off])):
             able = chosen[:, ~np.isnan(chosen[0])]
             if able.shape[1]:
-                numbers.append(averaged(_title(method), f"{where}: {METRICS[metric]}", able.mean(axis=1), **facts))
+                numbers.append(averaged(_title(method), f"{where}: {STITCH_METRICS[metric].title}", able.mean(axis=1), **facts))
     return numbers
 
 

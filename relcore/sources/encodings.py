@@ -32,6 +32,14 @@ def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> 
     store.put(key, arrays, {"name": space.name, "digest": space.digest, **metadata})
 
 
+def put_space(store: Store, space: LatentSpace) -> str:
+    """Put a space where workers find it: its key."""
+    key = digest_of("space", 2, space.digest, space.name)  # 2: with its counts
+    if not store.has(key):
+        put_encoding(store, key, space, {})
+    return key
+
+
 def load_encoding(store: Store, key: str) -> LatentSpace:
     """The space under an encoding's key; the entry's metadata say what made it, and how its training went.
 

@@ -228,7 +228,7 @@ def stitch_matrix(
 ) -> StitchResult:
     """Every encoder with every head, by each method and for each random state of the spec.
 
-    `anchor_vectors` as in `Stitching`; `report` is called as ``report(done, total, message)`` before each random state.
+    `anchor_vectors` as in `Stitching`; `report` is called as ``report(done, total, message)`` before each step.
 
     Raises
     ------
@@ -236,12 +236,15 @@ def stitch_matrix(
         Whatever is wrong with the rows, labels, split, anchors or settings, with the fix.
     """
     spec = spec or StitchSpec()
-    shared = share_rows(spaces, spec.order)
-    runs = []
-    for number, random_state in enumerate(spec.random_states):
-        if report:
-            report(number, len(spec.random_states), f"random state {random_state}")
-        runs.append(Stitching(shared, spec, random_state, anchor_vectors).run())
+    shared, runs = share_rows(spaces, spec.order), []
+    n_states = len(spec.random_states)
+    for number, state in enumerate(spec.random_states):
+
+        def told(done: int, total: int, message: str, number: int = number, state: int = state) -> None:
+            if report:
+                report(number * total + done, total * n_states, message + (f", state {state}" if n_states > 1 else ""))
+
+        runs.append(Stitching(shared, spec, state, anchor_vectors, told).run())
     return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
 
 

@@ -3,58 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore import __version__
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.names import METHODS
+from relcore.names import METHODS, STITCH_METRICS
 from relcore.numbers import short
-from relcore.recipe import load_again, need_same_content
+from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError, need_one_of, quote
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.result import METRICS, StitchResult
+from relcore.spaces import SpaceError, need_one_of
+from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 
 SHOWN = {"score": "score", "gap": "gap to not stitched"}
 _WHY_NONE = "no answer: the two sizes differ, and this head cannot read such rows"
 
 
-def draw_stitch_matrix(
-    specs: Sequence[SpaceSpec],
-    spec: StitchSpec,
-    *,
-    metric: str = "accuracy",
-    show: str = "score",
-    digests: Sequence[str] = (),
-    result: StitchResult | None = None,
-) -> Exportable:
+@dataclass(frozen=True, kw_only=True)
+class StitchMatrix(Recipe):
     """A heat map a method: encoders down, heads across, the diagonal not stitched; its LaTeX is the summary."""
-    result = result or _again(specs, spec, digests)
-    recipe = _recipe("stitch-matrix", specs, spec, digests) | {"metric": metric, "show": show}
-    name, data = "relscope-stitching", stitch_matrices(result, metric, show)
-    return matrices_exportable(data, recipe, name, lambda: printed_summary(result), lambda: cell_table(result))
+
+    figure: ClassVar[str] = "stitch-matrix"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    stitching: StitchSpec = StitchSpec()
+    metric: str = "accuracy"
+    show: str = "score"
+
+    def draw(self, result: StitchResult | None = None) -> Exportable:
+        result = result or self.stitching.run(load_all(self.spaces, self.digests, self.figure))
+        data = stitch_matrices(result, self.metric, self.show)
+        tables = (lambda: printed_summary(result), lambda: cell_table(result))
+        return matrices_exportable(data, self.to_json(), "relscope-stitching", *tables)
 
 
-def draw_stitch_confusion(
-    specs: Sequence[SpaceSpec],
-    spec: StitchSpec,
-    *,
-    method: str,
-    encoder: int,
-    head: int,
-    digests: Sequence[str] = (),
-    result: StitchResult | None = None,
-) -> Exportable:
+@dataclass(frozen=True, kw_only=True)
+class StitchConfusion(Recipe):
     """What a head confuses on another encoder, beside what it confuses on its own; `encoder` and `head` count from 0."""
-    result = result or _again(specs, spec, digests)
-    recipe = _recipe("stitch-confusion", specs, spec, digests) | {"method": method, "encoder": encoder, "head": head}
-    data = confusion_matrices(result, method, encoder, head)
-    return matrices_exportable(data, recipe, "relscope-confusion", lambda: result.class_scores(method, encoder, head))
+
+    figure: ClassVar[str] = "stitch-confusion"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    stitching: StitchSpec = StitchSpec()
+    method: str
+    encoder: int
+    head: int
+
+    def draw(self, result: StitchResult | None = None) -> Exportable:
+        result = result or self.stitching.run(load_all(self.spaces, self.digests, self.figure))
+        chosen = self.method, self.encoder, self.head
+        data = confusion_matrices(result, *chosen)
+        return matrices_exportable(data, self.to_json(), "relscope-confusion", lambda: result.class_scores(*chosen))
 
 
 def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = "score") -> Matrices:
@@ -68,7 +73,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     need_one_of("metric", metric, result.metrics)
     need_one_of("show", show, SHOWN)
     panels = tuple(_panel(result, method, metric, show) for method in result.spec.methods)
-    title = METRICS[metric] if show == "score" else _gap_title(metric)
+    title = STITCH_METRICS[metric].title if show == "score" else _gap_title(metric)
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
     alt = f"Heat maps of {title}, {n} encoders by {n} heads, one a method. {told}. Chance {short(result.chance(metric))}."
@@ -110,7 +115,7 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
         if np.isnan(mean[i, j]):
             return _WHY_NONE
         spread = f" ± {short(deviation[i, j])} over {len(result.runs)} random states" if several else ""
-        told = [f"{METRICS[metric]} {short(mean[i, j])}{spread}", f"chance {short(result.chance(metric))}"]
+        told = [f"{STITCH_METRICS[metric].title} {short(mean[i, j])}{spread}", f"chance {short(result.chance(metric))}"]
         told.insert(1, "not stitched" if i == j else f"not stitched {short(mean[j, j])}")
         return "\n".join([*told, result.tested])
 
@@ -147,7 +152,7 @@ def _gap_scale(panels: Sequence[MatrixPanel]) -> tuple[float, float]:
 
 
 def _gap_title(metric: str) -> str:
-    return "steps of error more than not stitched" if metric == "mae" else f"{METRICS[metric]} lost to stitching"
+    return "steps of error more than not stitched" if metric == "mae" else f"{STITCH_METRICS[metric].title} lost to stitching"
 
 
 def confusion_matrices(result: StitchResult, method: str, encoder: int, head: int) -> Matrices:
@@ -199,7 +204,7 @@ def cell_table(result: StitchResult) -> pd.DataFrame:
             mean, deviation = result.matrix(method, metric)
             for i, j in np.ndindex(mean.shape):
                 numbers = mean[i, j], deviation[i, j], mean[j, j], result.chance(metric)
-                names = METHODS[method].title, result.encoders[i], result.encoders[j], METRICS[metric]
+                names = METHODS[method].title, result.encoders[i], result.encoders[j], STITCH_METRICS[metric].title
                 rows.append((*names, *numbers, result.n_test, len(result.runs)))
     columns = ["method", "encoder", "head", "metric", "score", "deviation", "not_stitched", "chance"]
     return pd.DataFrame(rows, columns=[*columns, "test_rows", "random_states"])
@@ -208,7 +213,7 @@ def cell_table(result: StitchResult) -> pd.DataFrame:
 def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFrame:
     """`StitchResult.summary` of one metric, with the numbers of test rows and random states."""
     found = result.summary()
-    found = found[found.metric == METRICS[metric]].drop(columns="metric").reset_index(drop=True)
+    found = found[found.metric == STITCH_METRICS[metric].title].drop(columns="metric").reset_index(drop=True)
     return found.assign(test_rows=result.n_test, random_states=len(result.runs))
 
 
@@ -218,7 +223,7 @@ def printed_summary(result: StitchResult) -> pd.DataFrame:
     for method in result.spec.methods:
         printed.append({"method": METHODS[method].title})
     for metric in result.metrics:
-        stitched, own = f"{METRICS[metric]}, stitched", f"{METRICS[metric]}, not stitched"
+        stitched, own = f"{STITCH_METRICS[metric].title}, stitched", f"{STITCH_METRICS[metric].title}, not stitched"
         for line, row in zip(printed, summary_table(result, metric).itertuples(), strict=True):
             line[stitched] = _with_deviation(row.stitched, row.stitched_deviation, several)
             line[own] = _with_deviation(row.own, row.own_deviation, several)
@@ -231,49 +236,3 @@ def _with_deviation(mean: float, deviation: float, several: bool) -> str:
     if np.isnan(mean):
         return "–"
     return f"{mean:.3f} ± {deviation:.3f}" if several else f"{mean:.3f}"
-
-
-def _recipe(figure: str, specs: Sequence[SpaceSpec], spec: StitchSpec, digests: Sequence[str]) -> dict[str, Any]:
-    described = [one.to_json() for one in specs]
-    made = {"relscope": __version__, "figure": figure, "spaces": described, "digests": list(digests)}
-    return made | {"stitching": spec.to_json()}
-
-
-def _again(specs: Sequence[SpaceSpec], spec: StitchSpec, digests: Sequence[str]) -> StitchResult:
-    spaces = [load_again(one) for one in specs]
-    for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
-        need_same_content(space, digest)
-    return stitch_matrix(spaces, spec)
-
-
-def _read(settings: dict[str, Any], figure: str) -> dict[str, Any]:
-    """The arguments of a drawing from a recipe's settings."""
-    spaces, digests = settings.pop("spaces", None), settings.pop("digests", [])
-    if not isinstance(spaces, list) or not all(isinstance(one, dict) for one in spaces):
-        raise SpaceError(f"recipe of {figure}: expected a list 'spaces' of objects, got {spaces!r:.80}")
-    if not isinstance(digests, list) or (digests and len(digests) != len(spaces)):
-        raise SpaceError(f"recipe of {figure}: expected {len(spaces)} digests, one a space, got {digests!r:.80}")
-    spec = StitchSpec.from_json(settings.pop("stitching", {}))
-    return {"specs": [SpaceSpec.from_json(one) for one in spaces], "spec": spec, "digests": digests} | settings
-
-
-def _need_only(settings: dict[str, Any], known: set[str], figure: str) -> dict[str, Any]:
-    if unknown := set(settings) - known:
-        raise SpaceError(f"recipe of {figure}: unknown settings {quote(sorted(unknown))}; known: {quote(sorted(known))}")
-    return settings
-
-
-def _matrix(settings: dict[str, Any]) -> Exportable:
-    known = {"spaces", "digests", "stitching", "metric", "show"}
-    return draw_stitch_matrix(**_read(_need_only(settings, known, "stitch-matrix"), "stitch-matrix"))
-
-
-def _confusion(settings: dict[str, Any]) -> Exportable:
-    own = {"method", "encoder", "head"}
-    if absent := own - set(settings):
-        raise SpaceError(f"recipe of stitch-confusion: expected also {quote(sorted(absent))}")
-    known = own | {"spaces", "digests", "stitching"}
-    return draw_stitch_confusion(**_read(_need_only(settings, known, "stitch-confusion"), "stitch-confusion"))
-
-
-FIGURES = {"stitch-matrix": _matrix, "stitch-confusion": _confusion}

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from relcore.names import METHODS
+from relcore.names import METHODS, STITCH_METRICS
 from relcore.spaces import need_one_of
 from relcore.stitching.spec import StitchSpec
 
-METRICS = {"accuracy": "accuracy", "f1": "weighted F1", "mae": "mean absolute error"}
 NO_ANSWER = -1
 
 
@@ -98,7 +96,7 @@ class StitchResult:
                 stitched = _mean_and_deviation(pairs[:, able].mean(axis=1)) if able.any() else (np.nan, np.nan)
                 own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
                 numbers = (*stitched, *own, self.chance(metric), int(able.sum()), able.size)
-                rows.append((METHODS[method].title, METRICS[metric], *numbers))
+                rows.append((METHODS[method].title, STITCH_METRICS[metric].title, *numbers))
         columns = ["method", "metric", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "pairs", "of"]
         return pd.DataFrame(rows, columns=columns)
 
@@ -124,34 +122,6 @@ class StitchResult:
         names = np.array(self.classes, dtype=object)
         columns = {"id": one.test_ids[rows], "truth": names[one.truth[rows]], "own": names[own[rows]]}
         return pd.DataFrame(columns | {"stitched": names[stitched[rows]]})
-
-    def pack(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays and JSON, as a store keeps them."""
-        arrays = {}
-        for number, run in enumerate(self.runs):
-            arrays |= {f"{number} {method}": answers for method, answers in run.answers.items()}
-            arrays[f"{number} truth"] = run.truth
-        runs = [
-            {"random_state": run.random_state, "test_ids": run.test_ids.tolist(), "majority": run.majority} for run in self.runs
-        ]
-        facts = {"spec": self.spec.to_json(), "encoders": list(self.encoders), "classes": list(self.classes), "runs": runs}
-        return arrays, facts
-
-    @classmethod
-    def unpack(cls, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> StitchResult:
-        """Back from `pack`."""
-        spec = StitchSpec.from_json(facts["spec"])
-        runs = [
-            StitchRun(
-                run["random_state"],
-                np.array(run["test_ids"], dtype=object),
-                arrays[f"{number} truth"],
-                run["majority"],
-                {method: arrays[f"{number} {method}"] for method in spec.methods},
-            )
-            for number, run in enumerate(facts["runs"])
-        ]
-        return cls(spec, tuple(facts["encoders"]), tuple(facts["classes"]), tuple(runs))
 
     def _score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
         if answers[0] == NO_ANSWER:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from relcore import __version__
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.names import METHODS
-from relcore.recipe import load_again, need_same_content
+from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.images import decode_image
-from relcore.spaces import SpaceError, quote
+from relcore.spaces import SpaceError
 from relcore.stitching.figures import short_names
 from relcore.stitching.one_item import item_encoder, why_not
 from relcore.stitching.spec import StitchSpec
@@ -32,27 +30,61 @@ _LONGEST = 18  # letters of a class in a cell
 _LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
 
 
-def draw_try_it(
-    specs: Sequence[SpaceSpec],
-    stitching: StitchSpec,
-    method: str,
-    item: str | Image,
-    *,
-    digests: Sequence[str] = (),
-    answers: Answers | None = None,
-) -> Exportable:
-    """What every pair says of the item, by one method and for the first random state of the stitching."""
-    if answers is None:
-        answers = _ask(specs, replace(stitching, methods=(method,)), method, item, digests)
-    recipe = {
-        "relscope": __version__,
-        "figure": "try-it",
-        "spaces": [spec.to_json() for spec in specs],
-        "digests": list(digests),
-        "stitching": replace(stitching, methods=(method,)).to_json(),
-        **_to_json(item),
-    }
-    return matrices_exportable(matrices_of(answers), recipe, "relscope-try-it", answers.wide, answers.table)
+@dataclass(frozen=True, kw_only=True)
+class TryIt(Recipe):
+    """What every pair says of one item, a text or a PNG as base64, by the stitching's first method and random state."""
+
+    figure: ClassVar[str] = "try-it"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    stitching: StitchSpec
+    text: str | None = None
+    picture: str | None = None
+
+    @classmethod
+    def of(cls, item: str | Image, **settings: Any) -> TryIt:
+        """The recipe of a sentence or a picture."""
+        if isinstance(item, str):
+            return cls(text=item, **settings)
+        content = BytesIO()
+        item.save(content, "PNG", optimize=True)
+        return cls(picture=base64.b64encode(content.getvalue()).decode(), **settings)
+
+    def to_json(self) -> dict[str, Any]:
+        """With the item as it came."""
+        return {name: value for name, value in super().to_json().items() if value is not None}
+
+    @property
+    def item(self) -> str | Image:
+        """
+        Raises
+        ------
+        SpaceError
+            No text, and no picture that can be read.
+        """
+        if self.text is not None and self.picture is None:
+            return self.text
+        try:
+            content = base64.b64decode(self.picture, validate=True)
+        except (TypeError, ValueError, binascii.Error) as error:
+            raise SpaceError("recipe of try it: expected a 'text', or a 'picture' as base64 of a PNG, got neither") from error
+        if len(content) > _LARGEST:
+            raise SpaceError(f"recipe of try it: expected a picture of at most {_LARGEST:,} bytes, got {len(content):,}")
+        return decode_image(content, "the recipe's picture")
+
+    def draw(self, result: Answers | None = None) -> Exportable:
+        answers = result or self._ask()
+        return matrices_exportable(matrices_of(answers), self.to_json(), "relscope-try-it", answers.wide, answers.table)
+
+    def _ask(self) -> Answers:
+        from relcore.stitching.classification import Stitching, share_rows
+
+        item, store = self.item, Store()
+        spaces = load_all(self.spaces, self.digests, self.figure)
+        rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
+        fitted = Stitching(share_rows(spaces, self.stitching.order), self.stitching, self.stitching.random_states[0])
+        return answers_of(fitted, self.stitching.methods[0], rows)
 
 
 def matrices_of(answers: Answers) -> Matrices:
@@ -100,52 +132,3 @@ def _told(answers: Answers, i: int, j: int) -> str:
             ", answers as the head's own encoder does" if answers.agrees(i, j) else ", another answer than its own encoder's"
         )
     return "\n".join([*lines, kind])
-
-
-def _ask(specs: Sequence[SpaceSpec], stitching: StitchSpec, method: str, item: Any, digests: Sequence[str]) -> Answers:
-    from relcore.stitching.classification import Stitching, share_rows
-
-    store, spaces = Store(), [load_again(spec) for spec in specs]
-    for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
-        need_same_content(space, digest)
-    rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in specs]
-    fitted = Stitching(share_rows(spaces, stitching.order), stitching, stitching.random_states[0])
-    return answers_of(fitted, method, rows)
-
-
-def _to_json(item: str | Image) -> dict[str, str]:
-    if isinstance(item, str):
-        return {"text": item}
-    content = BytesIO()
-    item.save(content, "PNG", optimize=True)
-    return {"picture": base64.b64encode(content.getvalue()).decode()}
-
-
-def _item(settings: Mapping[str, Any]) -> str | Image:
-    text, picture = settings.get("text"), settings.get("picture")
-    if isinstance(text, str) and picture is None:
-        return text
-    try:
-        content = base64.b64decode(picture, validate=True)
-    except (TypeError, ValueError, binascii.Error) as error:
-        raise SpaceError("recipe of try it: expected a 'text', or a 'picture' as base64 of a PNG, got neither") from error
-    if len(content) > _LARGEST:
-        raise SpaceError(f"recipe of try it: expected a picture of at most {_LARGEST:,} bytes, got {len(content):,}")
-    return decode_image(content, "the recipe's picture")
-
-
-def _try_it(settings: dict[str, Any]) -> Exportable:
-    expected = {"spaces", "digests", "stitching", "text", "picture"}
-    spaces, digests = settings.get("spaces"), settings.get("digests", [])
-    lists = isinstance(spaces, list) and isinstance(digests, list) and len(digests) in (0, len(spaces))
-    if not lists or not isinstance(settings.get("stitching"), Mapping) or set(settings) - expected:
-        raise SpaceError(
-            f"recipe of try it: expected {quote(sorted(expected))}, of them lists of spaces with their digests, got "
-            f"{quote(sorted(settings))}"
-        )
-    stitching = StitchSpec.from_json(settings["stitching"])
-    specs = [SpaceSpec.from_json(one) for one in spaces]
-    return draw_try_it(specs, stitching, stitching.methods[0], _item(settings), digests=digests)
-
-
-FIGURES = {"try-it": _try_it}

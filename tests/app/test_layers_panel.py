@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from app import layers_panel, results
-from relcore.comparing.all_pairs import put_space
 from relcore.comparing.layers import layer_scores
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encodings import put_space
 from relcore.sources.text import MiniLM, PretrainedText
 from relcore.spaces import LatentSpace
 from relcore.store import Store
@@ -105,7 +105,7 @@ def test_what_takes_long_is_a_job_that_is_asked_for_first(make_layered, ran_in_p
     session.change("button_group", "layers.method", "whitened")
     assert ran_in_place == []
     assert session.button(key="layers.start").label.startswith("Compare 2 × 3 layers · ")
-    assert session.button(key="layers-stitched.start").label.startswith("Stitch 5 layers · ")
+    assert session.button(key="stitching.start").label.startswith("Stitch 5 layers · ")
     session.click("layers.start")
     assert ran_in_place == ["Layer by layer, mutual kNN"]
     assert "the best of 6 pairs is ." in session.html

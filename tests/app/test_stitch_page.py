@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from app import results
 from app.encode import encoding_jobs
 from app.stitch import stitch_compute, stitch_panel
 from app.stitch.stitch_setup import held_out, largest_family
@@ -29,7 +30,7 @@ CLASSES = ("cat", "dog", "fox")
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch):
     """Small as it is, all is stitched in place, however many random states there are."""
-    monkeypatch.setattr(stitch_compute, "AT_ONCE_SECONDS", 60.0)
+    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 60.0)
 
 
 def labelled(path, vectors, labels, prefix="r") -> SpaceSpec:
@@ -109,7 +110,7 @@ def test_every_number_is_the_cores(make_encoders):
 def test_what_was_stitched_once_is_read_from_the_store(make_encoders, monkeypatch):
     specs = make_encoders()
     before = notes(session_on(specs))
-    monkeypatch.setattr(stitch_compute, "stitch_matrix", None)
+    monkeypatch.setattr("relcore.stitching.classification.stitch_matrix", None)
     assert notes(session_on(specs)) == before
 
 
@@ -160,12 +161,12 @@ def test_gap_order_and_states_change_what_is_shown(make_encoders):
 
 
 def test_what_takes_long_is_asked_for_first_and_is_a_job(make_encoders, ran_in_place, monkeypatch):
-    monkeypatch.setattr(stitch_compute, "AT_ONCE_SECONDS", 0.0)
+    monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
     monkeypatch.setattr(stitch_compute, "UNASKED_SECONDS", 0.0)
     session = session_on(make_encoders((8, 9)))
     assert ran_in_place == []
-    assert session.button(key="stitch.start").label.startswith("Stitch 2 pairs · about")
-    session.click("stitch.start")
+    assert session.button(key="stitching.start").label.startswith("Stitch 2 pairs · about")
+    session.click("stitching.start")
     assert ran_in_place == ["Stitching every pair"]
     assert "stitched pairs" in session.html
 

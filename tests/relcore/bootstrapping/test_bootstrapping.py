@@ -17,13 +17,12 @@ from relcore.bootstrapping.job import (
     read_outcome,
     run_bootstrap,
 )
-from relcore.comparing.all_pairs import put_space
 from relcore.comparing.figures import exportable
 from relcore.comparison import ProjectionSpec, represent, score_pair
 from relcore.evaluation import Split
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec, load, renamed_spec
-from relcore.sources.encodings import load_encoding
+from relcore.sources.encodings import load_encoding, put_space
 from relcore.sources.renamed import load_pairing, put_pairing, rename
 from relcore.spaces import LatentSpace, SpaceError, match
 from relcore.store import Store, digest_of

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from app.stitch import stitch_setup
-from relcore.commands import stitch
+from relcore.commands import running, stitch
 from relcore.local_cluster import LocalCluster
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
@@ -69,7 +69,7 @@ def test_the_recipe_draws_the_same_numbers_and_a_spec_file_gives_them(run, files
 
 def test_by_the_engine_it_is_the_same(run, files, one_engine, monkeypatch):
     at_once = run("stitch", *files, "--methods", "relative,affine", "--csv", "--store", "one")
-    monkeypatch.setattr(stitch, "AT_ONCE_SECONDS", 0)
+    monkeypatch.setattr(running, "AT_ONCE_SECONDS", 0)
     assert run("stitch", *files, "--methods", "relative,affine", "--csv", "--store", "other") == at_once
 
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from relcore.comparing.all_pairs import estimated_seconds, put_space, similarity_job, similarity_matrix
+from relcore.comparing.all_pairs import estimated_seconds, similarity_job, similarity_matrix
 from relcore.comparing.pair_scores import METRICS, PairScores
 from relcore.comparison import ProjectionSpec, held_out, represent, scored_rows
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import jaccard
 from relcore.progress import Context
+from relcore.sources.encodings import put_space
 from relcore.spaces import SpaceError, match
 from relcore.store import Store
 

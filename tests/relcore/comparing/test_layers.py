@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from relcore.comparing.all_pairs import put_space, similarity_matrix
+from relcore.comparing.all_pairs import similarity_matrix
 from relcore.comparing.figures import exportable
 from relcore.comparing.layers import LayerScores, layer_accuracy, layer_scores, layers_job, models
 from relcore.comparing.layers_figure import best_stitched_told, best_told, draw_layers, layer_matrices, layer_table
@@ -14,6 +14,7 @@ from relcore.figures.palette import LIGHT
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec, encoding_spec
 from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encodings import put_space
 from relcore.sources.graphs import GraphEncoder
 from relcore.sources.text import MiniLM
 from relcore.spaces import SpaceError

@@ -218,7 +218,7 @@ def test_a_sweep_over_nonsense_is_refused(pair, anchors, settings, message):
 
 
 def test_a_sweep_by_job_is_the_same_and_survives_json(pair, anchors, tmp_path):
-    from relcore.comparing.all_pairs import put_space
+    from relcore.sources.encodings import put_space
 
     store = Store(tmp_path)
     inputs = [put_space(store, space) for space in (pair.source, pair.target)]

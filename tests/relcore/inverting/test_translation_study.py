@@ -6,11 +6,11 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from relcore.comparing.all_pairs import put_space
 from relcore.inversion import InverseRelativeProjection, recovered
 from relcore.inverting.translation import translate_all, translation_job
 from relcore.inverting.translation_result import TranslationResult, TranslationSpec
 from relcore.progress import Context
+from relcore.sources.encodings import put_space
 from relcore.spaces import SpaceError
 from relcore.store import Store
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from relcore.comparing.all_pairs import put_space
 from relcore.progress import Context
 from relcore.rescaling.input import InputRescaleResult, InputRescaleSpec, rescale_input, rescale_input_job
 from relcore.similarity import unit_rows
+from relcore.sources.encodings import put_space
 from relcore.spaces import SpaceError
 from relcore.store import Store
 

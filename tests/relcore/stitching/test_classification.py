@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_support
 
+from relcore import record
 from relcore.names import METHODS
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.stitching.classification import Stitching, share_rows, split_rows, stitch_matrix
@@ -184,10 +185,10 @@ def test_ordered_labels_have_errors_in_steps(make_encoders):
 
 def test_spec_and_result_go_through_json(result, rng):
     spec = replace(SPEC, order=("a",), anchors=("r1",), test_ids=("r2",), head="mlp")
-    assert StitchSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
-    assert StitchSpec.from_json({}) == StitchSpec()
-    arrays, facts = result.pack()
-    back = StitchResult.unpack(arrays, json.loads(json.dumps(facts)))
+    assert record.from_json(StitchSpec, json.loads(json.dumps(record.to_json(spec)))) == spec
+    assert record.from_json(StitchSpec, {}) == StitchSpec()
+    arrays, facts = record.pack(result)
+    back = record.unpack(StitchResult, arrays, json.loads(json.dumps(facts)))
     assert back.spec == result.spec
     assert back.summary().equals(result.summary())
     assert back.changed("absolute", 0, 1).equals(result.changed("absolute", 0, 1))
@@ -197,7 +198,8 @@ def test_progress_is_told(make_encoders):
     told = []
     spec = replace(SPEC, methods=("relative",), random_states=(3, 5))
     stitch_matrix(make_encoders(), spec, report=lambda *step: told.append(step))
-    assert told == [(0, 2, "random state 3"), (1, 2, "random state 5")]
+    heads = "logistic heads on relative rows, state"
+    assert told == [(0, 2, f"{heads} 3"), (1, 2, f"{heads} 5")]
 
 
 def relabelled(space, labels):
@@ -264,13 +266,13 @@ def test_new_rows_must_be_of_each_encoder(make_encoders):
         ({"head": "svm"}, "head: expected one of"),
         ({"strategy": "best"}, "strategy: expected one of"),
         ({"test_fraction": 1.0}, "test_fraction: expected a share between 0 and 1, got 1.0"),
-        ({"anchors": (1,)}, "anchors: expected a list of ids"),
-        ({"colour": 1}, "expected settings among methods, .*, got colour"),
-        ([1, 2], "stitching: a setting is misplaced or of the wrong type"),
-        ({"test_fraction": "many"}, "stitching: a setting is misplaced or of the wrong type"),
-        ({"settings": {"gamma": 1}}, "expected settings among center, .*, got gamma"),
+        ({"anchors": (1,)}, "anchors.0.: expected a string, got 1"),
+        ({"colour": 1}, "expected settings among 'methods', .*, got 'colour'"),
+        ([1, 2], "settings: expected an object, got .1, 2."),
+        ({"test_fraction": "many"}, "test_fraction: expected a number, got 'many'"),
+        ({"settings": {"gamma": 1}}, "settings: settings: expected settings among 'center', .*, got 'gamma'"),
     ],
 )
 def test_specs_that_cannot_be_are_refused(settings, message):
     with pytest.raises(SpaceError, match=message):
-        StitchSpec.from_json(settings)
+        record.from_json(StitchSpec, record.to_json(settings))

@@ -13,18 +13,18 @@ from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError
 from relcore.stitching.classification import share_rows, stitch_matrix
 from relcore.stitching.figures import (
+    StitchConfusion,
+    StitchMatrix,
     cell_table,
     confusion_matrices,
-    draw_stitch_confusion,
-    draw_stitch_matrix,
     gaps,
     short,
     short_names,
     stitch_matrices,
 )
-from relcore.stitching.job import estimated_seconds, put_stitching, stitching_job, stitching_key, stitching_of
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
+from relcore.task import task_job
 
 SPEC = StitchSpec(("absolute", "relative", "procrustes"), n_anchors=24, random_states=(0, 1), order=("low", "middle", "high"))
 
@@ -93,21 +93,26 @@ def test_small_errors_are_deep_large_ones_pale(result):
     assert best == 0
 
 
+def matrix(specs, **settings):
+    return StitchMatrix(spaces=tuple(specs), stitching=SPEC, **settings)
+
+
 def test_the_recipe_draws_the_same_numbers_again(specs, result):
-    digests = [load(spec).digest for spec in specs]
-    figure = draw_stitch_matrix(specs, SPEC, metric="f1", show="gap", digests=digests, result=result)
+    digests = tuple(load(spec).digest for spec in specs)
+    figure = matrix(specs, metric="f1", show="gap", digests=digests).draw(result)
     again = exportable(json.loads(figure.bytes("json")))
     assert again.bytes("csv") == figure.bytes("csv")
     assert again.bytes("tex") == figure.bytes("tex")
     assert figure.table()["score"].notna().sum() == 3 * 3 * 3 * 3 - 3 * 4
-    one = draw_stitch_confusion(specs, SPEC, method="relative", encoder=0, head=2, digests=digests, result=result)
+    cell = {"method": "relative", "encoder": 0, "head": 2}
+    one = StitchConfusion(spaces=tuple(specs), stitching=SPEC, digests=digests, **cell).draw(result)
     assert exportable(json.loads(one.bytes("json"))).bytes("csv") == one.bytes("csv")
     with pytest.raises(SpaceError, match="has changed: expected content"):
-        draw_stitch_matrix(specs, SPEC, digests=["0" * 32] * 3)
+        matrix(specs, digests=("0" * 32,) * 3).draw()
 
 
 def test_the_printed_table_has_each_way_with_its_deviation_and_chance(specs, result):
-    printed = draw_stitch_matrix(specs, SPEC, result=result).latex()
+    printed = matrix(specs).draw(result).latex()
     assert printed["method"].tolist() == ["absolute", "relative", "Procrustes", "chance"]
     row = result.summary().iloc[3]
     assert (row.method, row.metric) == ("relative", "accuracy")
@@ -141,24 +146,23 @@ def test_names_lose_what_they_all_end_in():
 
 
 def test_a_job_finds_what_a_script_finds_and_tells_each_step(tmp_path, make_encoders, result):
-    from relcore.comparing.all_pairs import put_space
+    from relcore.sources.encodings import put_space
 
     store, spaces, told = Store(tmp_path / "store"), make_encoders(), []
-    context = Context(stitching_key(spaces, SPEC), store)
+    context = Context(SPEC.key(spaces), store)
     context.report = lambda *step: told.append(step)
-    stitching_job(context, inputs=[put_space(store, space) for space in spaces], spec=SPEC)
-    found = stitching_of(store.get(context.key))
+    task_job(context, task=SPEC, inputs=[put_space(store, space) for space in spaces])
+    found = SPEC.read(store.get(context.key))
     assert found.summary().equals(result.summary())
     assert told[0] == (0, 4, "logistic heads on absolute rows, state 0")
     assert told[-1] == (3, 4, "logistic heads on relative rows, state 1")
-    put_stitching(Context("a" * 32, store), found)
-    assert stitching_of(store.get("a" * 32)).encoders == ("encoder0", "encoder1", "encoder2")
+    assert found.encoders == ("encoder0", "encoder1", "encoder2")
 
 
 def test_more_states_networks_and_columns_cost_more(make_encoders):
     shared = share_rows(make_encoders())
     cost = [
-        estimated_seconds(shared, StitchSpec(("relative",), n_anchors=k, head=head, random_states=states))
+        StitchSpec(("relative",), n_anchors=k, head=head, random_states=states).seconds_for(shared)
         for k, head, states in ((24, "logistic", (0,)), (96, "logistic", (0,)), (96, "mlp", (0,)), (96, "mlp", (0, 1)))
     ]
     assert cost == sorted(set(cost))
@@ -168,15 +172,15 @@ def test_more_states_networks_and_columns_cost_more(make_encoders):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"spaces": "all"}, "expected a list 'spaces' of objects"),
+        ({"spaces": "all"}, "recipe of stitch-matrix: spaces: expected a list, got 'all'"),
         ({"digests": ["x"]}, "expected 3 digests, one a space"),
         ({"metric": "speed"}, "metric: expected one of"),
-        ({"colour": "red"}, "unknown settings 'colour'"),
+        ({"colour": "red"}, "recipe of stitch-matrix: expected settings among .*got 'colour'"),
         ({"stitching": {"omega": 3}}, "expected settings among"),
     ],
 )
 def test_a_wrong_recipe_says_what_is_wrong(specs, change, message):
-    recipe = draw_stitch_matrix(specs, SPEC, result=stitch_matrix([load(spec) for spec in specs], SPEC)).recipe
+    recipe = matrix(specs).to_json()
     with pytest.raises(SpaceError, match=message):
         exportable({**recipe, **change})
 

@@ -21,11 +21,12 @@ from relcore.stitching.classification import Stitching, share_rows
 from relcore.stitching.one_item import encode_items
 from relcore.stitching.spec import StitchSpec
 from relcore.stitching.try_it import Answers, answers_of
-from relcore.stitching.try_it_figure import draw_try_it
+from relcore.stitching.try_it_figure import TryIt
 from relcore.store import Store
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = StitchSpec(methods=("absolute", "relative"), n_anchors=40)
+RELATIVE = replace(SPEC, methods=("relative",))
 
 
 @pytest.fixture
@@ -95,8 +96,8 @@ def test_the_figure_again_from_its_recipe(made):
     specs, stitching = made
     picture = load_dataset(DIGITS).item(int(stitching.split.test[0]))
     answers = answers_of(stitching, "relative", [encode_items(spec, [picture]) for spec in specs])
-    digests = [space.digest for space in stitching.shared.spaces]
-    figure = draw_try_it(specs, SPEC, "relative", picture, digests=digests, answers=answers)
+    digests = tuple(space.digest for space in stitching.shared.spaces)
+    figure = TryIt.of(picture, spaces=tuple(specs), stitching=RELATIVE, digests=digests).draw(answers)
     again = exportable(json.loads(figure.bytes("json")))
     np.testing.assert_allclose(again.table()["probability"], figure.table()["probability"], atol=1e-5)
     assert (again.table()["class"] == figure.table()["class"]).all()
@@ -111,20 +112,16 @@ def test_the_figure_again_from_its_recipe(made):
     [
         ({"picture": "%%%"}, "expected a 'text', or a 'picture' as base64 of a PNG, got neither"),
         ({"picture": "aGVsbG8="}, "the recipe's picture: expected an image"),
-        ({"spaces": 3}, "recipe of try it: expected 'digests', 'picture', 'spaces'"),
-        ({"colour": 1}, "recipe of try it: expected 'digests', 'picture', 'spaces'"),
+        ({"spaces": 3}, "recipe of try-it: spaces: expected a list, got 3"),
+        ({"colour": 1}, "recipe of try-it: expected settings among 'spaces', 'digests', .*got 'colour'"),
     ],
 )
 def test_broken_recipes_say_what_is_wrong(change, message):
-    recipe = draw_try_it([], SPEC, "relative", Image.new("L", (8, 8)), answers=_some()).recipe
+    recipe = TryIt.of(Image.new("L", (8, 8)), spaces=(), stitching=RELATIVE).to_json()
     with pytest.raises(SpaceError, match=message):
         exportable({**recipe, **change})
 
 
-def _some() -> Answers:
-    return Answers("relative", ("a",), ("a",), (0,), ("no", "yes"), np.array([[[0.9, 0.1]]]))
-
-
 def test_sentences_travel_as_they_are():
-    recipe = draw_try_it([], replace(SPEC, methods=("relative",)), "relative", "Où est la gare ?", answers=_some()).recipe
+    recipe = TryIt.of("Où est la gare ?", spaces=(), stitching=RELATIVE).to_json()
     assert recipe["text"] == "Où est la gare ?"
