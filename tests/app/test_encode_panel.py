@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import numpy as np
 import pandas as pd
@@ -270,10 +269,9 @@ def test_a_new_session_finds_what_is_under_way_and_can_ask_for_it(tab, engine, m
     assert [one.key for one in second.at.button if (one.key or "").startswith("stop-")] == [f"stop-{job.key}"]
     second.click("encode.await")
     assert "Begun in another window" not in text(second)
-    started = time.monotonic()
     second.click(f"stop-{job.key}")
     assert job.status().state == "cancelled"
-    assert time.monotonic() - started < 4
+    assert job.status().done < 250, "it was stopped long before its 500 epochs"
     first.run()
     assert "ViT 64, state 0 · digits: stopped" in text(first)
     first.click(f"dismiss-{job.key}")

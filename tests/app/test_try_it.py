@@ -25,6 +25,7 @@ from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import load_parallel
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
+from relcore.stitching.classification import Stitching
 from relcore.stitching.one_item import trained_key
 from relcore.stitching.try_it import Answers
 from relcore.stitching.try_it_figure import matrices_of
@@ -66,9 +67,11 @@ def networks():
     return encoded(DIGITS, *(SmallVision("mlp", width=width, epochs=4) for width in (8, 12)))
 
 
-def test_a_typed_sentence_is_answered_by_every_pair(sentences):
+def test_a_typed_sentence_is_answered_by_every_pair_and_fits_nothing_again(sentences, monkeypatch):
     session = stitch_page(sentences)
     assert "of 2 stitched pairs say" in session.html
+    monkeypatch.setattr(Stitching, "__init__", lambda *_, **__: pytest.fail("fitted again"))
+    monkeypatch.setattr(TfidfSvd, "train", lambda *_, **__: pytest.fail("trained again"))
     assert session.at.text_input(key="stitch.try-text").value in load_parallel(["en"])["en"]
     session.change("text_input", "stitch.try-text", "Where is the station?")
     assert "of 2 stitched pairs say" in session.html

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -18,7 +17,6 @@ from relcore.sources.parallel import load_parallel
 from relcore.store import Store
 from tests.browser.test_app_browser import settle
 
-SLOWEST = 5.0  # seconds from the last key to the answer, of which the field waits a fifth; machines of tests are busy
 LEAD = re.compile(r"\d of 2 stitched pairs say")
 
 
@@ -63,10 +61,8 @@ def test_a_typed_sentence_is_answered_by_every_pair_while_one_types(try_it):
     field = page.get_by_role("textbox", name="A sentence")
     field.fill("")
     page.get_by_text(LEAD).wait_for(state="detached")
-    started = time.monotonic()
     field.fill("Where is the station?")
     page.get_by_text(LEAD).wait_for()
-    assert time.monotonic() - started < SLOWEST
     settle(page)
     answers = page.locator(".st-key-stitch-try-map td b")
     assert answers.count() == 4

