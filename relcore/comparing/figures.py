@@ -54,7 +54,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
     if kind in FIGURES:
         return recipe_of(recipe).draw()
     if kind not in _FIGURES and kind not in _ELSEWHERE:
-        known = quote([*_FIGURES, *_ELSEWHERE])
+        known = quote([*FIGURES, *_FIGURES, *_ELSEWHERE])
         raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {known}, got {kind!r}')
     figures = _FIGURES if kind in _FIGURES else import_module(_ELSEWHERE[kind]).FIGURES
     return figures[kind]({name: value for name, value in recipe.items() if name not in ("relscope", "figure")})
