@@ -49,11 +49,8 @@ def test_warnings_and_ctrl_c_are_one_line(monkeypatch, capsys, said):
 
     monkeypatch.setattr("relcore.commands.available.run", run)
     assert main(["available"]) == (INTERRUPTED if said == "interrupt" else 0)
-    told = (
-        "stopped; what is done is kept, and the same command goes on from there"
-        if said == "interrupt"
-        else "3 rows were left out"
-    )
+    stopped = "Stopped. Finished work is saved; rerun the command to resume."
+    told = stopped if said == "interrupt" else "3 rows were left out"
     assert capsys.readouterr().err == f"relscope: {told}\n"
 
 
