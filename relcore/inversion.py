@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from relcore.anchors.pruning import farthest_order, first_anchors
+from relcore.estimator import Estimator, matrix, need_finite
 from relcore.evaluation import Split
 from relcore.names import DELTA, INVERSES
 from relcore.row_pass import finish_rows
@@ -21,7 +22,7 @@ LENGTHS = ("paper", "mean")
 
 
 @dataclass(eq=False)
-class InverseRelativeProjection:
+class InverseRelativeProjection(Estimator):
     """Rows of a source space as rows of a target space, by way of their similarities to parallel anchors.
 
     With A the centred, unit anchors of a space, unit rows x translate by one matrix, whatever ω is::
@@ -71,6 +72,7 @@ class InverseRelativeProjection:
     ridge: float = 1.0
     random_state: int = 0
     lengths: str = "paper"
+    _needs_target: ClassVar[bool] = True
 
     def fit(
         self,
@@ -87,12 +89,13 @@ class InverseRelativeProjection:
         Raises
         ------
         SpaceError
-            Unpaired anchors, fewer than two, an anchor at the mean, all on one line, a δ that leaves one; wrong settings.
+            Unpaired anchors, fewer than two, numbers that are not finite, an anchor at the mean, all on one line, a δ that
+            leaves one; wrong settings.
         """
         self._check_settings()
         self.__dict__.pop("rank_", None)  # of an earlier fit
-        source, target = (np.asarray(anchors, dtype=np.float32) for anchors in (source_anchors, target_anchors))
-        if source.ndim != 2 or target.ndim != 2 or len(source) != len(target):
+        source, target = matrix(source_anchors, "source_anchors"), matrix(target_anchors, "target_anchors")
+        if len(source) != len(target):
             raise SpaceError(f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and {target.shape}")
         if len(source) < 2:
             raise SpaceError(f"anchors: expected two or more, since the inverse of one is a single line, got {len(source)}")
@@ -108,6 +111,7 @@ class InverseRelativeProjection:
         self.encoder_, self.decoder_ = (np.asarray(part, dtype=np.float32) for part in (encoder, decoder))
         self.scale_ = float(np.linalg.norm(target - self.target_mean_, axis=1).mean(dtype=np.float64))
         self.matrix_ = (encoder @ decoder).astype(np.float32)
+        self.n_features_in_ = len(self.matrix_)
         return self
 
     @cached_property
@@ -119,19 +123,20 @@ class InverseRelativeProjection:
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
-        X = self._rows(X, len(self.matrix_))
+        X = np.ascontiguousarray(self._check_width(X))
         found, origin = X @ self.matrix_, self.source_mean_ @ self.matrix_
         lengths = (X, self.source_mean_) if self.lengths == "paper" else (found, origin)
         finish_rows(found, origin, *lengths, self.scale_, self.target_mean_)
+        need_finite(found[:, 0])
         return found
 
     def relative(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space relative to its anchors, whitened where the method is, (n, d_source) → (n, k) float32."""
-        return project_directions(self._rows(X, len(self.encoder_)), self.encoder_, self.source_mean_)
+        return project_directions(self._check_width(X), self.encoder_, self.source_mean_)
 
     def inverse_transform(self, relative: np.ndarray) -> np.ndarray:
         """Relative rows, of whichever space, in the target space, (n, k) → (n, d_target) float32."""
-        found = self._rows(relative, len(self.decoder_)) @ self.decoder_
+        found = self._check_width(relative, self.decoder_.shape[0]) @ self.decoder_
         found *= np.float32(self.scale_) * (inverse_norms(found)[:, None] if self.lengths == "mean" else 1)
         found += self.target_mean_
         return found
@@ -149,12 +154,6 @@ class InverseRelativeProjection:
         self.kept_ = (np.arange(len(anchors)),)
         self.condition_numbers_ = spread[-1:] / spread[0]
         return inverse @ anchors
-
-    def _rows(self, X: np.ndarray, width: int) -> np.ndarray:
-        X = np.ascontiguousarray(X, dtype=np.float32)
-        if X.ndim != 2 or X.shape[1] != width:
-            raise SpaceError(f"expected rows of width {width} as in fit, got shape {X.shape}")
-        return X
 
     def _check_settings(self) -> None:
         need_one_of("method", self.method, INVERSES)
@@ -258,8 +257,10 @@ def inversion_grid(
 
 
 def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarray:
+    own = mean_row(anchors)
+    need_finite(own, "anchors")
     if mean is None:
-        return mean_row(anchors)
+        return own
     mean = np.asarray(mean, dtype=np.float32)
     if mean.shape != anchors.shape[1:]:
         raise SpaceError(f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}")

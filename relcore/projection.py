@@ -1,7 +1,4 @@
-"""RelativeProjection: an absolute space described by its similarities to anchors.
-
-An estimator by scikit-learn's habits, not by its base class: importing that takes longer than the app's first picture.
-"""
+"""RelativeProjection: an absolute space described by its similarities to anchors."""
 
 from __future__ import annotations
 
@@ -10,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore import similarity as similarities
+from relcore.estimator import Estimator, matrix, need_finite
 from relcore.names import SIMILARITIES
 from relcore.spaces import SpaceError, need_one_of
 
 
 @dataclass(eq=False)
-class RelativeProjection:
+class RelativeProjection(Estimator):
     """Each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
 
     ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not change when the
@@ -34,6 +32,10 @@ class RelativeProjection:
         λ of the whitening, above 0; the trace of K is k, so 1 is the weight of one average anchor.
     threshold : float
         Distance at which "quantised" cuts the clustering.
+    n_anchors : int
+        Rows of X that are drawn as anchors where `fit` is given none; all, where X has fewer.
+    random_state : int
+        Draws them.
 
     Attributes
     ----------
@@ -47,19 +49,26 @@ class RelativeProjection:
     whiten: bool = False
     ridge: float = 0.3
     threshold: float = 1.5
+    n_anchors: int = 300
+    random_state: int = 0
 
-    def fit(self, X: np.ndarray, *, anchors: np.ndarray) -> RelativeProjection:
+    def fit(self, X: np.ndarray, y: None = None, *, anchors: np.ndarray | None = None) -> RelativeProjection:
         """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from elsewhere.
+
+        Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline gives it.
 
         Raises
         ------
         SpaceError
-            No anchors, rows outside X, widths that differ, an unknown similarity, whitening of anything but the cosine.
+            No anchors, rows outside X, widths that differ, numbers that are not finite, an unknown similarity, whitening of
+            anything but the cosine.
         """
-        X = _matrix(X)
+        X = matrix(X)
         self._check_settings()
-        chosen = _anchor_vectors(X, anchors)
-        self.mean_ = similarities.mean_row(X) if self.center else None
+        mean = similarities.mean_row(X)
+        need_finite(mean)
+        chosen = _anchor_vectors(X, self._drawn(len(X)) if anchors is None else anchors)
+        self.mean_ = mean if self.center else None
         if self.similarity in ("euclidean", "l1"):
             self.anchors_ = chosen if self.mean_ is None else chosen - self.mean_
         else:
@@ -78,11 +87,18 @@ class RelativeProjection:
         Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range. A vector that
         is zero (after centring) has cosine 0 to everything.
         """
-        if not hasattr(self, "n_features_in_"):
-            raise SpaceError("expected a fitted projection; call fit(X, anchors=rows) first")
-        X = _matrix(X)
-        if X.shape[1] != self.n_features_in_:
-            raise SpaceError(f"expected rows of width {self.n_features_in_} as in fit, got {X.shape[1]}")
+        X = self._check_width(X)
+        relative = self._relative(X)
+        need_finite(X if self.similarity == "quantised" else relative[:, 0])  # a centroid is finite, whatever its row is
+        return relative
+
+    def _drawn(self, n: int) -> np.ndarray:
+        """Row numbers of the anchors where none are given."""
+        if self.n_anchors < 1:
+            raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors}")
+        return np.random.default_rng(self.random_state).choice(n, min(self.n_anchors, n), replace=False)
+
+    def _relative(self, X: np.ndarray) -> np.ndarray:
         if self.similarity == "cosine":
             return similarities.project_directions(X, self.basis_, self.mean_)
         if self.similarity == "angular":
@@ -107,13 +123,6 @@ def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
     eigenvalues, eigenvectors = np.linalg.eigh(anchors @ anchors.T)
     scales = 1 / np.sqrt(np.maximum(eigenvalues, 0) + ridge)
     return ((eigenvectors * scales) @ eigenvectors.T).astype(np.float32)
-
-
-def _matrix(X: np.ndarray) -> np.ndarray:
-    X = np.asarray(X, dtype=np.float32)
-    if X.ndim != 2 or 0 in X.shape:
-        raise SpaceError(f"expected a matrix (n, d) with rows and columns, got shape {X.shape}")
-    return X
 
 
 def _anchor_vectors(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:

@@ -7,13 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from relcore.estimator import Estimator, matrix, need_finite
 from relcore.spaces import SpaceError
 
 
-class _Translation:
+class _Translation(Estimator):
     """Fitted state of every map: Y ≈ (X − source_mean_) · matrix_ + target_mean_."""
 
     _centred: ClassVar[bool] = True
+    _needs_target = True
 
     def fit(self, source: np.ndarray, target: np.ndarray) -> _Translation:
         """Learn the map from paired rows, source (k, d_source) and target (k, d_target).
@@ -21,26 +23,26 @@ class _Translation:
         Raises
         ------
         SpaceError
-            Row counts that differ, or no rows.
+            Row counts that differ, no rows, or numbers that are not finite.
         """
-        if len(source) != len(target) or not len(source):
+        source, target = matrix(source, "source", np.float64), matrix(target, "target", np.float64)
+        if len(source) != len(target):
             raise SpaceError(f"expected the same number of paired rows, 1 or more, got {len(source)} and {len(target)}")
-        source, target = np.asarray(source, dtype=np.float64), np.asarray(target, dtype=np.float64)
-        if self._centred:
-            self.source_mean_, self.target_mean_ = source.mean(axis=0), target.mean(axis=0)
-        else:
-            self.source_mean_, self.target_mean_ = np.zeros(source.shape[1]), np.zeros(target.shape[1])
+        means = source.mean(axis=0), target.mean(axis=0)
+        need_finite(means[0], "source")
+        need_finite(means[1], "target")
+        self.source_mean_, self.target_mean_ = means if self._centred else map(np.zeros_like, means)
         self.matrix_ = self._solve(source - self.source_mean_, target - self.target_mean_)
         self.n_features_in_ = source.shape[1]
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32."""
-        if X.shape[1] != self.n_features_in_:
-            raise SpaceError(f"expected rows of width {self.n_features_in_} as in fit, got {X.shape[1]}")
-        X, matrix = np.asarray(X, dtype=np.float32), self.matrix_.astype(np.float32)
+        X = self._check_width(X)
         offset = (self.target_mean_ - self.source_mean_ @ self.matrix_).astype(np.float32)
-        return X @ matrix + offset
+        found = X @ self.matrix_.astype(np.float32) + offset
+        need_finite(found[:, 0])
+        return found
 
 
 @dataclass(eq=False)
@@ -64,6 +66,7 @@ class Procrustes(_Translation):
         return rotation * (singular_values.sum() / spread) if self.scale and spread else rotation
 
 
+@dataclass(eq=False)
 class LeastSquares(_Translation):
     """The linear map with the smallest squared error over the paired rows, of smallest norm where there are several."""
 
@@ -73,6 +76,7 @@ class LeastSquares(_Translation):
         return np.linalg.lstsq(source, target, rcond=None)[0]
 
 
+@dataclass(eq=False)
 class Affine(LeastSquares):
     """Least squares with an offset: a linear map between the centred rows."""
 

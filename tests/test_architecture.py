@@ -20,7 +20,15 @@ PACKAGES = ("app", "pages", "relcore")
 MOST_LINES = 320
 
 # relcore from the bottom up: each part with the parts that it may build on, itself always among them.
-BASE = {"relcore.spaces", "relcore.similarity", "relcore.names", "relcore.record", "relcore.extras", "relcore.numbers"}
+BASE = {
+    "relcore.spaces",
+    "relcore.similarity",
+    "relcore.names",
+    "relcore.record",
+    "relcore.extras",
+    "relcore.numbers",
+    "relcore.estimator",
+}
 JOBS = {"relcore.progress", "relcore.store"}
 TRAINING = {"relcore.determinism"}
 LAYERS = {
@@ -28,6 +36,7 @@ LAYERS = {
     "relcore.numbers": set(),
     "relcore.spaces": {"relcore.names"},
     "relcore.extras": {"relcore.spaces"},
+    "relcore.estimator": {"relcore.spaces"},
     "relcore.record": {"relcore.names", "relcore.spaces"},
     "relcore.similarity": BASE,
     "relcore.evaluation": {"relcore.spaces"},

@@ -236,7 +236,7 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
     [
         ({}, np.ones((1, 3)), np.ones((1, 3)), "expected two or more, since the inverse of one is a single line, got 1"),
         ({}, np.ones((4, 3)), np.ones((5, 3)), r"expected paired anchors .* got \(4, 3\) and \(5, 3\)"),
-        ({}, np.ones(4), np.ones(4), r"got \(4,\) and \(4,\)"),
+        ({}, np.ones(4), np.ones(4), r"source_anchors: expected a matrix \(n, d\) .* got shape \(4,\)"),
         ({}, np.ones((4, 3)), np.eye(4), "expected points that differ in the source space, got 4 times the same one"),
         ({}, LINE, np.eye(8), "expected several directions in the source space, got 8 anchors on one line"),
         ({}, np.eye(8), LINE, "expected several directions in the target space, got 8 anchors on one line"),
@@ -262,7 +262,7 @@ def test_fit_refuses(X, Y, settings, source, target, message):
 
 def test_widths_are_checked(X, Y):
     inverse = fitted(X, Y)
-    with pytest.raises(SpaceError, match=f"expected rows of width {D} as in fit, got shape"):
+    with pytest.raises(SpaceError, match=f"expected rows of width {D} as in fit, got {Y.shape[1]}"):
         inverse.transform(Y)
     with pytest.raises(SpaceError, match=f"expected rows of width {K} as in fit"):
         inverse.inverse_transform(X)
