@@ -12,7 +12,7 @@ from app.jobs import asked_again, engine, follow
 from relcore.pace import Expected
 from relcore.papers import tables
 from relcore.papers.ours import Ours
-from relcore.papers.registry import RUNS
+from relcore.papers.paper_run import RUNS
 from relcore.papers.rows import PaperRow, load_rows
 from relcore.papers.runs import expected, paper_job, result_of, run_key, what_is_missing
 from relcore.papers.verdict import DOES_NOT, HOLDS, PARTLY, verdict_of

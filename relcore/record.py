@@ -4,8 +4,7 @@ msgspec reads: it takes plain dataclasses as they are, is strict about types, ne
 wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves open is done here: unknown settings are
 refused, tuples are lists, and arrays go beside the JSON.
 
-A class whose JSON is not simply its fields has ``to_record(self)`` and ``from_record(cls, record)``; it must not be a dataclass
-itself, as msgspec would take that apart.
+A class whose JSON is not simply its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless it is a dataclass.
 """
 
 from __future__ import annotations

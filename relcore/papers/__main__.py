@@ -10,7 +10,7 @@ from pathlib import Path
 
 from relcore import pace
 from relcore.papers.ours import SHIPPED, read_ours, write_ours
-from relcore.papers.registry import RUNS
+from relcore.papers.paper_run import RUNS
 from relcore.papers.rows import find_row, load_rows
 from relcore.papers.runs import expected, is_current, measure, what_is_missing
 from relcore.spaces import SpaceError

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from relcore import record
 from relcore.papers.published import FOLDER
 from relcore.spaces import SpaceError
 
@@ -55,6 +56,10 @@ class Number:
     baseline_is: str = "chance"
     group: str = ""
 
+    def to_record(self) -> dict[str, Any]:
+        """Without the fields that are at their defaults."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
+
     def text(self) -> str:
         """``"0.304 ± 0.002"``; three digits behind the point, fewer of large numbers."""
         places = 3 if abs(self.value) < 100 else 1
@@ -99,22 +104,6 @@ class Ours:
         wanted = set(groups)
         return tuple(number for number in self.numbers if not wanted or number.group in wanted)
 
-    def to_json(self) -> dict[str, Any]:
-        """Numbers without the fields that they leave at their defaults."""
-        usual = {name: one.default for name, one in Number.__dataclass_fields__.items()}
-        numbers = [
-            {name: value for name, value in asdict(number).items() if value != usual.get(name)} for number in self.numbers
-        ]
-        return {**asdict(self), "settings": dict(self.settings), "numbers": numbers}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Ours:
-        """Back from `to_json`; unknown or absent fields are a SpaceError."""
-        try:
-            return cls(**{**record, "numbers": tuple(Number(**number) for number in record["numbers"])})
-        except (TypeError, KeyError, AttributeError) as error:
-            raise SpaceError(f"measured numbers: a field is missing, unknown or of the wrong type ({error})") from error
-
 
 @cache
 def shipped() -> dict[str, Ours]:
@@ -139,16 +128,16 @@ def write_ours(folder: Path, found: Ours) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{found.run}.json"
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(found.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    partial.write_text(json.dumps(record.to_json(found), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     partial.replace(path)
 
 
 def _read(path: Path) -> Ours:
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        described = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise SpaceError(f"{path}: expected a JSON object of measured numbers, got {error}; make it again") from error
-    found = Ours.from_json(record)
+    found = record.from_json(Ours, described, str(path))
     if found.run != path.stem:
         raise SpaceError(f"{path}: expected numbers of the run {path.stem!r}, got those of {found.run!r}; rename the file")
     return found

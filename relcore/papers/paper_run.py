@@ -1,24 +1,14 @@
-"""A run that stands beside a paper's numbers, and the data that several of them use, in words."""
+"""The runs that stand beside the papers' numbers, by name, as relcore/data/papers/runs.json lists them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-WORDS = "bundled Word2Vec and FastText, 20,000 words, 100 d"
-DIGITS = "scikit-learn's 1,797 digits, 8 × 8; an MLP, a CNN, a residual CNN and a ViT trained here, 64 d"
-_TEXTS = "four independent encoders: TF-IDF + SVD (384 d), pooled Word2Vec (100 d), pooled FastText (100 d), MiniLM (384 d)"
-SENTENCES = f"2,000 sentences of 16 Wikipedia articles; {_TEXTS}"
-TREC = f"TREC, 5,452 questions to train on and 500 to test, 6 classes; {_TEXTS}"
-EVERYDAY = "438 bundled everyday sentences in English, Spanish, French and Japanese; TF-IDF + SVD a language"
-PICTURES = "scikit-learn's digits, 8 × 8"
-MNIST = "MNIST reduced to 14 × 14 pixels, the first 10,000 pictures of its training part, 1,000 of them to try"
-MNIST_NETWORKS = (
-    "MNIST reduced to 14 × 14 pixels, the first 5,000 pictures of its training part, 1,000 of them to test; an MLP, a CNN, a "
-    "residual CNN and a ViT trained here on the others, 64 d"
-)
-FIVE = [0, 1, 2, 3, 4]
+from relcore import record
+from relcore.papers.published import FOLDER
 
 
 @dataclass(frozen=True)
@@ -48,3 +38,6 @@ class PaperRun:
     minutes: float = 1.0
     local: str = ""
     version: int = 1
+
+
+RUNS = record.from_json(dict[str, PaperRun], json.loads((FOLDER / "runs.json").read_text(encoding="utf-8")), "runs.json")

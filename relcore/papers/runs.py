@@ -9,10 +9,10 @@ from datetime import date
 from importlib import import_module
 from typing import Any
 
-from relcore import __version__, pace
+from relcore import __version__, pace, record
 from relcore.papers.commit import commit_of
 from relcore.papers.ours import Number, Ours, shipped
-from relcore.papers.registry import RUNS
+from relcore.papers.paper_run import RUNS
 from relcore.progress import Context
 from relcore.spaces import SpaceError, need_one_of
 from relcore.store import Store, digest_of
@@ -65,13 +65,13 @@ def expected(name: str, store: Store) -> pace.Expected:
 def paper_job(context: Context, *, name: str) -> None:
     """`measure` as a job of the Engine, under `run_key`."""
     context.report(0, 1, "starting")
-    context.put({}, {"ours": measure(name, context.store, context.report).to_json()})
+    context.put({}, {"ours": record.to_json(measure(name, context.store, context.report))})
 
 
 def result_of(name: str, store: Store) -> Ours | None:
     """What is known of a run: the store's own, else what comes with the project where settings and version are still these."""
     if found := store.summary(run_key(name)):
-        return Ours.from_json(found.metadata["ours"])
+        return record.from_json(Ours, found.metadata["ours"])
     known = shipped().get(name)
     return known if known and is_current(known) else None
 

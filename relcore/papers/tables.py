@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from relcore import record
 from relcore.papers.intervals import spread_of
 from relcore.papers.ours import Number, Ours
 from relcore.papers.published import WORDS
@@ -92,7 +93,7 @@ def as_json(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> bytes:
             "row": row.name,
             "shows": row.shows,
             "published": [{name: value for name, value in line.items() if value is not None} for line in _published(row)],
-            "here": [found[name].to_json() for name in row.run_names() if name in found],
+            "here": [record.to_json(found[name]) for name in row.run_names() if name in found],
             **_judged(row, found),
         }
         for row in rows

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from app.jobs import engine
-from relcore import pace
+from relcore import pace, record
 from relcore.papers import runs
 from relcore.papers.ours import Number, Ours
-from relcore.papers.registry import RUNS
+from relcore.papers.paper_run import RUNS
 from relcore.papers.runs import run_key
 
 FOUND = Ours(
@@ -66,7 +66,7 @@ def test_filters_keep_one_paper_and_what_has_numbers(page):
 
 
 def test_a_run_of_this_store_replaces_what_ships(page):
-    mine = FOUND.to_json() | {"date": "2026-03-04"}
+    mine = record.to_json(FOUND) | {"date": "2026-03-04"}
     engine().store.put(run_key("words"), {}, {"ours": mine})
     page.run()
     assert "2026-03-04" in page.html
@@ -85,7 +85,7 @@ def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, 
         for way in ("Word2Vec → FastText", "FastText → Word2Vec")
         for metric in ("Jaccard", "MRR")
     )
-    engine().store.put(run_key("words"), {}, {"ours": replace(FOUND, numbers=numbers).to_json()})
+    engine().store.put(run_key("words"), {}, {"ours": record.to_json(replace(FOUND, numbers=numbers))})
     page.run()
     assert f"<b>{word}</b> · " in page.html
     assert told in page.html

@@ -11,7 +11,7 @@ from relcore.engine import Engine
 from relcore.pace import expect, note
 from relcore.papers import runs as paper_runs
 from relcore.papers.ours import Number
-from relcore.papers.registry import RUNS
+from relcore.papers.paper_run import RUNS
 from relcore.papers.runs import Measured
 from relcore.store import Store, digest_of
 from relcore.studies import runs as study_runs

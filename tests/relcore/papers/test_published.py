@@ -2,8 +2,8 @@
 
 import pytest
 
+from relcore.papers.paper_run import RUNS
 from relcore.papers.published import WORDS, Cell, PublishedTable
-from relcore.papers.registry import RUNS
 from relcore.papers.rows import find_row, load_rows
 from relcore.spaces import SpaceError
 

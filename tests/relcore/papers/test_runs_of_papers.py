@@ -12,7 +12,7 @@ from relcore.papers import ours, runs
 from relcore.papers.__main__ import main
 from relcore.papers.commit import commit_of
 from relcore.papers.ours import Number, Ours, read_ours, write_ours
-from relcore.papers.registry import RUNS
+from relcore.papers.paper_run import RUNS
 from relcore.papers.rows import load_rows
 from relcore.papers.runs import Measured, is_current, measure, paper_job, result_of, run_key
 from relcore.papers.summaries import averaged, grouped
@@ -177,7 +177,7 @@ def test_a_file_of_numbers_comes_back_whole_and_a_wrong_one_is_refused(tmp_path,
     with pytest.raises(SpaceError, match="expected a JSON object of measured numbers"):
         read_ours(wrong.parent)
     wrong.write_text('{"run": "words", "numbers": [{"colour": 1}]}')
-    with pytest.raises(SpaceError, match="a field is missing, unknown"):
+    with pytest.raises(SpaceError, match="the setting 'label' is missing"):
         read_ours(wrong.parent)
 
 
