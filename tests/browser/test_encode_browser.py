@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.browser.test_app_browser import settle
+from tests.browser.panes import settle
 
 NETWORK = "MLP 64, state 0 · digits"
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.panes import ROOT, at_rest, drag
+
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
-PANES = ".ls-root"
 
 
 @pytest.fixture(scope="module")
@@ -20,22 +21,17 @@ def invert(page, url):
     page.set_default_timeout(60_000)
     page.goto(f"{url}/invert")
     page.locator("caption", has_text="Recovered to true").wait_for()
-    page.wait_for_selector(f"{PANES}[data-drawn]")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
     return page
 
 
 def test_a_brush_on_the_original_selects_in_the_recovered(invert):
     copies = "() => [...document.querySelectorAll('.ls-points')].map(canvas => canvas.toDataURL())"
     before = invert.evaluate(copies)
-    box = invert.locator(".ls-plot").first.bounding_box()
-    for step, (x, y) in enumerate([(0.4, 0.4), (0.6, 0.4), (0.6, 0.6), (0.4, 0.6)]):
-        invert.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=3)
-        if not step:
-            invert.mouse.down()
-    invert.mouse.up()
-    invert.wait_for_function("root => document.querySelector(root).dataset.selected !== '0'", arg=PANES)
+    drag(invert, 0, [(0.4, 0.4), (0.6, 0.4), (0.6, 0.6), (0.4, 0.6)])
+    invert.wait_for_function("root => document.querySelector(root).dataset.selected !== '0'", arg=ROOT)
     invert.locator(".relscope-word", has_text="selected").wait_for()
-    selected = int(invert.get_attribute(PANES, "data-selected"))
+    selected = int(invert.get_attribute(ROOT, "data-selected"))
     assert 0 < selected < 20_000
     assert invert.locator(".relscope-word").inner_text() == f"{selected:,} selected"
     after = invert.evaluate(copies)
@@ -50,8 +46,7 @@ def test_a_click_on_a_cell_sets_delta_and_omega(invert):
     start.or_(cells).first.wait_for()
     if start.is_visible():
         start.click()
-    cells.wait_for()
-    invert.wait_for_timeout(1000)
+    at_rest(invert, ".js-plotly-plot .heatmaplayer image")
     box = cells.bounding_box()
     invert.mouse.click(box["x"] + 3.5 / 10 * box["width"], box["y"] + 4.5 / 5 * box["height"])  # the fourth δ, the fifth ω
     invert.wait_for_function("() => document.querySelector('input[aria-label=\"Distance δ\"]').value === '0.50'")

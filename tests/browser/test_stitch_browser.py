@@ -14,7 +14,7 @@ from relcore.sources.encodings import encoding_key, put_encoding
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import LatentSpace
 from relcore.store import Store
-from tests.browser.test_app_browser import settle
+from tests.browser.panes import settle
 
 
 @pytest.fixture(scope="module")

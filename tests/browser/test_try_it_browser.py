@@ -15,7 +15,7 @@ from relcore.sources.encodings import encoding_key
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import load_parallel
 from relcore.store import Store
-from tests.browser.test_app_browser import settle
+from tests.browser.panes import settle
 
 LEAD = re.compile(r"\d of 2 stitched pairs say")
 
