@@ -48,7 +48,7 @@ def draw_status() -> None:
 
 @st.cache_resource
 def _device() -> str:
-    from relcore.metrics.neighbours import gpu_name
+    from relcore.metrics.search import gpu_name
 
     return gpu_name() or f"CPU, {os.cpu_count()} cores"
 

@@ -64,6 +64,19 @@ class InverseRelativeProjection(Estimator):
         Of what was inverted: each A_y[Sᵢ], or K_y + λI, or its root. inf where it has no full rank.
     rank_ : int
         Directions of the target that can be reached at all; below d_target the rest of them is lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import InverseRelativeProjection
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> X /= np.linalg.norm(X, axis=1, keepdims=True)
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> Y = X @ rotation
+    >>> inverse = InverseRelativeProjection("ridge", ridge=0.01).fit(X[:50], Y[:50])
+    >>> found = inverse.transform(X[50:])
+    >>> bool((np.sum(found * Y[50:], axis=1) / np.linalg.norm(found, axis=1)).mean() > 0.99)
+    True
     """
 
     method: str = "pruned"

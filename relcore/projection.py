@@ -42,6 +42,18 @@ class RelativeProjection(Estimator):
     mean_ : array (d,) or None
     anchors_ : array (k, d)
         Centred if `center`; of length 1 unless the similarity is "euclidean" or "l1".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import RelativeProjection
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> rows = [0, 1, 2]  # the anchors
+    >>> first = RelativeProjection().fit(X, anchors=rows).transform(X)
+    >>> second = RelativeProjection().fit(X @ rotation + 4, anchors=rows).transform(X @ rotation + 4)
+    >>> first.shape, bool(np.allclose(first, second, atol=1e-5))
+    ((100, 3), True)
     """
 
     similarity: str = "cosine"

@@ -40,6 +40,16 @@ class LatentSpace:
     ------
     SpaceError
         Not two dimensions, no rows, NaN or infinite values, lengths that differ, duplicate ids.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace
+    >>> space = LatentSpace(np.eye(3), ["king", "queen", "river"], name="words")
+    >>> len(space), space.dimension
+    (3, 3)
+    >>> space.rows(["river", "king"])
+    array([2, 0])
     """
 
     def __init__(
@@ -175,6 +185,18 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
     ------
     SpaceError
         No shared id, or none left after zero vectors are taken out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, match
+    >>> first = LatentSpace(np.eye(3), ["king", "queen", "river"])
+    >>> second = LatentSpace(2 * np.eye(3), ["river", "sea", "king"])
+    >>> pair = match(first, second)
+    >>> pair.ids.tolist(), pair.n_target_only
+    (['king', 'river'], 1)
+    >>> pair.target.vectors.tolist()
+    [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
     """
     rows = target.index.get_indexer(source.index)
     in_source = np.flatnonzero(rows >= 0)

@@ -55,6 +55,16 @@ class Procrustes(_Translation):
     ----------
     scale : bool
         Also fit one factor for all axes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import Procrustes
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> quarter_turn = np.array([[0, 1], [-1, 0]])
+    >>> procrustes = Procrustes().fit(X[:20], 3 * X[:20] @ quarter_turn)
+    >>> (procrustes.matrix_.round(6) + 0).tolist()
+    [[0.0, 3.0], [-3.0, 0.0]]
     """
 
     scale: bool = True
@@ -68,7 +78,17 @@ class Procrustes(_Translation):
 
 @dataclass(eq=False)
 class LeastSquares(_Translation):
-    """The linear map with the smallest squared error over the paired rows, of smallest norm where there are several."""
+    """The linear map with the smallest squared error over the paired rows, of smallest norm where there are several.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.translation import LeastSquares
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> mapping = LeastSquares().fit(X, X[:, :2] + X[:, 1:])
+    >>> mapping.transform([[1, 2, 3]]).round(3).tolist()
+    [[3.0, 5.0]]
+    """
 
     _centred = False
 
@@ -78,6 +98,16 @@ class LeastSquares(_Translation):
 
 @dataclass(eq=False)
 class Affine(LeastSquares):
-    """Least squares with an offset: a linear map between the centred rows."""
+    """Least squares with an offset: a linear map between the centred rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.translation import Affine
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> mapping = Affine().fit(X, X[:, :2] + 10)
+    >>> mapping.transform([[1, 2, 3]]).round(3).tolist()
+    [[11.0, 12.0]]
+    """
 
     _centred = True

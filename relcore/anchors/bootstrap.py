@@ -131,6 +131,19 @@ def bootstrap_anchors(
     SpaceError
         Seeds that contradict each other or are no ids of the spaces or zero vectors, too few of them, more anchors than rows,
         an unknown method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, bootstrap_anchors
+    >>> X = np.random.default_rng(0).normal(size=(400, 10))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))
+    >>> first = LatentSpace(X, [f"en{row}" for row in range(400)])
+    >>> second = LatentSpace(X @ rotation, [f"fr{row}" for row in range(400)])
+    >>> seeds = [(f"en{row}", f"fr{row}") for row in range(15)]
+    >>> result = bootstrap_anchors(first, second, seeds=seeds, n_anchors=100)
+    >>> result.verdict, np.mean([one[2:] == other[2:] for one, other in result.anchors]).item()
+    ('fits', 1.0)
     """
     need_one_of("method", method, METHODS)
     task = _Task(source, target, _checked_seeds(seeds, source, target), truth)

@@ -34,6 +34,17 @@ def select_anchors(
     ------
     SpaceError
         More anchors than (distinct) candidates, an unknown strategy, class-balanced without labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, select_anchors
+    >>> vectors = [[1, 0], [1, 0.1], [0, 1], [-1, 0]]
+    >>> space = LatentSpace(vectors, ["a", "b", "c", "d"], counts=[9, 2, 5, 1])
+    >>> select_anchors(space, 2, "most-frequent").tolist()
+    ['a', 'c']
+    >>> len(select_anchors(space, 3, random_state=0))
+    3
     """
     need_one_of("strategy", strategy, STRATEGIES)
     if n_anchors < 1:

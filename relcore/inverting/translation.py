@@ -14,7 +14,8 @@ from relcore.anchors.selection import shared_anchors
 from relcore.evaluation import Split
 from relcore.inverting.translation_result import TranslationResult, TranslationSpec
 from relcore.metrics.cka import mean_cosine
-from relcore.metrics.neighbours import Neighbours, nearest
+from relcore.metrics.neighbours import Neighbours
+from relcore.metrics.search import nearest
 from relcore.progress import Context
 from relcore.similarity import mean_row, unit_rows
 from relcore.sources.encodings import load_encoding

@@ -90,6 +90,15 @@ def linear_cka(
     ------
     SpaceError
         Row counts that differ, too few rows, a space in which all rows are equal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import linear_cka
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(5, 5)))
+    >>> round(float(linear_cka(X, 2 * X @ rotation + 1)), 4)
+    1.0
     """
     if len(X) != len(Y):
         raise SpaceError(f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()")

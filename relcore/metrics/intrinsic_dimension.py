@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relcore.metrics.neighbours import nearest
+from relcore.metrics.search import nearest
 from relcore.spaces import SpaceError
 
 _KEPT = 0.9  # of the ratios, the smallest ones, as Facco et al. advise: the largest are those of outliers

@@ -81,6 +81,18 @@ def load_space(
     ------
     SpaceError
         Whatever is wrong with the file or the choices, with where it is and how to mend it.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import numpy as np
+    >>> from relcore import load_space
+    >>> path = Path(mkdtemp()) / "words.npz"
+    >>> np.savez(path, vectors=np.eye(3), ids=["king", "queen", "river"])
+    >>> space = load_space(path, limit=2)
+    >>> space.name, space.ids.tolist()
+    ('words', ['king', 'queen'])
     """
     path = Path(path).expanduser()
     suffix = _check_choices(path, limit, id_column or label_column, invalid, duplicates)

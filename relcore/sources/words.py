@@ -28,6 +28,15 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
     ------
     SpaceError
         An unknown name; a model that is not here when there is no network; whatever is wrong with the file.
+
+    Examples
+    --------
+    >>> from relcore import load_words
+    >>> space = load_words("word2vec-novels", limit=1000)
+    >>> len(space), space.dimension
+    (1000, 100)
+    >>> space.labels[space.rows(["king", "london"])].tolist()
+    ['family', 'city']
     """
     name = str(name_or_path)
     if name in BUNDLED:

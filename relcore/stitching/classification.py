@@ -234,6 +234,23 @@ def stitch_matrix(
     ------
     SpaceError
         Whatever is wrong with the rows, labels, split, anchors or settings, with the fix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, stitch_matrix
+    >>> from relcore.stitching.spec import StitchSpec
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 3, 300)
+    >>> X = rng.normal(size=(300, 8)) + 4 * rng.normal(size=(3, 8))[labels]
+    >>> rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    >>> ids = [str(row) for row in range(300)]
+    >>> names = [("red", "green", "blue")[label] for label in labels]
+    >>> spaces = [LatentSpace(rows, ids, labels=names) for rows in (X, X @ rotation)]
+    >>> result = stitch_matrix(spaces, StitchSpec(("relative",), n_anchors=30))
+    >>> accuracy, _ = result.matrix("relative")
+    >>> accuracy.shape, bool(accuracy.min() > 0.9)  # every encoder with every head
+    ((2, 2), True)
     """
     spec = spec or StitchSpec()
     shared, runs = share_rows(spaces, spec.order), []

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.metrics.neighbours import CONVENTIONS, _nearest_torch, find_neighbours, jaccard, mrr, nearest
+from relcore.metrics.neighbours import CONVENTIONS, find_neighbours, jaccard, mrr
+from relcore.metrics.search import _nearest_torch, nearest
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
 

@@ -1,0 +1,30 @@
+"""Every name that a script uses has an example in its docstring, and every example in relcore comes out as it is printed."""
+
+import doctest
+import importlib
+from pathlib import Path
+
+import pytest
+
+import relcore
+from relcore.translation import Affine, LeastSquares
+
+ROOT = Path(__file__).parents[2]
+PUBLIC = [*(getattr(relcore, name) for name in relcore.__all__), Affine, LeastSquares]
+WITH_EXAMPLES = [
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((ROOT / "relcore").rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8")
+]
+
+
+@pytest.mark.parametrize("module", WITH_EXAMPLES)
+def test_examples_come_out_as_printed(module, capsys):
+    result = doctest.testmod(importlib.import_module(module))
+    assert result.attempted
+    assert not result.failed, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("public", PUBLIC, ids=lambda public: public.__name__)
+def test_every_public_name_has_an_example(public):
+    assert doctest.DocTestParser().get_examples(public.__doc__)
