@@ -108,12 +108,11 @@ def _block(lines: dict[str, dict[str, Number]]) -> str:
 
 
 def _number(number: Number) -> str:
-    value, plus, deviation = number.text().partition(" ± ")
-    more = f" <span>± {deviation}</span>" if plus else ""
+    more = "" if number.deviation is None else f" <span>± {_short(number.deviation)}</span>"
     least = "" if number.baseline is None else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
     spread = spread_of(number)
     band = f"<small>95 %: {_short(spread.low)} … {_short(spread.high)}</small>" if spread else ""
-    return f"<td>{value}{more}{band}{least}</td>"
+    return f"<td>{_short(number.value)}{more}{band}{least}</td>"
 
 
 def _table(caption: str, columns: str, body: str) -> str:
