@@ -115,6 +115,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         if arguments[:1] == [name]:
             module = import_module(f"relcore.commands.{name}")
             module.add_arguments(command)
+            if hasattr(module, "add_settings"):  # options that depend on what else is given
+                module.add_settings(command, arguments)
             command.set_defaults(run=module.run)
             _add_common(command)
     return parser

@@ -103,15 +103,21 @@ REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")
 BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
 
 ENCODERS = {
-    "small-vision": Named("Small network", "relcore.sources.small_vision:SmallVision"),
-    "swept-vision": Named("Swept network", "relcore.sources.swept_vision:SweptVision"),
-    "pretrained-vision": Named("Pretrained vision model", "relcore.sources.vision:PretrainedVision"),
-    "timm": Named("timm model", "relcore.sources.timm_vision:TimmVision"),
-    "pretrained-text": Named("Pretrained text model", "relcore.sources.text:PretrainedText"),
+    "small-vision": Named(
+        "Small networks, trained here",
+        "relcore.sources.small_vision:SmallVision",
+        "or mlp, cnn, residual, vit: of this architecture",
+    ),
+    "swept-vision": Named("Swept networks, trained here", "relcore.sources.swept_vision:SweptVision"),
+    "pretrained-vision": Named("Pretrained model", "relcore.sources.vision:PretrainedVision", "or its folder or hub name"),
+    "timm": Named("Model of timm", "relcore.sources.timm_vision:TimmVision", "timm:NAME"),
     "minilm": Named("MiniLM", "relcore.sources.text:MiniLM"),
-    "tfidf-svd": Named("TF-IDF and SVD", "relcore.sources.lsa:TfidfSvd"),
-    "pooled-words": Named("Pooled words", "relcore.sources.pooled_words:PooledWords"),
-    "graph": Named("Graph network", "relcore.sources.graphs:GraphEncoder"),
+    "tfidf-svd": Named("TF-IDF + SVD", "relcore.sources.lsa:TfidfSvd", "or tfidf"),
+    "pooled-words": Named("Pooled word vectors", "relcore.sources.pooled_words:PooledWords", "or words"),
+    "pretrained-text": Named("Pretrained model", "relcore.sources.text:PretrainedText", "or its folder or hub name"),
+    "graph": Named(
+        "Graph networks, trained here", "relcore.sources.graphs:GraphEncoder", "or gcn2, gin: with these convolutions"
+    ),
 }
 
 # Figures by the names that recipes give them, and the `Recipe` of each.

@@ -35,6 +35,11 @@ class Preview:
     sizes: tuple[tuple[int, int], ...] = ()
     facts: tuple[tuple[str, int], ...] = ()
 
+    @property
+    def pixels(self) -> int:
+        """Of the largest picture that was looked at."""
+        return max((width * height for width, height in self.sizes), default=64)
+
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def available(folder: str | None) -> list[DatasetEntry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
@@ -10,7 +10,8 @@ import streamlit as st
 from app import jobs, session
 from app.encode import encoding_jobs
 from app.tables import chosen_rows
-from relcore.sources.encoder import encoder_class
+from relcore.sources.encoder import encoder_from_json
+from relcore.sources.settings import UNSET, settings_of
 from relcore.spaces import SpaceError
 from relcore.store import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, Summary, digest_of
 
@@ -94,24 +95,18 @@ def _encodings(encodings: list[Summary], store: Store) -> None:
 
 def _settings(one: Summary) -> str:
     """What differs from an encoder's defaults and its name does not say: two networks may differ in their epochs alone."""
-    given = one.metadata["encoder"]
     try:
-        usual = {setting.name: setting.default for setting in fields(encoder_class(given["encoder"]))}
+        encoder = encoder_from_json(one.metadata["encoder"])
     except SpaceError:  # an encoder of a script's own
-        usual = {}
-    told = {
-        "encoder",
-        "architecture",
-        "width",
-        "random_state",
-        "layers",
-        "model",
-        "words",
-        "pooling",
-        "weighting",
-        "n_components",
-    }
-    return ", ".join(f"{name} {value}" for name, value in given.items() if name not in told and value != usual.get(name))
+        return ""
+    told = []
+    for setting in settings_of(type(encoder)):
+        value = getattr(encoder, setting.name)
+        if setting.default not in (UNSET, value):
+            usual = replace(encoder, **{setting.name: setting.default})
+            if (usual.title, usual.outputs) == (encoder.title, encoder.outputs):
+                told.append(f"{setting.name} {value}")
+    return ", ".join(told)
 
 
 def _add(chosen: list[Summary]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, exports, results
-from app.encode import encoding_costs, raw_data
+from app.encode import raw_data
 from app.invert.translate_panel import settings_of
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels, space_name
@@ -114,7 +114,7 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], st
         lambda: {"domains": domains, "spec": spec},
         title=f"Across {len(datas)} domains",
         label=f"Train {n_networks} networks, ask {n_networks**2} pairs",
-        seconds=sum(encoding_costs.seconds(encoder, data) or 5.0 for encoder in domains.encoders for data in datas),
+        seconds=sum(encoder.seconds(data.n, data.pixels) or 5.0 for encoder in domains.encoders for data in datas),
     )
     if entry is None:
         named = ", ".join(f"“{data.name}”" for data in datas)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, results
-from app.encode import encoding_costs, raw_data
+from app.encode import raw_data
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -40,7 +40,7 @@ EXAMPLES = {
     "Digits through the small ViT": (DatasetSpec("digits"), SmallVision("vit")),
     "Wikipedia sentences through MiniLM": (WIKIPEDIA, MiniLM()),
 }
-_A_PASS = {SmallVision: 1e-4, MiniLM: 54 / 2000}  # seconds an item; others about as MiniLM
+_A_PASS = {True: 1e-4, False: 54 / 2000}  # seconds an item through a small network (8 × 8 pixels), and through MiniLM
 
 
 def draw(workspace: Workspace) -> None:
@@ -123,7 +123,7 @@ def _layers(workspace: Workspace) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         name = st.selectbox("Network", list(networks), key="rescale.network", width=360, **_KEEP)
         dataset, encoder = networks[name]
-        small = isinstance(encoder, SmallVision)
+        small = isinstance(encoder, TrainedEncoder)
         n_test = st.number_input(
             "Test items",
             10,
@@ -186,9 +186,9 @@ def networks_of(workspace: Workspace) -> dict[str, tuple[DatasetSpec, Encoder]]:
 
 def seconds_inside(encoder: Encoder, data: raw_data.Preview, spec: LayerRescaleSpec) -> float:
     """About: one pass of the test items for each layer and length, the head's items once, and the training."""
-    n_layers = 4 if isinstance(encoder, SmallVision) else 7
-    pixels = max((width * height for width, height in data.sizes), default=64)
-    each = _A_PASS.get(type(encoder), _A_PASS[MiniLM]) * (pixels / 64 if isinstance(encoder, SmallVision) else 1)
+    small = isinstance(encoder, TrainedEncoder)
+    n_layers = 4 if small else 7
+    each = _A_PASS[small] * (data.pixels / 64 if small else 1)
     passes = spec.n_test * (n_layers * spec.n_alphas + 2) + spec.n_train
-    training = encoding_costs.seconds(encoder, data) if isinstance(encoder, TrainedEncoder) else 5.0
+    training = encoder.seconds(data.n, data.pixels) if small else 5.0
     return (training or 5.0) + each * passes

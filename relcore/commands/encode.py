@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  relscope encode digits --encoder mlp,cnn -o digits.npz\n"
         "  relscope encode wikipedia:16 --encoder minilm --layers 2,4,6"
     )
+
+
+def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    from relcore.commands import encoders
+
+    encoders.add_settings(parser, arguments)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -1,56 +1,42 @@
-"""Encoders by short names and options: those of the page's choosers."""
+"""Encoders and their settings on the command line, by the names of `relcore.names` and the fields of the encoders."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from relcore.names import ENCODERS
 
 if TYPE_CHECKING:
     from relcore.sources.dataset import Dataset
     from relcore.sources.encoder import Encoder
-
-# Short name → its name in `relcore.sources.encoder.ENCODERS`, what that says of it, and the options that it takes.
-_SMALL = ("width", "epochs", "random_state", "image_size")
-_GRAPH = ("layers", "width", "epochs", "random_state")
-SHORT_NAMES: dict[str, tuple[str, dict[str, str], tuple[str, ...]]] = {
-    **{name: ("small-vision", {"architecture": name}, _SMALL) for name in ("mlp", "cnn", "residual", "vit")},
-    "minilm": ("minilm", {}, ("layers",)),
-    "tfidf": ("tfidf-svd", {}, ("dimensions", "random_state")),
-    "words": ("pooled-words", {}, ("words", "weighting")),
-    **{name: ("graph", {"architecture": name}, _GRAPH) for name in ("gcn2", "gin")},
-}
-_PRETRAINED = {"images": "pretrained-vision", "texts": "pretrained-text"}
-_OPTIONS = ("layers", "pooling", "width", "epochs", "image_size", "dimensions", "words", "weighting", "random_state")
-_MINILM_LAYERS = (2, 4, 6)
-_MOST_DIMENSIONS = 384
+    from relcore.sources.settings import Setting
 
 
 def add_encoders(parser: argparse.ArgumentParser) -> None:
-    """--encoder and the settings that encoders have."""
+    """--encoder, without loading any."""
+    named = ", ".join(f"{name} ({entry.help})" if entry.help else name for name, entry in ENCODERS.items())
     parser.add_argument(
         "--encoder",
         metavar="NAMES",
         action="append",
         required=True,
-        help="between commas, or given again: mlp, cnn, residual, vit (small networks, trained now), minilm, tfidf, words "
-        "(pooled word vectors), gcn2, gin, a folder or hub name of a transformers model, timm:NAME, or a .json file",
+        help=f"between commas, or given again: {named}; or a .json file with an encoder. Each has settings of its own: "
+        "--encoder NAME --help lists them",
     )
-    parser.add_argument(
-        "--layers",
-        metavar="N,N",
-        help="of a transformer, one space each (-1: the last); of minilm default 2,4,6; of graphs a number",
-    )
-    parser.add_argument("--pooling", help="of a transformer: mean, cls or pooled; default mean")
-    parser.add_argument("--width", type=int, metavar="N", help="dimensions of a network's space; default 64, of graphs 300")
-    parser.add_argument("--epochs", type=int, metavar="N", help="of its training; default 12, of graphs 60")
-    parser.add_argument("--image-size", type=int, metavar="PIXELS", help="every picture is made so large; default its own size")
-    parser.add_argument(
-        "--dimensions", type=int, metavar="N", help="of tfidf; default 384, at most a quarter of the number of texts"
-    )
-    parser.add_argument("--words", metavar="SPACE", help="the word vectors of words; default word2vec-novels")
-    parser.add_argument("--weighting", help="of words: plain, idf or sif; default sif")
-    parser.add_argument("--random-state", type=int, metavar="N", help="of a training; default 0")
+
+
+def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """An option for each setting of an encoder; not where help is asked for without an encoder, which is there at once."""
+    if {"-h", "--help"} & set(arguments) and "--encoder" not in arguments:
+        return
+    group = parser.add_argument_group("settings of encoders")
+    for option, owners in _options().items():
+        told = ", ".join(f"{name} (default {_told(one.default)})" for name, one in owners.items())
+        label, *_ = (one.label for one in owners.values())
+        group.add_argument(_flag(option), dest=option, metavar="VALUE", help=f"{label} of {told}".replace("%", "%%"))
 
 
 def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
@@ -66,55 +52,85 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     names = [name.strip() for given in options.encoder for name in given.split(",") if name.strip()]
     if not names:
         raise SpaceError("--encoder: expected the name of an encoder, got none")
-    given = {name: getattr(options, name) for name in _OPTIONS if getattr(options, name) is not None}
+    given = {name: value for name in _options() if (value := getattr(options, name, None)) is not None}
     taken: set[str] = set()
     encoders = [_encoder(name, given, dataset, taken) for name in names]
-    if unused := [f"--{name.replace('_', '-')}" for name in given if name not in taken]:
+    if unused := [_flag(name) for name in given if name not in taken]:
         raise SpaceError(f"expected options that {quote(names)} take, got {quote(unused)}; leave them out, or add an encoder")
     return list(dict.fromkeys(encoders))
 
 
 def _encoder(name: str, given: dict[str, Any], dataset: Dataset, taken: set[str]) -> Encoder:
-    from relcore.commands.naming import did_you_mean, read_json
-    from relcore.sources.encoder import encoder_from_json
-    from relcore.spaces import SpaceError
+    from types import SimpleNamespace
+
+    from relcore.commands.naming import read_json
+    from relcore.sources.encoder import encoder_class, encoder_from_json
+    from relcore.sources.settings import UNSET, settings_of
 
     path = Path(name).expanduser()
     if path.suffix.lower() == ".json":
         return encoder_from_json(read_json(path, "an encoder"))
-    if name in SHORT_NAMES:
-        kind, record, allowed = SHORT_NAMES[name]
-    elif name.startswith("timm:"):
-        kind, record, allowed = "timm", {"model": name.removeprefix("timm:")}, ()
-    elif (path.is_dir() or "/" in name) and dataset.kind in _PRETRAINED:
-        kind, record, allowed = _PRETRAINED[dataset.kind], {"model": name}, ("layers", "pooling")
-    else:
-        raise SpaceError(
-            f"--encoder: expected {', '.join(SHORT_NAMES)}, timm:NAME, a model's folder or hub name, or a .json file, got "
-            f"{name!r}{did_you_mean(name, SHORT_NAMES)}"
-        )
-    settings = {option: value for option, value in given.items() if option in allowed}
-    taken |= set(settings)
-    return encoder_from_json({"encoder": kind, **record, **_read(kind, settings, len(dataset))})
+    kind, values = _named(name, dataset.kind)
+    data = SimpleNamespace(n=len(dataset), classes=(), sizes=())
+    for one in settings_of(encoder_class(kind)):
+        if one.option in given and one.name not in values:
+            values[one.name] = _read(one, given[one.option])
+            taken.add(one.option)
+        elif one.usual is not UNSET and not one.several:
+            values.setdefault(one.name, one.start(data))
+    return encoder_from_json({"encoder": kind, **values})
 
 
-def _read(kind: str, settings: dict[str, Any], n: int) -> dict[str, Any]:
-    """The settings under the encoder's own names, and the page's defaults where these are others than the encoder's."""
-    read = dict(settings)
-    if kind == "tfidf-svd":
-        read["n_components"] = read.pop("dimensions", min(_MOST_DIMENSIONS, max(n // 4, 1)))
-    if kind == "minilm":
-        read.setdefault("layers", ",".join(map(str, _MINILM_LAYERS)))
-    if "layers" in read:
-        layers = _numbers(read["layers"])
-        read["layers"] = layers[0] if kind == "graph" and len(layers) == 1 else layers
-    return read
+def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
+    """The registered name that the user means, and the setting that the name tells: its first one."""
+    from relcore.commands.naming import did_you_mean
+    from relcore.sources.settings import UNSET, settings_of
+    from relcore.spaces import SpaceError
+
+    classes = {one: entry.load() for one, entry in ENCODERS.items()}
+    firsts = {one: settings_of(found)[0] for one, found in classes.items()}
+    known = {one: (one, {}) for one in classes} | {found.short: (one, {}) for one, found in classes.items() if found.short}
+    for one, first in firsts.items():
+        if first.several:
+            known = {choice: (one, {first.name: choice}) for choice in first.choices} | known
+    head, _, value = name.partition(":")
+    if name in known:
+        return known[name]
+    if value and head in known:
+        return known[head][0], {firsts[known[head][0]].name: value}
+    if "/" in name or Path(name).expanduser().is_dir():
+        for one, found in classes.items():
+            if found.kind == kind and firsts[one].default is UNSET:
+                return one, {firsts[one].name: name}
+    raise SpaceError(
+        f"--encoder: expected {', '.join(known)}, timm:NAME, a model's folder or hub name, or a .json file, got "
+        f"{name!r}{did_you_mean(name, known)}"
+    )
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _options() -> dict[str, dict[str, Setting]]:
+    """Option → the encoders that have it, each with its setting."""
+    from relcore.sources.settings import settings_of
+
+    options: dict[str, dict[str, Setting]] = {}
+    for name, entry in ENCODERS.items():
+        for one in settings_of(entry.load()):
+            options.setdefault(one.option, {})[name] = one
+    return options
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
+
+
+def _told(default: Any) -> str:
+    return ",".join(map(str, default)) if isinstance(default, tuple) else "none" if default is ... else str(default)
+
+
+def _read(one: Setting, text: Any) -> Any:
     from relcore.spaces import SpaceError
 
     try:
-        return tuple(int(part) for part in text.replace(",", " ").split())
-    except ValueError as error:
-        raise SpaceError(f"--layers: expected whole numbers such as 4,8,12, got {text!r}") from error
+        return one.read(text)
+    except SpaceError as error:
+        raise SpaceError(f"{_flag(one.option)}{str(error).removeprefix(one.name)}") from error

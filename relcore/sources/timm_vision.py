@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Encoder, Report
-from relcore.sources.model_folder import content_of_model, model_folder
+from relcore.sources.model_folder import content_of_model, model_folder, where_of_model
 from relcore.sources.pixels import eight_bits
+from relcore.sources.settings import setting
 from relcore.sources.torch_batches import TorchBatches, best_device
 from relcore.spaces import SpaceError
 
@@ -29,9 +30,13 @@ class TimmVision(Encoder):
         ``"timm/resnet18.a1_in1k"``.
     """
 
-    model: str
+    model: str = setting(placeholder="timm/resnet18.a1_in1k, or a folder", note=where_of_model)
 
     kind: ClassVar = "images"
+
+    @classmethod
+    def offered(cls) -> bool:
+        return find_spec("timm") is not None
 
     @property
     def title(self) -> str:

@@ -1,30 +1,80 @@
-"""What vision and text encoders share: a transformers model from a folder, whole or refused, and its hidden states."""
+"""What vision and text encoders share: their settings, a transformers model, whole or refused, and its hidden states."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from relcore.sources.encoder import Encoder
+from relcore.sources.model_folder import content_of_model, where_of_model
+from relcore.sources.settings import setting
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:
     import torch
 
+_POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
-class LayerSpec(Protocol):
-    """The settings that both encoders have."""
 
-    model: str
+class Layered(Encoder):
+    """One space for each of the `layers`, all of them from a single pass."""
+
     layers: tuple[int, ...]
-    pooling: str
-    outputs: tuple[str, ...]
-    title: str
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple("last layer" if layer == -1 else f"layer {layer}" for layer in self.layers)
+
+    def only(self, output: str) -> Encoder:
+        return replace(self, layers=(self.layers[self.outputs.index(output)],))
+
+    def with_outputs_of(self, other: Encoder) -> Encoder | None:
+        if type(other) is not type(self) or vars(other) | {"layers": ()} != vars(self) | {"layers": ()}:
+            return None
+        return replace(self, layers=tuple(sorted({*self.layers, *other.layers})))
 
 
-def load_transformer(
-    spec: LayerSpec, folder: Path, need: Callable[[torch.nn.Module], None], other_poolings: str
-) -> torch.nn.Module:
+@dataclass(frozen=True)
+class PretrainedEncoder(Layered):
+    """A transformers model from a folder or the hub.
+
+    Attributes
+    ----------
+    model : str
+        A folder that `save_pretrained` wrote, with what prepares the items, or a hub's name.
+    layers : tuple of int
+        0 is the embedding, 1 the first block or stage, …; -1 the last, with the model's final norm where it has one.
+    pooling : "mean", "cls" or "pooled"
+        The mean over tokens or patches; the first token; or what the model itself makes of its last layer.
+    """
+
+    model: str = setting(placeholder="owner/model, or a folder", note=where_of_model)
+    layers: tuple[int, ...] = setting((-1,), help="0 the embedding, 1 the first, -1 the last; several: 4, 8, 12.")
+    pooling: Literal["mean", "cls", "pooled"] = setting(
+        "mean", choices={"mean": "Mean", "cls": "Class token", "pooled": "The model's own"}
+    )
+
+    other_poolings: ClassVar[str]  # than the model's own, for messages
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling == "pooled" and self.layers != (-1,):
+            raise SpaceError(
+                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or choose pooling "
+                f"{self.other_poolings}"
+            )
+
+    @property
+    def title(self) -> str:
+        return f"{Path(self.model).name}{_POOLINGS[self.pooling]}"
+
+    def content(self) -> str:
+        return content_of_model(self.model)
+
+
+def load_transformer(spec: PretrainedEncoder, folder: Path, need: Callable[[torch.nn.Module], None]) -> torch.nn.Module:
     """The model of a folder, from safetensors only and without code of its own.
 
     Raises
@@ -49,23 +99,24 @@ def load_transformer(
     if missing:
         raise SpaceError(
             f"model {spec.model!r}: expected all weights of a {type(model).__name__}, got {len(missing)} missing, first "
-            f"{missing[0]!r}; save the model whole" + (f", or pool by {other_poolings}" if spec.pooling == "pooled" else "")
+            f"{missing[0]!r}; save the model whole"
+            + (f", or pool by {spec.other_poolings}" if spec.pooling == "pooled" else "")
         )
     return model
 
 
-def pooled_output(spec: LayerSpec, found: Any, model: torch.nn.Module, other_poolings: str) -> torch.Tensor:
+def pooled_output(spec: PretrainedEncoder, found: Any, model: torch.nn.Module) -> torch.Tensor:
     """What the model pools by itself, (m, …); SpaceError where it does not."""
     matrix = getattr(found, "pooler_output", None)
     if matrix is None:
         raise SpaceError(
             f"{spec.title}: expected a model that pools by itself, got a {type(model).__name__}; "
-            f"choose pooling {other_poolings}"
+            f"choose pooling {spec.other_poolings}"
         )
     return matrix
 
 
-def hidden_states(spec: LayerSpec, found: Any) -> Sequence[torch.Tensor]:
+def hidden_states(spec: PretrainedEncoder, found: Any) -> Sequence[torch.Tensor]:
     """All hidden states, the embedding first; the layers of the spec are among them, or it is a SpaceError."""
     states = [*found.hidden_states[:-1], found.last_hidden_state]  # CLIP's last hidden state lacks the final norm
     if any(not -len(states) <= layer < len(states) for layer in spec.layers):

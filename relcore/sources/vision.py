@@ -3,75 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Encoder, Report
-from relcore.sources.model_folder import content_of_model, model_folder
+from relcore.sources.encoder import EncodeBatch, Report
+from relcore.sources.model_folder import model_folder
 from relcore.sources.pixels import eight_bits
 from relcore.sources.torch_batches import TorchBatches, best_device
-from relcore.sources.transformer import hidden_states, load_transformer, pooled_output
-from relcore.spaces import SpaceError, quote
+from relcore.sources.transformer import PretrainedEncoder, hidden_states, load_transformer, pooled_output
+from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:
     import torch
 
-Pooling = Literal["mean", "cls", "pooled"]
-_POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
-_OTHER_POOLINGS = "'mean' or 'cls'"
-
 
 @dataclass(frozen=True)
-class PretrainedVision(Encoder):
-    """A transformers vision model from a folder or the hub; of CLIP and its like the vision tower.
+class PretrainedVision(PretrainedEncoder):
+    """A transformers vision model, with its image processor; of CLIP and its like the vision tower.
 
-    Attributes
-    ----------
-    model : str
-        A folder that `save_pretrained` wrote, with its image processor, or a hub's name.
-    layers : tuple of int
-        0 is the embedding, 1 the first block or stage, …; -1 the last, with the model's final norm where it has one.
-    pooling : "mean", "cls" or "pooled"
-        The mean over the patches (without class and register tokens) or over the feature map; the class token; or what the
-        model itself makes of its last layer: ViT's and DINOv2's pooler, CLIP's projection into the space that it shares
-        with texts.
+    Pooling "mean" is over the patches, without class and register tokens, or over the feature map; "cls" the class token;
+    "pooled" ViT's and DINOv2's pooler, or CLIP's projection into the space that it shares with texts.
     """
 
-    model: str
-    layers: tuple[int, ...] = (-1,)
-    pooling: Pooling = "mean"
-
     kind: ClassVar = "images"
-
-    def __post_init__(self) -> None:
-        whole = all(isinstance(layer, int) and not isinstance(layer, bool) for layer in self.layers)
-        if not self.layers or not whole or len(set(self.layers)) < len(self.layers):
-            raise SpaceError(f"layers: expected distinct whole numbers, such as (4, 8, 12), got {self.layers!r}")
-        if self.pooling not in _POOLINGS:
-            raise SpaceError(f"pooling: expected one of {quote(_POOLINGS)}, got {self.pooling!r}")
-        if self.pooling == "pooled" and self.layers != (-1,):
-            raise SpaceError(
-                f"pooling 'pooled' is of the last layer; expected layers (-1,), got {self.layers}, or choose 'mean' or 'cls'"
-            )
-
-    @property
-    def title(self) -> str:
-        return f"{Path(self.model).name}{_POOLINGS[self.pooling]}"
-
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        return tuple("last layer" if layer == -1 else f"layer {layer}" for layer in self.layers)
-
-    def only(self, output: str) -> Encoder:
-        return replace(self, layers=(self.layers[self.outputs.index(output)],))
-
-    def content(self) -> str:
-        return content_of_model(self.model)
+    other_poolings: ClassVar = "'mean' or 'cls'"
 
     def prepare(self, dataset: Dataset, report: Report) -> EncodeBatch:
         folder = model_folder(self.model)
@@ -108,7 +68,7 @@ class _PictureRows:
     def _pool(self, pixels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Pixels (m, 3, height, width) → {output: (m, d)}."""
         if self.spec.pooling == "pooled":
-            matrix = pooled_output(self.spec, self.pooled(pixel_values=pixels), self.model, _OTHER_POOLINGS)
+            matrix = pooled_output(self.spec, self.pooled(pixel_values=pixels), self.model)
             return {self.spec.outputs[0]: matrix.flatten(1)}
         found = self.model(pixel_values=pixels, output_hidden_states=True)
         states = hidden_states(self.spec, found)
@@ -141,7 +101,7 @@ class _PictureRows:
 
 def _vision_model(spec: PretrainedVision, folder: Path, device: str) -> tuple[torch.nn.Module, Callable[..., Any]]:
     """The module that gives hidden states, and the function that gives `pooler_output`."""
-    model = load_transformer(spec, folder, partial(_need_vision_model, spec), _OTHER_POOLINGS)
+    model = load_transformer(spec, folder, partial(_need_vision_model, spec))
     model = model.eval().to(device)
     return (model.vision_model, model.get_image_features) if hasattr(model, "get_image_features") else (model, model)
 

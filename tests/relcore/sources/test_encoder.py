@@ -56,7 +56,7 @@ def test_an_encoder_of_the_users_own_is_named_but_not_imported_from_json():
         ({"architecture": "cnn"}, 'expected a JSON object with "encoder": one of'),
         ([1], 'expected a JSON object with "encoder": one of'),
         ({"encoder": "small-vision", "depth": 3}, "small-vision: expected settings among 'architecture'.*got 'depth'"),
-        ({"encoder": "pretrained-vision"}, "pretrained-vision: a setting is missing or of the wrong type .*model"),
+        ({"encoder": "pretrained-vision"}, "pretrained-vision: expected the setting 'model', got none"),
         ({"encoder": "small-vision", "width": "wide"}, "width: expected a whole number from 2 to 4096, got 'wide'"),
     ],
 )

@@ -131,8 +131,8 @@ def test_graphs_that_cannot_be_learnt(communities):
     [
         ({"architecture": "gcn"}, "architecture: expected one of 'gcn2', 'gin', got 'gcn'"),
         ({"activation": "gelu"}, "activation: expected one of 'relu', 'tanh', got 'gelu'"),
-        ({"layers": 0}, "expected layers, width and epochs of 1 or more"),
-        ({"dropout": 1.0}, "dropout from 0 to below 1"),
+        ({"layers": 0}, "layers: expected a whole number of 1 or more, got 0"),
+        ({"dropout": 1.0}, "dropout: expected a number from 0 to below 1, got 1.0"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):

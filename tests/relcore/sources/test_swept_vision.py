@@ -58,8 +58,8 @@ def test_parts_are_disjoint_and_the_test_rows_those_of_small_vision(digits):
     ("settings", "message"),
     [
         ({"architecture": "vit"}, "architecture: expected one of"),
-        ({"dropout": 1.0}, "dropout from 0 to below 1"),
-        ({"learning_rate": 0}, "learning_rate above 0"),
+        ({"dropout": 1.0}, "dropout: expected a number from 0 to below 1, got 1.0"),
+        ({"learning_rate": 0}, "learning_rate: expected a number above 0, got 0"),
     ],
 )
 def test_wrong_settings_say_so(settings, message):
