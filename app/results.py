@@ -13,9 +13,9 @@ from app.jobs import RESULTS, asked_again, engine, follow
 from relcore.engine import Job
 from relcore.pace import expect
 from relcore.progress import Context
+from relcore.sources import encodings
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import put_space
-from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import LatentSpace
 from relcore.store import Entry, digest_of
 from relcore.task import Task, inputs_of, task_job
@@ -151,14 +151,8 @@ def inputs(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[st
 
 
 def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
-    """Ids of rows that none of the small networks among the encoders was trained on; () where there are none."""
-    apart = None
-    for spec in specs:
-        if isinstance(spec.encoder, SmallVision):
-            space = compute.load_space(spec)
-            ids = dict.fromkeys(space.ids[held_out_rows(len(space))].tolist())
-            apart = list(ids) if apart is None else [identifier for identifier in apart if identifier in ids]
-    return tuple(apart or ())
+    """Ids of rows whose labels no encoder of these spaces saw in training; () where none saw any, or where all were seen."""
+    return encodings.held_out_ids(specs, [compute.load_space(spec) for spec in specs])
 
 
 def place_of(specs: Sequence[SpaceSpec], *more: Any) -> str:

@@ -26,7 +26,6 @@ from relcore.languages.figures import draw_zero_shot, unseen_rows
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encoder import Encoder
 from relcore.sources.lsa import TfidfSvd
-from relcore.sources.small_vision import SmallVision
 from relcore.sources.text import MiniLM
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.stitching.one_item import why_not
@@ -156,7 +155,7 @@ def _show(images: SpaceSpec, encoder: Encoder, spec: CaptionSpec, space: LatentS
     trained = (
         " The encoder of these pictures was trained on their labels, so its rows stand sorted by class already: it flatters "
         "sentences and head alike. Tested on pictures that it was not trained on."
-        if isinstance(images.encoder, SmallVision)
+        if unseen_rows(images, space) is not None
         else ""
     )
     st.caption(

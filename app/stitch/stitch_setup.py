@@ -16,9 +16,7 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.names import METHODS, STRATEGIES
 from relcore.sources.catalog import SpaceSpec
-from relcore.sources.graphs import GraphEncoder
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.sources.swept_vision import SweptVision
+from relcore.sources.encodings import held_out_ids
 from relcore.spaces import SpaceError
 from relcore.stitching.classification import SharedRows, split_rows
 from relcore.stitching.figures import short_names
@@ -129,7 +127,7 @@ def _methods() -> tuple[str, ...]:
 def _rest(
     workspace: Workspace, specs: tuple[SpaceSpec, ...], methods: tuple[str, ...], rows: SharedRows, place: str
 ) -> StitchSetup:
-    test_ids = held_out(specs, rows)
+    test_ids = held_out_ids(specs, [compute.load_space(spec) for spec in specs], rows.ids)
     widest = max(space.dimension for space in rows.spaces)
     n_train = len(rows.targets) - len(test_ids) if test_ids else int(0.8 * len(rows.targets))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -210,17 +208,6 @@ def _natural(label: str) -> tuple:
     return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", label) if part)
 
 
-def held_out(specs: tuple[SpaceSpec, ...], rows: SharedRows) -> tuple[str, ...]:
-    """Rows that none of the networks among the encoders was trained on; none where no network was trained here."""
-    apart = None
-    for spec in specs:
-        if isinstance(spec.encoder, SmallVision):
-            space = compute.load_space(spec)
-            ids = set(space.ids[held_out_rows(len(space))])
-            apart = ids if apart is None else apart & ids
-    return () if apart is None else tuple(identifier for identifier in rows.ids if identifier in apart)
-
-
 def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_train: int, n_test: int) -> str:
     """What is trained on how many rows, and tested on how many."""
     if spec.test_ids:
@@ -228,7 +215,7 @@ def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_t
     else:
         anew = ", drawn anew for each random state" if len(spec.random_states) > 1 else ""
         tested = f"tested on **{n_test:,}** held-out rows{anew}"
-    seen = [one for one in specs if isinstance(one.encoder, GraphEncoder | SweptVision)]
+    seen = not spec.test_ids and any(one.encoder and len(one.encoder.seen_rows(compute.load_space(one))) for one in specs)
     flattered = (
         " Some encoders saw labels of the test rows in training, so the scores of all methods are optimistic." if seen else ""
     )

@@ -90,6 +90,7 @@ def spec_of(
     from relcore import record
     from relcore.commands.naming import number_or_ids, read_json
     from relcore.evaluation import TEST_FRACTION
+    from relcore.sources.encodings import held_out_ids
     from relcore.spaces import SpaceError
     from relcore.stitching.methods import MethodSettings
     from relcore.stitching.spec import StitchSpec
@@ -101,7 +102,7 @@ def spec_of(
     given = options.test_fraction is not None
     if given and not 0 < options.test_fraction < 1:
         raise SpaceError(f"--test-fraction: expected a share above 0 and below 1, got {options.test_fraction:g}; try 0.2")
-    test_ids = () if given else held_out(specs, spaces, shared)
+    test_ids = () if given else held_out_ids(specs, spaces, shared.ids)
     wanted = [one.strip() for one in options.methods.split(",") if one.strip()]
     methods = tuple(one for one in METHODS if one in wanted) + tuple(one for one in wanted if one not in METHODS)
     settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
@@ -119,19 +120,6 @@ def spec_of(
     usual = min(2 * max(space.dimension for space in spaces), n_train // 2)
     anchors = usual if options.anchors is None else number_or_ids(options.anchors)
     return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
-
-
-def held_out(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows) -> tuple[str, ...]:
-    """Rows that none of the small networks among the encoders was trained on; () where there is no such network."""
-    from relcore.sources.small_vision import SmallVision, held_out_rows
-
-    apart = [
-        set(space.ids[held_out_rows(len(space))])
-        for spec, space in zip(specs, spaces, strict=True)
-        if isinstance(spec.encoder, SmallVision)
-    ]
-    common = set.intersection(*apart) if apart else set()
-    return tuple(identifier for identifier in shared.ids if identifier in common)
 
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:

@@ -122,10 +122,9 @@ def draw_zero_shot(
 
 
 def unseen_rows(spec: SpaceSpec, space: LatentSpace) -> np.ndarray | None:
-    """The rows that the pictures' encoder was not trained on, where it was trained here; else None, any will do."""
-    from relcore.sources.small_vision import SmallVision, held_out_rows
-
-    return held_out_rows(len(space)) if isinstance(spec.encoder, SmallVision) else None
+    """The rows whose labels the pictures' encoder did not see in training; None where it saw none."""
+    seen = spec.encoder.seen_rows(space) if spec.encoder else ()
+    return np.delete(np.arange(len(space)), seen) if len(seen) else None
 
 
 def _told(score: Score) -> str:

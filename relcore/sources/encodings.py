@@ -60,23 +60,22 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     return LatentSpace(entry.arrays["vectors"], ids, name=name, labels=labels, counts=counts)
 
 
-def put_space(store: Store, space: LatentSpace) -> str:
-    """Put a space where workers find it: the key that jobs take as input, as they take an encoding's."""
-    key = digest_of("space", 2, space.digest, space.name)  # 2: with its counts
-    if not store.has(key):
-        put_encoding(store, key, space, {})
-    return key
+def held_out_ids(
+    specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], ids: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Ids of rows whose labels no encoder of these spaces saw in training, those of `ids` and in their order where given.
 
-
-def held_out_ids(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> tuple[str, ...]:
-    """Ids of rows whose labels no encoder of these spaces saw in training; () where none saw any, or where all were seen."""
+    () where no encoder saw any labels, or where each row was seen by one.
+    """
     unseen: dict[str, None] | None = None
     for spec, space in zip(specs, spaces, strict=True):
         seen = spec.encoder.seen_rows(space) if spec.encoder else ()
         if len(seen):
             others = dict.fromkeys(np.delete(space.ids, seen).tolist())
             unseen = others if unseen is None else {one: None for one in unseen if one in others}
-    return tuple(unseen or ())
+    if not unseen:
+        return ()
+    return tuple(unseen if ids is None else (one for one in ids if one in unseen))
 
 
 def _bytes(strings: Sequence[str]) -> np.ndarray:

@@ -49,9 +49,9 @@ def small(session):
     """Forty digits through one small network of one epoch."""
     (limit,) = (one.key for one in session.at.number_input if (one.key or "").startswith("encode.limit"))
     session.change("number_input", limit, 40)
-    session.change("multiselect", "encode.architectures", ["mlp"])
-    session.change("number_input", "encode.width", 8)
-    return session.change("number_input", "encode.epochs", 1)
+    session.change("multiselect", "encode.small-vision.architecture", ["mlp"])
+    session.change("number_input", "encode.small-vision.width", 8)
+    return session.change("number_input", "encode.small-vision.epochs", 1)
 
 
 def text(session) -> str:
@@ -91,7 +91,7 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
     assert (new.name, new.dataset, new.encoder) == ("MLP 8, state 0 · digits", DIGITS, MLP)
     assert "already in the store" in text(session)
     assert not [one for one in session.at.button if one.key == "encode.compare"]  # nothing yet that it could be compared with
-    session.change("multiselect", "encode.architectures", ["cnn"]).click("encode.start")  # from the store, at once
+    session.change("multiselect", "encode.small-vision.architecture", ["cnn"]).click("encode.start")  # from the store, at once
     assert [spec.name for spec in session.workspace.spaces[2:]] == ["MLP 8, state 0 · digits", "CNN 8, state 0 · digits"]
     assert len(engine.jobs()) == n_jobs
     session.click("encode.compare")
@@ -107,7 +107,7 @@ def test_what_fails_says_why_and_can_be_tried_again(tab, engine, tmp_path):
     pd.DataFrame({"text": ["a word or two", "some more words"], "label": ["x", "y"]}).to_csv(file, index=False)
     session = tab().change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(file))
     assert "**2** texts · 2 classes" in text(session)
-    session.change("button_group", "encode.forms-texts", ["TF-IDF + SVD"]).click("encode.start")
+    session.change("button_group", "encode.forms-texts", ["tfidf-svd"]).click("encode.start")
     job = engine.jobs()[0]
     assert job.wait(60).state == "failed"
     session.run()
@@ -125,7 +125,7 @@ def test_a_folder_of_pictures_of_several_sizes_asks_for_one_size(tab, tmp_path):
     session = tab().change("button_group", "encode.way", "A path").change("text_input", "encode.path", str(tmp_path / "pets"))
     assert "**6** pictures · 2 classes · of several sizes" in text(session)
     assert "Classes: cats, dogs." in text(session)
-    assert session.at.number_input(key="encode.image-size-True").value == 32
+    assert session.at.number_input(key="encode.small-vision.image_size-32").value == 32
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,12 @@ def test_markup_in_labels_and_texts_is_shown_as_text(tab, tmp_path):
 
 
 def test_layers_that_are_no_numbers_are_refused_where_they_are_typed(tab):
-    session = tab().change("button_group", "encode.forms-images", ["Pretrained model"])
+    session = tab().change("button_group", "encode.forms-images", ["pretrained-vision"])
     assert button(session, "encode.start").disabled
-    session.change("text_input", "encode.vision-model", "some/model")
+    session.change("text_input", "encode.pretrained-vision.model", "some/model")
     assert not button(session, "encode.start").disabled
     assert "not measured before" in text(session)
-    session.change("text_input", "encode.vision-layers", "4, last")
+    session.change("text_input", "encode.pretrained-vision.layers", "4, last")
     assert session.errors == ["layers: expected whole numbers such as 4, 8, 12, got '4, last'"]
 
 
@@ -240,11 +240,11 @@ def test_a_changed_file_is_looked_at_again(tmp_path):
 
 def test_costs_grow_with_rows_and_layers_and_are_not_known_of_models_never_measured():
     digits = raw_data.preview(DatasetSpec("digits"))
-    four = [encoding_costs.seconds(SmallVision(name), digits) for name in ("mlp", "cnn", "residual", "vit")]
+    four = [SmallVision(name).seconds(digits.n, digits.pixels) for name in ("mlp", "cnn", "residual", "vit")]
     assert 15 < sum(four) < 45  # measured: about 18 s of training and 3 s a process to start
-    assert encoding_costs.seconds(MiniLM((6,)), digits) > encoding_costs.seconds(MiniLM((2,)), digits)
-    assert encoding_costs.seconds(PretrainedText("some/model"), digits) is None
-    assert encoding_costs.seconds(TfidfSvd(), digits) < 5
+    assert MiniLM((6,)).seconds(digits.n) > MiniLM((2,)).seconds(digits.n)
+    assert PretrainedText("some/model").seconds(digits.n) is None
+    assert TfidfSvd().seconds(digits.n) < 5
     assert encoding_costs.together([4, 6, 11, 10], 2) == 16
     assert encoding_costs.in_words(200) == "about 3 min"
 
@@ -261,7 +261,9 @@ def test_an_entry_that_a_script_made_of_its_own_dataset_has_no_spec(engine):
 
 def test_a_new_session_finds_what_is_under_way_and_can_ask_for_it(tab, engine, make_session):
     first = tab()
-    first.change("number_input", "encode.epochs", 500).change("multiselect", "encode.architectures", ["vit"])
+    first.change("number_input", "encode.small-vision.epochs", 500).change(
+        "multiselect", "encode.small-vision.architecture", ["vit"]
+    )
     first.click("encode.start")
     job = engine.jobs()[0]
     second = make_session().open("spaces")  # as after a reload: the tab opens by itself

@@ -11,12 +11,12 @@ import pytest
 from app import results
 from app.encode import encoding_jobs
 from app.stitch import stitch_compute, stitch_panel
-from app.stitch.stitch_setup import held_out, largest_family
+from app.stitch.stitch_setup import largest_family
 from app.workspace import Workspace
 from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encodings import put_encoding
+from relcore.sources.encodings import held_out_ids, put_encoding
 from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import LatentSpace
 from relcore.stitching.classification import share_rows, stitch_matrix
@@ -180,7 +180,7 @@ def test_rows_that_no_network_was_trained_on_are_tested_on(tmp_path, monkeypatch
         put_encoding(store, key, space, {})
         specs.append(encoding_spec(dataset, SmallVision(name), "", key, f"{name} · digits"))
     rows = share_rows([load(spec) for spec in specs])
-    assert held_out(tuple(specs), rows) == tuple(f"d{row}" for row in held_out_rows(90))
+    assert held_out_ids(specs, [load(spec) for spec in specs], rows.ids) == tuple(f"d{row}" for row in held_out_rows(90))
     session = session_on(specs)
     assert "Heads are trained on **72** rows of 3 classes and tested on **18** that no encoder was trained on" in (
         session.captions

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from relcore.cli import COMMANDS, main
-from relcore.commands import encoders
-from relcore.names import INVERSES, METHODS, ROUTES, SIMILARITIES, STITCH_METRICS, STRATEGIES
+from relcore.names import ENCODERS, INVERSES, METHODS, ROUTES, SIMILARITIES, STITCH_METRICS, STRATEGIES
 
 ROOT = Path(__file__).parents[3]
 HEAVY = (
@@ -48,9 +47,9 @@ except SystemExit as end:
         assert COMMANDS[arguments[0]].split()[0].capitalize() in text
 
 
-def _help_of(command, capsys):
+def _help_of(command, capsys, *arguments):
     with pytest.raises(SystemExit):
-        main([command, "--help"])
+        main([command, *arguments, "--help"])
     return capsys.readouterr().out
 
 
@@ -62,15 +61,22 @@ def test_lists_in_help_are_those_of_the_core(capsys):
             assert all(name in text.replace("- ", "-") for name in names)  # a name may break at its hyphen
 
 
-def test_short_names_are_encoders_with_the_options_that_they_take():
+def test_encoders_are_listed_with_their_short_names_and_each_setting_is_an_option(capsys):
     from dataclasses import fields
 
     from relcore.sources.encoder import encoder_class
 
-    renamed = {"dimensions": "n_components"}
-    for kind, record, options in encoders.SHORT_NAMES.values():
-        known = {field.name for field in fields(encoder_class(kind))}
-        assert {*record, *(renamed.get(option, option) for option in options)} <= known
+    text = " ".join(_help_of("encode", capsys).split()).replace("- ", "-")
+    assert all(
+        name in text for name in (*ENCODERS, "mlp", "cnn", "residual", "vit", "tfidf", "words", "gcn2", "gin", "timm:NAME")
+    )
+    assert "--epochs" not in text
+    text = " ".join(_help_of("encode", capsys, "--encoder", "cnn").split()).replace("- ", "-")
+    for name in ENCODERS:
+        for field in fields(encoder_class(name)):
+            option = {"n_components": "dimensions"}.get(field.name, field.name).replace("_", "-")
+            assert f"--{option} VALUE" in text
+    assert "Epochs of small-vision (default 12), swept-vision (default 12), graph (default 60)" in text
 
 
 @pytest.mark.parametrize(

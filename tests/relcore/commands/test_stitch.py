@@ -1,16 +1,17 @@
 """stitch: the table and matrices of the Stitch page."""
 
 import json
+from argparse import Namespace
 
 import pandas as pd
 import pytest
 
-from app.stitch import stitch_setup
 from relcore.commands import running, stitch
 from relcore.local_cluster import LocalCluster
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
-from relcore.sources.small_vision import SmallVision
+from relcore.sources.encodings import held_out_ids
+from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import LatentSpace
 from relcore.stitching.classification import share_rows, stitch_matrix
 from relcore.stitching.figures import cell_table, printed_summary, short
@@ -83,7 +84,7 @@ def test_on_a_cluster_it_is_the_same(run, files):
         cluster.close()
 
 
-def test_rows_that_networks_held_out_are_tested_on(rng, monkeypatch):
+def test_rows_that_networks_held_out_are_tested_on(rng):
     ids = [f"d{row}" for row in range(50)]
     made = [LatentSpace(rng.normal(size=(50, 4)), ids, name=name, labels=["a", "b"] * 25) for name in "xy"]
     dataset = DatasetSpec("digits")
@@ -91,10 +92,24 @@ def test_rows_that_networks_held_out_are_tested_on(rng, monkeypatch):
         encoding_spec(dataset, SmallVision(name), "", f"{number}" * 16, name) for number, name in enumerate(("mlp", "cnn"))
     ]
     shared = share_rows(made)
-    monkeypatch.setattr("app.compute.load_space", dict(zip(specs, made, strict=True)).get)
-    assert len(stitch.held_out(specs, made, shared)) == 10
-    assert stitch.held_out(specs, made, shared) == stitch_setup.held_out(tuple(specs), shared)
-    assert stitch.held_out([SpaceSpec("file", "x"), SpaceSpec("file", "y")], made, shared) == ()
+    options = Namespace(
+        spec=None,
+        states=1,
+        test_fraction=None,
+        methods="absolute",
+        center=True,
+        ridge=1.0,
+        omega=1.0,
+        delta=0.7,
+        inverse_ridge=1.0,
+        head="logistic",
+        strategy="random",
+        order="",
+        anchors=None,
+    )
+    found = stitch.spec_of(options, specs, made, shared)
+    assert found.test_ids == held_out_ids(specs, made, shared.ids) == tuple(f"d{row}" for row in held_out_rows(50))
+    assert stitch.spec_of(options, [SpaceSpec("file", "x"), SpaceSpec("file", "y")], made, shared).test_ids == ()
 
 
 @pytest.mark.parametrize(
