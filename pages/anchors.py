@@ -16,7 +16,7 @@ from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparing.figures import Spectrum
 from relcore.names import METRICS
-from relcore.numbers import short, signed
+from relcore.numbers import MINUS, short, signed
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 
@@ -36,7 +36,8 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
         column.metric(
             f"{METRICS[metric].title}, {form}",
             short(score),
-            delta=signed(change.value) if change and change.is_clear else None,
+            # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
+            delta=signed(change.value).replace(MINUS, "-") if change and change.is_clear else None,
             help=score.describe() + (f". Last step: {change.describe()}" if change else ""),
             border=True,
         )
