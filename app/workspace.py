@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any
 
-from relcore import __version__
+from relcore import __version__, record
 from relcore.comparing.scene import ComparisonRecipe
 from relcore.comparison import ProjectionSpec
 from relcore.inverting.inverted import InversionSpec
@@ -132,8 +131,8 @@ class History:
 
 def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
     """The workspace as JSON text, with the digests of the spaces it stands on."""
-    body = dataclasses.asdict(workspace) | {
-        "spaces": [spec.to_json() | {"digest": digests.get(spec, "")} for spec in workspace.spaces],
+    body = record.to_json(workspace) | {
+        "spaces": [record.to_json(spec) | {"digest": digests.get(spec, "")} for spec in workspace.spaces],
         "source": workspace.spaces.index(workspace.source),
         "target": workspace.spaces.index(workspace.target),
         "named_sets": {name: list(ids) for name, ids in workspace.named_sets},
@@ -154,33 +153,17 @@ def from_session_file(text: str | bytes) -> tuple[Workspace, dict[SpaceSpec, str
         body = dict(content["session"])
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise SpaceError("session file: expected the JSON that 'Save session' writes, got something else") from error
+    made_by = f"session file: made by version {content.get('relscope', '?')}, this is {__version__}"
     try:
-        described = body.pop("spaces")
-        specs = [SpaceSpec.from_json({name: value for name, value in one.items() if name != "digest"}) for one in described]
-        source, target = specs[body.pop("source")], specs[body.pop("target")]
-        workspace = Workspace(
-            spaces=tuple(specs),
-            source=source,
-            target=target,
-            projection=_spec(ProjectionSpec, body.pop("projection")),
-            view=_spec(ViewSpec, body.pop("view")),
-            reduction=_spec(ReductionSpec, body.pop("reduction")),
-            inversion=_spec(InversionSpec, body.pop("inversion", {})),  # older files have none
-            named_sets=tuple((name, tuple(ids)) for name, ids in body.pop("named_sets").items()),
-            **{name: tuple(value) if isinstance(value, list) else value for name, value in body.items()},
-        )
-    except SpaceError as error:
-        raise SpaceError(f"session file: {error}") from error
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
-        made_by = content.get("relscope", "?")
-        raise SpaceError(
-            f"session file: made by version {made_by}, this is {__version__}, and {error!r} does not fit"
-        ) from error
-    return workspace, {spec: one.get("digest", "") for spec, one in zip(specs, described, strict=True)}
-
-
-def _spec(kind: type, settings: Mapping[str, Any]) -> Any:
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()})
+        placed = [dict(one) for one in body["spaces"]]
+        digests = [one.pop("digest", "") for one in placed]
+        record.from_json(tuple[SpaceSpec, ...], placed, "spaces")  # first: the others stand on them
+        ends = {end: placed[body[end]] for end in ("source", "target")}
+        body |= {"spaces": placed, "named_sets": list(body["named_sets"].items())} | ends
+        workspace = record.from_json(Workspace, body, "session")
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise SpaceError(f"{made_by}; {error if isinstance(error, SpaceError) else f'{error!r} does not fit'}") from error
+    return workspace, dict(zip(workspace.spaces, digests, strict=True))
 
 
 def to_query(workspace: Workspace) -> dict[str, str]:

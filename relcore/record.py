@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -74,7 +74,7 @@ def from_json(kind: type[T], record: Any, what: str = "settings", arrays: Mappin
     except msgspec.ValidationError as error:
         if isinstance(error.__cause__, SpaceError):
             raise error.__cause__ from None
-        raise SpaceError(f"{what}: {_told(str(error), record)}") from None
+        raise SpaceError(f"{what}: {_told(str(error), kind, record)}") from None
     if arrays is None:
         _refuse_unknown(record, to_json(made), what)
     return made
@@ -107,15 +107,26 @@ def _refuse_unknown(given: Any, known: Any, place: str) -> None:
             _refuse_unknown(one, other, place)
 
 
-def _told(message: str, given: Any) -> str:
+def _told(message: str, kind: Any, given: Any) -> str:
     """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null, got 'three'``."""
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
-    text = re.sub("Object missing required field `(.*)`", r"the setting '\1' is missing", text)
-    text = re.sub(r"`([a-z| ]+)`", lambda found: " or ".join(_TYPES.get(one, one) for one in found[1].split(" | ")), text)
     for step in re.findall(r"[^.\[\]]+", place):
         if not isinstance(given, Mapping | list) or step == "...":
             return f"{place}: {text[:1].lower()}{text[1:]}"
+        kind = _inner(kind, step)
         given = given[int(step)] if isinstance(given, list) else given[step]
-    expected, _, got = text.partition(", got ")
-    return f"{place}: " * bool(place) + expected[:1].lower() + expected[1:] + (f", got {given!r:.80}" if got else "")
+    head = f"{place}: " * bool(place)
+    if missing := re.fullmatch("Object missing required field `(.*)`", text):
+        return f"{head}the setting {missing[1]!r} is missing"
+    if text.startswith("Invalid enum value"):
+        return f"{head}expected one of {quote(get_args(kind))}, got {given!r:.80}"
+    expected = re.findall("[a-z]+", text.partition(", got ")[0].partition("`")[2])
+    return f"{head}expected {' or '.join(_TYPES.get(one, one) for one in expected) or text}, got {given!r:.80}"
+
+
+def _inner(kind: Any, step: str) -> Any:
+    """The type of a field, or of what a list or a mapping holds; None where it cannot be told."""
+    if is_dataclass(kind):
+        return get_type_hints(kind).get(step)
+    return next((one for one in reversed(get_args(kind)) if one is not Ellipsis and one is not type(None)), None)
