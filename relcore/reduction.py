@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -41,14 +42,14 @@ class ReductionSpec:
     random_state : int
     """
 
-    method: str = "pca"
+    method: Literal["pca", "umap", "tsne"] = "pca"
     n_components: int = 2
-    fit: str = "apart"
+    fit: Literal["apart", "first"] = "apart"
     align: bool = False
     n_neighbors: int = 15
     min_dist: float = 0.1
     perplexity: float = 30.0
-    metric: str = "cosine"
+    metric: Literal["cosine", "euclidean"] = "cosine"
     max_points: int = 5_000
     random_state: int = 0
 

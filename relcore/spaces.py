@@ -252,6 +252,20 @@ def need_strings(setting: str, value: Any) -> None:
         raise SpaceError(f"{setting}: expected a list of ids, got {value!r:.80}")
 
 
+def need_distinct(setting: str, values: Any) -> None:
+    """Raise a SpaceError that names the setting unless the value is a tuple of one item or more, all different."""
+    if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
+        raise SpaceError(f"{setting}: expected at least one, none twice, got {values!r:.80}")
+
+
+def need_whole(settings: Any, **least: int) -> None:
+    """Raise a SpaceError unless these attributes are whole numbers, each at least as large as given."""
+    for name, lowest in least.items():
+        value = getattr(settings, name)
+        if type(value) is not int or value < lowest:
+            raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r}")
+
+
 def _strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one a row, got {len(items)}")

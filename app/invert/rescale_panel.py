@@ -1,4 +1,4 @@
-"""Rescale injection on the page: does an answer change when every vector is brought to another length?"""
+"""Rescale injection on the page: does an answer change when every vector is rescaled to another length?"""
 
 from __future__ import annotations
 
@@ -9,15 +9,9 @@ from app.encode import raw_data
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.rescaling.figures import draw_rescale_input, draw_rescale_layers
-from relcore.rescaling.input import (
-    NETWORKS,
-    InputRescaleResult,
-    InputRescaleSpec,
-    estimated_seconds,
-    rescale_input_job,
-)
-from relcore.rescaling.layers import LayerRescaleResult, LayerRescaleSpec, rescale_layers_job
+from relcore.rescaling.figures import RescaleInput, RescaleLayers
+from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
+from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder, TrainedEncoder
 from relcore.sources.open_networks import can_open
@@ -29,18 +23,17 @@ from relcore.spaces import SpaceError
 _KEEP = {"persist_state": "session"}
 _PLACES = {"input": "At the input", "layers": "Inside a network"}
 _HELP = {
-    "input": "A relative space knows no lengths, so what comes back from it has a length that was made up. Small networks are "
-    "trained on rows as they are, then asked about rows that were **all brought to length α**. Where the curve is flat, length "
-    "does not matter (Maiorca et al. 2024, Fig. 4).",
-    "layers": "One layer at a time, what it gives is brought to length α, and all after it runs on as it was. A ReLU head that "
-    "was trained on the network as it is then gives the answer (Maiorca et al. 2024, Fig. 2).",
+    "input": "A relative space holds no lengths, so inverted rows have an arbitrary length. Small networks are trained on rows "
+    "as they are, and tested on held-out rows that were **all rescaled to length α**. Where the curve is flat, the length does "
+    "not matter (Maiorca et al. 2024, Fig. 4).",
+    "layers": "The output of one layer at a time is rescaled to length α, and the layers after it run unchanged. A ReLU head "
+    "that was trained without rescaling gives the answer (Maiorca et al. 2024, Fig. 2).",
 }
-_STATES = "How often rows, split and first weights are drawn anew; the band is one deviation around their mean."
+_STATES = "Number of repetitions, each with its own rows, split and first weights. The band is the mean ± one deviation."
 EXAMPLES = {
     "Digits through the small ViT": (DatasetSpec("digits"), SmallVision("vit")),
     "Wikipedia sentences through MiniLM": (WIKIPEDIA, MiniLM()),
 }
-_A_PASS = {True: 1e-4, False: 54 / 2000}  # seconds an item through a small network (8 × 8 pixels), and through MiniLM
 
 
 def draw(workspace: Workspace) -> None:
@@ -60,7 +53,7 @@ def _input(workspace: Workspace) -> None:
     if not specs:
         st.info(
             "Networks need labels to learn, and no space of this session has any. Encode labelled data on the Spaces page, or "
-            "begin with a task on the Stitch page: the digits take about 40 s.",
+            "start a task on the Stitch page; the digits take about 40 s.",
             icon=":material/label:",
         )
         return
@@ -74,7 +67,7 @@ def _input(workspace: Workspace) -> None:
             format_func=NETWORKS.get,
             key="rescale.networks",
             help="Two hidden layers of 128 with this activation and no normalisation. “Normalised first” begins with a "
-            "LayerNorm (SiLU, 256): it cannot see a length.",
+            "LayerNorm (SiLU, 256), so it ignores lengths.",
             **_KEEP,
         )
         states = st.segmented_control(
@@ -88,19 +81,11 @@ def _input(workspace: Workspace) -> None:
     ordered = tuple(name for name in NETWORKS if name in networks)
     held_out = results.held_out_ids([chosen])
     spec = InputRescaleSpec(ordered, float(span), random_states=tuple(range(states)), test_ids=held_out)
-    entry = results.result_of(
-        "rescale-input",
-        (space.digest, space.name, spec),
-        rescale_input_job,
-        lambda: {"inputs": results.inputs([chosen], [space]), "spec": spec},
-        title="Rescale, at the input",
-        label=f"Train {len(ordered) * states} small networks and rescale",
-        seconds=estimated_seconds(len(space), space.dimension, spec),
-    )
-    if entry is None:
+    label = f"Train {len(ordered) * states} small networks and rescale"
+    result = results.computed(spec, [chosen], label=label)
+    if result is None:
         return
-    result = InputRescaleResult.from_json(entry.metadata["rescale"])
-    figure = draw_rescale_input(chosen, spec, space.digest, result)
+    figure = RescaleInput(spaces=(chosen,), digests=(space.digest,), spec=spec).draw(result)
     exports.chart(figure.interactive(exports.theme()), "rescale.curves")
     exports.export_bar(figure, "rescale-input")
     st.dataframe(result.table().round(3), hide_index=True, key="rescale.table")
@@ -131,33 +116,26 @@ def _layers(workspace: Workspace) -> None:
             360 if small else 96,
             key=f"rescale.tests-{small}",
             width=130,
-            help="Drawn evenly over the classes. Each runs through the network once for each layer and length.",
+            help="With balanced classes. Each item runs through the network once per layer and length.",
             **_KEEP,
         )
         n_alphas = st.number_input("Lengths", 3, 41, 13 if small else 9, 2, key=f"rescale.alphas-{small}", width=130, **_KEEP)
         span = _span("rescale.layer-span", 16, "Lengths from the layers' common mean divided by this to the mean times this.")
     spec = LayerRescaleSpec(1000 if small else 400, int(n_test), float(span), int(n_alphas))
     data = raw_data.preview(dataset)
-    entry = results.result_of(
-        "rescale-layers",
-        (data.digest, encoder, encoder.content(), spec),
-        rescale_layers_job,
-        lambda: {"dataset": dataset, "encoder": encoder, "spec": spec},
-        title=f"Rescale, {encoder.title}",
-        label=f"Rescale every layer, {spec.n_test:,} items",
-        seconds=seconds_inside(encoder, data, spec),
-    )
-    if entry is None:
+    task = LayerRescale(dataset, encoder, spec, data.digest)
+    result = results.computed(task, label=f"Rescale every layer, {spec.n_test:,} items")
+    if result is None:
         st.caption(f"{data.n:,} items in {data.name!r}, {len(data.classes)} classes; {spec.n_train:,} at most train the head.")
         return
-    result = LayerRescaleResult.from_json(entry.metadata["rescale"])
-    figure = draw_rescale_layers(dataset, encoder, spec, result)
+    figure = RescaleLayers(dataset=dataset, encoder=encoder, spec=spec).draw(result)
     exports.chart(figure.interactive(exports.theme()), "rescale.layers")
     exports.export_bar(figure, "rescale-layers")
     st.dataframe(result.table().round(3), hide_index=True, key="rescale.layer-table")
     st.caption(
-        f"The head learned from **{result.n_train:,}** items; **{result.n_test:,}** others were asked, as many of each class, "
-        f"of {data.n:,} in {data.name!r}. Not rescaled: {result.own:.3f}; always the most frequent class: {result.chance:.3f}."
+        f"The head was trained on **{result.n_train:,}** items and tested on **{result.n_test:,}** held-out ones of {data.n:,} "
+        f"in {data.name!r}, with balanced classes. Not rescaled: {result.own:.3f}; chance level (always the most frequent "
+        f"class): {result.chance:.3f}."
     )
 
 
@@ -175,20 +153,10 @@ def _span(key: str, usual: int, explanation: str) -> int:
 
 
 def networks_of(workspace: Workspace) -> dict[str, tuple[DatasetSpec, Encoder]]:
-    """Networks whose layers can be opened: the examples, then those behind the session's labelled encodings."""
+    """Networks whose layers can be opened: the examples, then those of the labelled encodings in the session."""
     found = dict(EXAMPLES)
     for spec in candidates(workspace):
         encoder = spec.encoder
         if encoder is not None and can_open(encoder) and (spec.dataset, encoder) not in found.values():
             found[spec.name] = spec.dataset, encoder
     return found
-
-
-def seconds_inside(encoder: Encoder, data: raw_data.Preview, spec: LayerRescaleSpec) -> float:
-    """About: one pass of the test items for each layer and length, the head's items once, and the training."""
-    small = isinstance(encoder, TrainedEncoder)
-    n_layers = 4 if small else 7
-    each = _A_PASS[small] * (data.pixels / 64 if small else 1)
-    passes = spec.n_test * (n_layers * spec.n_alphas + 2) + spec.n_train
-    training = encoder.seconds(data.n, data.pixels) if small else 5.0
-    return (training or 5.0) + each * passes

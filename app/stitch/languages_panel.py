@@ -9,7 +9,7 @@ from app.encode import encoding_jobs
 from app.stitch import across_panel, parallel_lists
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.languages.figures import draw_cross_lingual
+from relcore.languages.figures import CrossLingual, Pairs
 from relcore.languages.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
@@ -22,7 +22,6 @@ MOST_ROWS = 2000  # pairs looked at: six methods within a second
 SHOWN = 60  # examples in the table
 _KEEP = {"persist_state": "session"}
 _EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
-Pairs = tuple[tuple[str, str], ...]
 
 
 def draw(workspace: Workspace) -> None:
@@ -42,8 +41,8 @@ def draw(workspace: Workspace) -> None:
 
 def _find(workspace: Workspace) -> None:
     st.html(
-        '<p class="relscope-lead">Two encoders, one a language, know nothing of each other. Some pairs of sentences and their '
-        "translations are told; does every other sentence then find its own among all of the other language?</p>"
+        '<p class="relscope-lead">Two encoders, one per language, were trained independently. Some sentences and their '
+        "translations are known. Does every other sentence find its translation among all sentences of the other language?</p>"
     )
     folder = st.session_state.get("spaces.folder")
     tables = parallel_lists.tables(folder)
@@ -62,7 +61,7 @@ def _find(workspace: Workspace) -> None:
     pair = pair_up(compute.load_space(specs[0]), compute.load_space(specs[1]), pairs)
     total = len(pair)
     if total > MOST_ROWS:
-        st.caption(f"The first {MOST_ROWS:,} of {total:,} pairs are looked at.")
+        st.caption(f"The first {MOST_ROWS:,} of {total:,} pairs are used.")
         pair = Match(pair.source.take(range(MOST_ROWS)), pair.target.take(range(MOST_ROWS)), 0, 0, pair.n_zero)
         pairs = pairs or tuple((identifier, identifier) for identifier in pair.ids)
         kept = set(pair.ids)
@@ -70,12 +69,12 @@ def _find(workspace: Workspace) -> None:
     spec = _settings(len(pair))
     result = _retrieved(pair.source.digest, pair.target.digest, digest_of(pair.source.name, pair.target.name), spec, pair)
     st.html(f'<p class="relscope-lead">{lead(result)}</p>')
-    figure = draw_cross_lingual(tuple(specs), spec, pairs=pairs, digests=_digests(specs), result=result)
+    figure = CrossLingual(spaces=tuple(specs), digests=_digests(specs), retrieval=spec, pairs=pairs).draw(result)
     exports.chart(figure.interactive(exports.theme()), "languages.map")
     zero = f" {pair.n_zero:,} pairs whose row is zero in either are left out." if pair.n_zero else ""
     st.caption(
-        f"{len(result.ids):,} pairs looked for through {spec.n_anchors:,} known ones, drawn at random; k = {spec.k}. "
-        f"Chance: rows permuted.{zero} An encoder learnt from a column has seen all of its sentences, though no pair."
+        f"{len(result.ids):,} queries through {spec.n_anchors:,} known pairs, drawn at random; k = {spec.k}. Chance level: "
+        f"rows permuted.{zero} TF-IDF + SVD is fitted on all sentences of its column, but on no pair."
     )
     exports.export_bar(figure, "languages")
     _examples(specs, pairs, result)
@@ -95,7 +94,7 @@ def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[Sp
     path, mine = found
     kinds = {"sentences": "Sentences", "ids": "Ids of two spaces"}
     kind = st.segmented_control(
-        "Its columns hold",
+        "Contents of the columns",
         list(kinds),
         default="sentences",
         format_func=kinds.get,
@@ -140,17 +139,19 @@ def _settings(n: int) -> RetrievalSpec:
         n_anchors = st.slider(
             "Known pairs", 2, most, min(usual.n_anchors, max(2, 2 * n // 3)), key=f"languages.anchors-{n}", width=320, **_KEEP
         )
-        state = st.number_input("Random state", 0, 9999, 0, key="languages.state", width=140, help="Draws them.", **_KEEP)
+        state = st.number_input(
+            "Random state", 0, 9999, 0, key="languages.state", width=140, help="Draws the known pairs.", **_KEEP
+        )
     return RetrievalSpec(n_anchors=int(n_anchors), k=min(usual.k, max(1, n - int(n_anchors) - 1)), random_state=int(state))
 
 
-@st.cache_resource(max_entries=24, show_spinner="Looking for every sentence …")
+@st.cache_resource(max_entries=24, show_spinner="Searching …")
 def _retrieved(first: str, second: str, names: str, spec: RetrievalSpec, _pair: Match) -> RetrievalResult:
     return retrieve(_pair, spec)
 
 
-def _digests(specs: list[SpaceSpec]) -> list[str]:
-    return [compute.load_space(spec).digest for spec in specs]
+def _digests(specs: list[SpaceSpec]) -> tuple[str, ...]:
+    return tuple(compute.load_space(spec).digest for spec in specs)
 
 
 def lead(result: RetrievalResult) -> str:
@@ -158,12 +159,12 @@ def lead(result: RetrievalResult) -> str:
     best = max((name for name in result.scores), key=lambda name: result.scores[name]["first"])
     score = result.scores[best]["first"]
     plain = result.scores.get("absolute")
-    before = f" As they are, <b>{_percent(plain['first'])}</b>." if plain and best != "absolute" else ""
+    before = f" Without stitching, <b>{_percent(plain['first'])}</b>." if plain and best != "absolute" else ""
     if not plain:
-        before = " As they are nothing can be asked: the widths differ."
+        before = " Without stitching there is no score, as the widths differ."
     return (
-        f"<b>{_percent(score)}</b> of {len(result.ids):,} find their partner first, by {METHODS[best].title}; chance level "
-        f"{_percent(score.null.mean)}.{before}"
+        f"<b>{_percent(score)}</b> of {len(result.ids):,} queries find their partner first, by {METHODS[best].title}; chance "
+        f"level {_percent(score.null.mean)}.{before}"
     )
 
 
@@ -172,11 +173,11 @@ def _percent(share: float) -> str:
 
 
 def _examples(specs: list[SpaceSpec], pairs: Pairs, result: RetrievalResult) -> None:
-    """What each row found, the misses first."""
-    st.markdown("#### What they found")
+    """The nearest candidate of each query, errors first."""
+    st.markdown("#### Nearest sentences")
     methods = list(result.scores)
     method = st.segmented_control(
-        "By",
+        "Method",
         methods,
         default="whitened" if "whitened" in methods else methods[0],
         format_func=lambda name: METHODS[name].title,
@@ -193,15 +194,15 @@ def _examples(specs: list[SpaceSpec], pairs: Pairs, result: RetrievalResult) -> 
     st.dataframe(
         {
             "right": [bool(right[row]) for row in order],
-            "asked": [texts[0].get(result.ids[row], result.ids[row]) for row in order],
+            "query": [texts[0].get(result.ids[row], result.ids[row]) for row in order],
             "found": [texts[1].get(second[first[row]], second[first[row]]) for row in order],
-            "its own": [texts[1].get(second[row], second[row]) for row in order],
+            "partner": [texts[1].get(second[row], second[row]) for row in order],
         },
         hide_index=True,
         key="languages.examples",
-        column_config={name: st.column_config.TextColumn(width="large") for name in ("asked", "found", "its own")},
+        column_config={name: st.column_config.TextColumn(width="large") for name in ("query", "found", "partner")},
     )
-    st.caption(f"{int(right.sum()):,} of {len(right):,} right. Misses first, {len(order)} rows shown.")
+    st.caption(f"{int(right.sum()):,} of {len(right):,} right. Errors first, {len(order)} rows shown.")
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
@@ -222,7 +223,7 @@ def _join(workspace: Workspace, specs: list[SpaceSpec]) -> None:
             "Add both to the session",
             key="languages.join",
             icon=":material/add:",
-            help=f"To compare {space_name(specs[0])} and {space_name(specs[1])} on the other pages",
+            help=f"Compare {space_name(specs[0])} and {space_name(specs[1])} on the other pages",
             on_click=encoding_jobs.join,
             args=(specs,),
         )

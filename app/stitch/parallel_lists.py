@@ -1,4 +1,4 @@
-"""Where pairs of sentences come from: those that are bundled, a table of the data folder, a list of the user's."""
+"""Sources of pairs of sentences: the bundled ones, a table of the data folder, a list of the user."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from relcore.sources.text import MiniLM
 from relcore.spaces import SpaceError
 
 _KEEP = {"persist_state": "session"}
-_AT_ONCE = 3000  # texts that a TF-IDF reads within a second
+_AT_ONCE = 3000  # texts that a TF-IDF encodes within a second
 _MOST_ROWS = 1000  # of a large table, so that a language model has read it within a minute
 
 
 @dataclass(frozen=True)
 class Column:
-    """One language of a list: its name, and the dataset that its sentences are."""
+    """One language of a list: its name, and the dataset of its sentences."""
 
     name: str
     dataset: DatasetSpec
@@ -58,12 +58,12 @@ def tables(folder: str | None) -> dict[str, list[Column]]:
 
 
 def uploaded(key: str) -> tuple[Path, PairList] | None:
-    """A list of the user's, checked; None while there is none, or while it is wrong, and then the page says how to mend it."""
+    """A list of the user, checked; None while there is none or it has an error, which the page then shows."""
     file = st.file_uploader(
-        "A list of pairs: .csv or .tsv, the first line names the columns",
+        "A list of pairs: .csv or .tsv, with names of the columns in the first line",
         type=["csv", "tsv", "parquet"],
         key=key,
-        help="One pair a line, such as a sentence and its translation, or an id of one space and an id of the other.",
+        help="One pair per line, such as a sentence and its translation, or an id of one space and an id of the other.",
     )
     if file is None:
         return None
@@ -81,7 +81,7 @@ def columns_of(path: Path, found: PairList) -> list[Column]:
 
 
 def encoders_for(n: int) -> list[Encoder]:
-    """Text encoders that need no network: one learnt from the column itself, three layers of MiniLM."""
+    """Text encoders that need no network access: one fitted on the column itself, and three layers of MiniLM."""
     return [TfidfSvd(max(2, min(300, n // 20 * 10)), min_texts=1), MiniLM((6,)), MiniLM((4,)), MiniLM((2,))]
 
 
@@ -90,7 +90,7 @@ def encoder_name(encoder: Encoder) -> str:
 
 
 def encoded(sides: Sequence[tuple[Column, Encoder]], key: str) -> list[SpaceSpec] | None:
-    """The space of each side, from the store or made at once where that is quick; else None, and a button with its cost."""
+    """The space of each side, from the store, or encoded in place if that is quick; else None, and a button with the cost."""
     store = jobs.engine().store
     missing, specs = {}, []
     for column, encoder in sides:
@@ -149,12 +149,12 @@ def choose_side(label: str, columns: Sequence[Column], number: int, place: str) 
     )
     n = raw_data.preview(names[name].dataset).n
     encoder = st.selectbox(
-        "read by",
+        "Encoder",
         encoders_for(n),
         format_func=encoder_name,
         key=f"languages.encoder-{number}-{place}",
-        help="TF-IDF + SVD counts words and is learnt from this column alone. MiniLM was trained on English and reads other "
-        "languages piece by piece. For any other encoder, encode the two columns on the Spaces page and choose them as spaces.",
+        help="TF-IDF + SVD counts words and is fitted on this column alone. MiniLM was trained on English and splits words of "
+        "other languages into pieces. For other encoders, encode the two columns on the Spaces page and choose them as spaces.",
         **_KEEP,
     )
     return names[name], encoder

@@ -1,4 +1,4 @@
-"""Trainings of autoencoders on the page: what is offered, under way and stored, for the Reconstruction tab's two sections."""
+"""Training jobs of autoencoders for both sections of the Reconstruction tab: the button, jobs under way, stored results."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from app.jobs import asked_again, engine
 from app.stitch import reconstruction_setup
 from app.stitch.reconstruction_setup import Setup
 from relcore.engine import Job
-from relcore.reconstructing.job import ReconstructionSpec, reconstruction_job
-from relcore.store import Entry
+from relcore.reconstructing.job import ReconstructionSpec
+from relcore.reconstructing.result import Crossed
+from relcore.task import task_job
 
 _KEEP = {"persist_state": "session"}
 
 
 def offer(setup: Setup, specs: tuple[ReconstructionSpec, ...], key: str, noun: str) -> None:
-    """The button with what it costs; a line instead where nothing is left to train."""
-    known = {setup.key(spec): engine().job(setup.key(spec)) for spec in specs}
-    left = tuple(spec for spec in specs if known[setup.key(spec)] is None)
+    """The button with its cost; nothing where every job has been started."""
+    left = tuple(spec for spec in specs if engine().job(spec.key()) is None)
     if not left:
         return
     n_missing, seconds = reconstruction_setup.cost(setup, left)
@@ -30,38 +30,36 @@ def offer(setup: Setup, specs: tuple[ReconstructionSpec, ...], key: str, noun: s
     begin = {"on_click": session.guarded, "args": (_submit, setup, left)}
     st.button(label, type="primary", icon=":material/play_arrow:", key=key, width="stretch", **begin)
     costs = [reconstruction_setup.expected(setup, spec) for spec in left]
-    st.caption("What is trained stays: stopped or killed, it goes on from there." + encoding_costs.learned(costs))
+    st.caption("Finished models are saved; a stopped job resumes with them." + encoding_costs.learned(costs))
 
 
 def _submit(setup: Setup, specs: Sequence[ReconstructionSpec]) -> None:
     for spec in specs:
-        title = f"{spec.model.title} · {setup.name}" if spec.model.width > 2 else f"AE with two numbers · {setup.name}"
         likely = reconstruction_setup.expected(setup, spec)
-        arguments = {"spec": spec, "dataset_digest": setup.digest}
-        engine().submit(setup.key(spec), reconstruction_job, title=title, expected=likely, **arguments)
+        engine().submit(spec.key(), task_job, title=f"{spec.title} · {setup.name}", expected=likely, task=spec)
 
 
 def under_way(setup: Setup, specs: Sequence[ReconstructionSpec]) -> list[Job]:
     """Jobs of these kinds that are not done."""
     found = []
     for spec in specs:
-        job = engine().job(setup.key(spec))
+        job = engine().job(spec.key())
         if job and asked_again(job):
             _submit(setup, [spec])
-            job = engine().job(setup.key(spec))
+            job = engine().job(spec.key())
         if job and job.status().state != "done":
             found.append(job)
     return found
 
 
-def stored(setup: Setup, specs: Sequence[ReconstructionSpec]) -> dict[ReconstructionSpec, Entry]:
-    """The results that are there."""
-    found = {spec: engine().store.get(setup.key(spec)) for spec in specs if engine().store.has(setup.key(spec))}
-    return {spec: entry for spec, entry in found.items() if entry is not None}
+def stored(specs: Sequence[ReconstructionSpec]) -> dict[ReconstructionSpec, Crossed]:
+    """The results that are in the store."""
+    found = {spec: engine().store.get(spec.key()) for spec in specs if engine().store.has(spec.key())}
+    return {spec: spec.read(entry) for spec, entry in found.items() if entry is not None}
 
 
 def live_curves(jobs: list[Job]) -> None:
-    """The loss of what is being trained, one line a training."""
+    """The losses of the models in training, one line per model."""
     from relcore.charts.lines import Line, Lines
     from relcore.figures.export import lines_exportable
 

@@ -1,4 +1,4 @@
-"""Does a decoder understand an encoder of another training? Autoencoders trained on the spot, taken apart and stitched."""
+"""Reconstruction stitching: can a decoder read the codes of an encoder from another run? Autoencoders are trained here."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.stitch import planes_panel, reconstruction_setup
 from app.stitch.reconstruction_jobs import choose_states, live_curves, offer, stored, under_way
 from app.stitch.reconstruction_setup import Setup
 from relcore.reconstructing.job import ReconstructionSpec, collect
-from relcore.store import Entry
+from relcore.reconstructing.result import Crossed
 
 _EXPLAINED = (
-    "Autoencoders are trained several times, equal but for their random numbers. Then the encoder of one training draws with "
-    "the decoder of another, without more training. Absolute codes of two trainings have nothing to do with each other; codes "
-    "relative to the same anchors do."
+    "Autoencoders are trained several times with different random states. Then the encoder of one run is combined with the "
+    "decoder of another, without more training. Absolute codes of two runs are not comparable; codes relative to the same "
+    "anchors are."
 )
 
 
@@ -29,38 +29,35 @@ def draw(folder: str | None) -> None:
             return
         offer(setup, setup.specs, "reconstruct.start", "autoencoder")
         planes = st.container()
-    entries = stored(setup, setup.specs)
+    found = stored(setup.specs)
     with shown:
         jobs = under_way(setup, setup.specs)
         if jobs:
             follow(jobs, below=live_curves)
-        if entries:
-            _results(setup, entries)
+        if found:
+            _results(setup, found)
         elif not jobs:
             st.markdown("#### Reconstructions")
             st.info(_EXPLAINED, icon=":material/info:")
         planes_panel.draw(setup, planes)
 
 
-def _results(setup: Setup, entries: dict[ReconstructionSpec, Entry]) -> None:
-    from relcore.reconstructing.figures import draw_errors, draw_grid
+def _results(setup: Setup, stored: dict[ReconstructionSpec, Crossed]) -> None:
+    from relcore.reconstructing.figures import ReconstructionErrors, ReconstructionGrid
 
-    specs, found = list(entries), collect(list(entries.values()))
-    common = {"dataset_digest": setup.digest, "entries": list(entries.values())}
+    specs, found = list(stored), collect(stored)
     st.markdown("#### Reconstructions")
-    encoder, decoder = choose_states(
-        found.random_states, "Encoder of random state", "Stitched to the decoder of", "reconstruct"
-    )
-    figure = draw_grid(specs, encoder_state=encoder, decoder_state=decoder, **common)
+    encoder, decoder = choose_states(found.random_states, "Encoder of random state", "Decoder of random state", "reconstruct")
+    figure = ReconstructionGrid.of(specs, encoder_state=encoder, decoder_state=decoder).draw(found)
     exports.chart(figure.interactive(exports.theme()), "reconstruct.grid")
     st.caption(
-        f"Pictures that no model was trained on. Upper row of each pair: encoder {encoder} with its own decoder; lower row: "
-        f"with decoder {decoder}. Beside them the mean squared error × 10³ over {found.n_test:,} pictures; the mean picture, "
-        f"shown every time, gives {found.floor:.1f}."
+        f"Held-out pictures. Upper row of each pair: encoder {encoder} with its own decoder; lower row: with decoder "
+        f"{decoder}. Beside them the mean squared error × 10³ over {found.n_test:,} held-out pictures; the error of the mean "
+        f"picture is {found.floor:.1f}."
     )
     exports.export_bar(figure, "reconstruction")
-    st.markdown("#### How far off")
-    figure = draw_errors(specs, **common)
+    st.markdown("#### Errors")
+    figure = ReconstructionErrors.of(specs).draw(found)
     exports.chart(figure.interactive(exports.theme()), "reconstruct.errors")
     _table(setup, found.table())
     exports.export_bar(figure, "reconstruction-mse")
@@ -74,12 +71,12 @@ def _table(setup: Setup, table: pd.DataFrame) -> None:
     st.dataframe(readable(table), hide_index=True)
     st.caption(
         f"MSE × 10³, mean ± deviation: not stitched over {row.runs} runs, stitched over {row.pairs} ordered pairs of runs; "
-        f"{row.pictures:,} test pictures, {setup.n_train:,} to train on. "
-        "The baseline is the mean of the training pictures, shown every time."
+        f"{row.pictures:,} held-out pictures, {setup.n_train:,} training pictures. The baseline is the mean of the training "
+        "pictures as the reconstruction of every picture."
     )
     if setup.name.lower().startswith("mnist"):
         st.dataframe(PUBLISHED_MNIST, hide_index=True)
         st.caption(
-            "**Published, MNIST**, not ours: Moschella et al. 2023, Table 3, five random states, 500 anchors. Their trainings "
-            "differ from these in length and pictures; what compares is how far stitched lies from not stitched."
+            "**Published, MNIST**: Moschella et al. 2023, Table 3, five random states, 500 anchors. They trained longer and on "
+            "other pictures, so compare the ratio of stitched to not stitched, not the errors themselves."
         )

@@ -52,7 +52,8 @@ def relative_scores(
         first = RelativeProjection(center=center).fit(source.vectors, anchors=source.rows(one)).transform(X)
         second = RelativeProjection(center=center).fit(target.vectors, anchors=anchors).transform(Y)
         first, second = (second, first) if back else (first, second)
-        scores[form] = score_pair(first, second, split, k=k, n_queries=n_queries, metrics=SCORES)
+        scored = score_pair(first, second, split, k=k, n_queries=n_queries)
+        scores[form] = {metric: scored[metric] for metric in SCORES}
     return scores
 
 

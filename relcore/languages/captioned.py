@@ -1,23 +1,23 @@
-"""Pictures and words: classes of pictures by what sentences say of them, through pairs of a picture and its caption alone."""
+"""Pictures and words: classify pictures by sentences about their classes, through pairs of a picture and its caption alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
 from relcore.evaluation import Split
 from relcore.languages.zero_shot import zero_shot_similarities
-from relcore.progress import Context
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import Encoder
+from relcore.sources.encoder import Encoder, TrainedEncoder
 from relcore.sources.lsa import TfidfSvd
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.spaces import LatentSpace, SpaceError, need_whole
 from relcore.stitching.heads import fit_head
 from relcore.store import Store
+from relcore.task import Report, Task, silent
 
 TEMPLATES = (
     "a hand-written {}",
@@ -33,16 +33,17 @@ _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight
 
 @dataclass(frozen=True)
 class CaptionSpec:
-    """What is written of pictures, and how it is compared.
+    """The captions, and how pictures and sentences are compared.
 
     Attributes
     ----------
     templates : tuple of str
-        Each with one {} for the class. The first asks, so no picture is captioned by it; the others take turns as captions.
+        Sentences with one {} for the class. The first is the query of a class and no caption; the others are used as captions
+        in turn.
     n_pairs : int
-        Pictures with captions, drawn at random, the same number of each class as far as they go.
+        Number of pictures with captions, drawn at random, with balanced classes.
     keep, exponent : int, float
-        Of ASIF, see `zero_shot_similarities`.
+        Settings of ASIF, see `zero_shot_similarities`.
     test_fraction : float
     random_state : int
     """
@@ -56,30 +57,16 @@ class CaptionSpec:
 
     def __post_init__(self) -> None:
         templates = self.templates
-        whole = isinstance(templates, tuple) and all(isinstance(one, str) and one.count("{}") == 1 for one in templates)
-        if not whole or len(templates) < 2 or len(set(templates)) < len(templates):
+        if any(one.count("{}") != 1 for one in templates) or len(templates) < 2 or len(set(templates)) < len(templates):
             raise SpaceError(
                 f"templates: expected two or more different sentences, each with one {{}} for the class, got {templates!r:.200}"
             )
-        for name, least in (("n_pairs", 2), ("keep", 1), ("random_state", 0)):
-            if type(getattr(self, name)) is not int or getattr(self, name) < least:
-                raise SpaceError(f"{name}: expected a whole number from {least}, got {getattr(self, name)!r}")
+        need_whole(self, n_pairs=2, keep=1, random_state=0)
         if not self.exponent > 0 or not 0 < self.test_fraction < 1:
             raise SpaceError(
                 f"expected an exponent above 0 and a test_fraction between 0 and 1, got {self.exponent!r} and "
                 f"{self.test_fraction!r}"
             )
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"templates": list(self.templates)}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> CaptionSpec:
-        """Back from `to_json`; unknown or misplaced settings are a SpaceError."""
-        try:
-            return cls(**{**record, "templates": tuple(record.get("templates", TEMPLATES))})
-        except TypeError as error:
-            raise SpaceError(f"captions: a setting is unknown, misplaced or of the wrong type ({error})") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +77,11 @@ class ZeroShot:
     ----------
     classes : C names
     counts : numbers of pairs, ascending, the last is all
-    accuracy : a score for each
+    accuracy : one per count
     chance, head : float
-        Always the most frequent class; a head trained on the labels of all rows that are not tested.
+        Accuracy of always answering the most frequent class; of a head trained on the labels of all rows not held out.
     test_ids, truth, answers : arrays (m,)
-        With all pairs; numbers of classes.
+        Ids of the held-out rows, and numbers of their classes and of the answers with all pairs.
     """
 
     spec: CaptionSpec
@@ -109,26 +96,26 @@ class ZeroShot:
     answers: np.ndarray
 
     def confusion(self) -> np.ndarray:
-        """Shares (C, C), rows the truth, of each its answers; rows sum to 1."""
+        """Shares of answers (C, C), one row per true class; rows sum to 1."""
         counts = np.zeros((len(self.classes),) * 2)
         np.add.at(counts, (self.truth, self.answers), 1)
         return counts / counts.sum(axis=1, keepdims=True)
 
     def wide(self) -> pd.DataFrame:
-        """As one prints it."""
+        """The table to print."""
         rows = [(f"{count:,} pairs", score) for count, score in zip(self.counts, self.accuracy, strict=True)]
         return pd.DataFrame([*rows, ("head trained on labels", self.head), ("chance", self.chance)], columns=["", "accuracy"])
 
 
 def words_of(classes: Sequence[str]) -> tuple[str, ...]:
-    """Classes as one says them: digits by their names, underscores as spaces."""
+    """The words for the classes: names of digits, and spaces instead of underscores and hyphens."""
     if set(classes) <= set("0123456789"):
         return tuple(_DIGITS[int(name)] for name in classes)
     return tuple(name.replace("_", " ").replace("-", " ") for name in classes)
 
 
 def captions(classes: Sequence[str], templates: Sequence[str]) -> tuple[str, ...]:
-    """Every template of every class, class by class, so C × T sentences."""
+    """C × T sentences: every template of every class, class by class."""
     return tuple(template.format(word) for word in words_of(classes) for template in templates)
 
 
@@ -140,12 +127,12 @@ def caption_dataset(classes: Sequence[str], templates: Sequence[str]) -> Dataset
 
 
 def encode_captions(classes: Sequence[str], templates: Sequence[str], encoder: Encoder, store: Store) -> np.ndarray:
-    """Every template of every class through a text encoder of one output, (C × T, d), from the store where they are there.
+    """Encode `captions`, (C × T, d); rows that are in the store are read from it. The encoder must have one output.
 
     Raises
     ------
     SpaceError
-        Fewer sentences than a TF-IDF needs; what the encoder lacks.
+        Fewer sentences than a TF-IDF needs, or as in `relcore.encoding.encode`.
     """
     from relcore.encoding import encode
 
@@ -158,19 +145,47 @@ def encode_captions(classes: Sequence[str], templates: Sequence[str], encoder: E
     return space.vectors
 
 
-def captions_job(context: Context, *, classes: Sequence[str], templates: Sequence[str], encoder: Encoder) -> None:
-    """`encode_captions` as a job of the Engine; the rows are the array "rows"."""
-    context.report(0, 1, f"loading {encoder.title}")
-    context.put({"rows": encode_captions(classes, templates, encoder, context.store)}, {})
+@dataclass(frozen=True)
+class CaptionRows:
+    """Rows of `captions`, (C × T, d)."""
+
+    rows: np.ndarray
+
+
+@dataclass(frozen=True)
+class EncodeCaptions(Task["CaptionRows"]):
+    """`encode_captions`."""
+
+    kind: ClassVar[str] = "captions"
+    result: ClassVar[str] = "relcore.languages.captioned:CaptionRows"
+
+    classes: tuple[str, ...]
+    templates: tuple[str, ...]
+    encoder: Encoder
+
+    @property
+    def title(self) -> str:
+        return f"{self.encoder.title}, {len(self.classes) * len(self.templates):,} captions"
+
+    def content(self, spaces: Sequence[LatentSpace] = ()) -> str:
+        """The files of the encoder's model."""
+        return self.encoder.content()
+
+    def seconds(self, spaces: Sequence[LatentSpace] = ()) -> float:
+        return 0.1 if isinstance(self.encoder, TrainedEncoder) else 6.0  # a language model must be loaded
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store, report: Report = silent) -> CaptionRows:
+        report(0, 1, f"loading {self.encoder.title}")
+        return CaptionRows(encode_captions(self.classes, self.templates, self.encoder, store))
 
 
 def classes_of(images: LatentSpace) -> tuple[str, ...]:
-    """The classes of a space of pictures, by name.
+    """The names of the classes of a space of pictures.
 
     Raises
     ------
     SpaceError
-        None, one only, or more than 1,000.
+        Fewer than 2 classes, or more than 1,000.
     """
     found = tuple(np.unique(images.labels.astype(str)).tolist()) if images.labels is not None else ()
     found = tuple(name for name in found if name)
@@ -189,19 +204,20 @@ def zero_shot(
     text_name: str = "captions",
     test_rows: np.ndarray | None = None,
 ) -> ZeroShot:
-    """Ask which class's sentence describes a picture best, having seen pictures only beside captions.
+    """Classify each held-out picture as the class whose first sentence is most similar to it, by pictures with captions alone.
 
     Parameters
     ----------
     texts : array (C × T, d)
         Rows of `captions`, in its order.
     test_rows : array of row numbers, optional
-        Such as those that the pictures' encoder was not trained on; default a share of the rows, drawn by their ids.
+        Rows to hold out, such as those that the encoder of the pictures was not trained on. Default: a share of the rows,
+        drawn by their ids.
 
     Raises
     ------
     SpaceError
-        Other numbers of rows, too few pictures for so many pairs.
+        A wrong number of caption rows, or too few pictures for the number of pairs.
     """
     classes, n_templates = classes_of(images), len(spec.templates)
     if len(texts) != len(classes) * n_templates:
@@ -219,10 +235,10 @@ def zero_shot(
     test = np.intersect1d(test_rows, labelled)
     train = _by_turns([rng.permutation(np.setdiff1d(np.flatnonzero(targets == c), test)) for c in range(len(classes))])
     if not len(test) or len(np.unique(targets[train])) < len(classes):
-        raise SpaceError(f"{images.name!r}: expected pictures of each class to learn from and some to test; take more of them")
+        raise SpaceError(f"{images.name!r}: expected training pictures of each class and held-out pictures; take more of them")
     if len(train) < spec.n_pairs:
         raise SpaceError(
-            f"n_pairs: expected at most the {len(train):,} pictures that are not tested, got {spec.n_pairs:,}; lower it"
+            f"n_pairs: expected at most {len(train):,}, the number of pictures not held out, got {spec.n_pairs:,}; lower it"
         )
     pairs = train[: spec.n_pairs]
     by_class = texts.reshape(len(classes), n_templates, -1)
@@ -253,6 +269,6 @@ def _answers(
 
 
 def _by_turns(groups: Sequence[np.ndarray]) -> np.ndarray:
-    """One of each group, then the next of each: so that any first part is balanced."""
+    """The first row of each group, then the second of each, …, so that the classes of any first part are balanced."""
     longest = max(map(len, groups))
     return np.array([rows[i] for i in range(longest) for rows in groups if i < len(rows)], dtype=np.int64)

@@ -1,10 +1,9 @@
-"""Which row of one space is the translation of a row of another? Parallel anchors are all that the two have in common."""
+"""Cross-lingual retrieval: find the translation of each row of one space in another, through parallel anchors alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,9 +11,9 @@ import pandas as pd
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Null, Score
 from relcore.metrics.neighbours import Neighbours, find_neighbours
-from relcore.names import METHODS
+from relcore.names import METHODS, STITCHED
 from relcore.similarity import mean_row, unit_rows
-from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, quote
+from relcore.spaces import LatentSpace, Match, SpaceError, match, need_distinct, need_one_of, need_whole, quote
 from relcore.stitching.methods import MethodSettings, Side, carrier, representation
 
 METRICS = {"first": "found first", "mrr": "MRR", "jaccard": "Jaccard"}
@@ -23,63 +22,47 @@ _PERMUTATIONS = 50
 
 @dataclass(frozen=True)
 class RetrievalSpec:
-    """How pairs are looked for.
+    """Methods and sizes of a retrieval.
 
     Attributes
     ----------
     methods : tuple of str
-        Some of `stitching.methods.METHODS`.
+        Some of `names.METHODS`.
     n_anchors : int
-        Pairs that are known, drawn at random; all others are looked for.
+        Number of known pairs, drawn at random. All other rows are queries.
     k : int
-        Neighbours looked at.
+        Number of neighbours.
     settings : MethodSettings
     random_state : int
         Draws the anchors and the prunings.
     """
 
-    methods: tuple[str, ...] = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
+    methods: tuple[str, ...] = STITCHED
     n_anchors: int = 300
     k: int = 10
     settings: MethodSettings = MethodSettings()
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.methods, tuple) or not self.methods or len(set(self.methods)) < len(self.methods):
-            raise SpaceError(f"methods: expected at least one, none twice, got {self.methods!r}")
+        need_distinct("methods", self.methods)
         for method in self.methods:
             need_one_of("methods", method, METHODS)
-        for name, least in (("n_anchors", 2), ("k", 1), ("random_state", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise SpaceError(f"{name}: expected a whole number from {least}, got {value!r}")
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"methods": list(self.methods)}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> RetrievalSpec:
-        """Back from `to_json`; unknown or misplaced settings are a SpaceError."""
-        try:
-            settings = MethodSettings(**record.get("settings", {}))
-            return cls(**{**record, "methods": tuple(record.get("methods", cls.methods)), "settings": settings})
-        except (TypeError, AttributeError) as error:
-            raise SpaceError(f"retrieval: a setting is unknown, misplaced or of the wrong type ({error})") from error
+        need_whole(self, n_anchors=2, k=1, random_state=0)
 
 
 @dataclass(frozen=True, eq=False)
 class RetrievalResult:
-    """What was found.
+    """Scores and neighbours of the queries.
 
     Attributes
     ----------
     names : (first, second)
     ids : array (m,)
-        Of the pairs that were looked for, in the first space.
+        Ids of the queries in the first space.
     scores : method → metric → Score
-        A method that needs equal widths is absent where they differ.
+        A method that needs equal widths is left out where they differ.
     found : method → array (m, k)
-        Numbers among the pairs looked for, of the second space's rows nearest to each row of the first, nearest first.
+        For each query the numbers of the nearest candidates of the second space, nearest first.
     """
 
     spec: RetrievalSpec
@@ -89,7 +72,7 @@ class RetrievalResult:
     found: dict[str, np.ndarray]
 
     def table(self) -> pd.DataFrame:
-        """A row a method and metric: method, metric, score, chance, null_low, null_high, k, pairs, anchors."""
+        """One row per method and metric: method, metric, score, chance, null_low, null_high, k, pairs, anchors."""
         rows = [
             (METHODS[method].title, METRICS[metric], float(score), score.null.mean, score.null.low, score.null.high)
             for method, by_metric in self.scores.items()
@@ -99,7 +82,7 @@ class RetrievalResult:
         return table.assign(k=self.spec.k, pairs=len(self.ids), anchors=self.spec.n_anchors)
 
     def wide(self) -> pd.DataFrame:
-        """As one prints it: a row a method, a column a metric, chance last."""
+        """The table to print: one row per method and one for chance, one column per metric."""
         rows = [
             {"method": METHODS[method].title, **{METRICS[m]: by_metric[m] for m in METRICS}}
             for method, by_metric in self.scores.items()
@@ -109,14 +92,14 @@ class RetrievalResult:
 
 
 def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, str]] = ()) -> Match:
-    """Two spaces row by row: by equal ids, or by a list of (id in the first, id in the second).
+    """Match two spaces by equal ids, or by a list of (id in the first, id in the second).
 
-    Rows that are zero in either are left out and counted; an id that has several partners keeps the first.
+    Rows that are zero in either are left out and counted. Of several partners of an id the first is kept.
 
     Raises
     ------
     SpaceError
-        No row left, ids of the list that are in neither space.
+        No row is left, or the ids of the list are in neither space.
     """
     if not pairs:
         return match(first, second)
@@ -140,21 +123,21 @@ def pair_up(first: LatentSpace, second: LatentSpace, pairs: Sequence[tuple[str, 
 
 
 def retrieve(pair: Match, spec: RetrievalSpec) -> RetrievalResult:
-    """Look for the partner of every row that is no anchor, among all such rows of the other space, by each method.
+    """Find the partner of every row that is no anchor, among the same rows of the other space, by each method.
 
-    Centring and whitening know all rows of their own space, as its encoder does; which row belongs to which is known of the
-    anchors alone. Rows that were carried over are compared by cosine around the second space's mean; "absolute" as they are.
-    Neighbours and Jaccard as in the "paper" convention of `metrics.neighbours`.
+    Centring and whitening use all rows of their own space; only the anchors are known as pairs. Translated rows are compared by
+    cosine around the mean of the second space, absolute rows without centring. Neighbours and Jaccard follow the "paper"
+    convention of `metrics.neighbours`.
 
     Raises
     ------
     SpaceError
-        Too few pairs for so many anchors and neighbours.
+        Too few pairs for the number of anchors and neighbours.
     """
     n = len(pair)
     if n < spec.n_anchors + spec.k + 1:
         raise SpaceError(
-            f"expected more than n_anchors + k = {spec.n_anchors + spec.k} pairs, so that some are left to look for, got {n}; "
+            f"expected more than n_anchors + k = {spec.n_anchors + spec.k} pairs, so that some are queries, got {n}; "
             "lower the number of anchors, or take a longer list"
         )
     anchors = np.sort(np.random.default_rng(spec.random_state).permutation(n)[: spec.n_anchors])
@@ -176,7 +159,7 @@ def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
 
 
 def _comparable(method: str, sides: list[Side], rest: np.ndarray, spec: RetrievalSpec) -> list[np.ndarray] | None:
-    """The rows looked for, of both spaces, in coordinates that they share; None where the method has none."""
+    """Queries and candidates in shared coordinates; None where the method has none."""
     rows = [side.train[rest] for side in sides]
     heads = METHODS[method].heads
     if heads != "absolute":

@@ -13,7 +13,7 @@ from relcore.papers.local import picture_spec
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import grouped
 from relcore.reconstructing.pictures import Pictures, load_pictures
-from relcore.reconstructing.reconstruction import balanced_anchors
+from relcore.reconstructing.result import balanced_anchors
 from relcore.sources.datasets import load_dataset
 from relcore.sources.small_networks import small_network
 from relcore.store import Store

@@ -8,7 +8,7 @@ from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import rounded
 from relcore.reconstructing.autoencoders import REPRESENTATIONS, AutoencoderSpec
-from relcore.reconstructing.job import ReconstructionSpec, collect, reconstruct
+from relcore.reconstructing.job import ReconstructionSpec, collect
 from relcore.store import Store
 
 _ERROR = "MSE × 10³"
@@ -17,13 +17,13 @@ _ERROR = "MSE × 10³"
 def autoencoders(settings: Settings, store: Store, report: Report) -> Measured:
     """Table 3: error of each run's own pairs and of all pairs across runs, by representation."""
     pictures = picture_spec(settings.get("data", "digits"), image_size=settings.get("image_size"))
-    entries = []
+    found = {}
     for done, representation in enumerate(REPRESENTATIONS):
         model = AutoencoderSpec(representation, settings["variational"], settings["width"], epochs=settings["epochs"])
         spec = ReconstructionSpec(pictures, model, tuple(settings["random_states"]), settings["n_anchors"])
-        entries.append(reconstruct(spec, store, report=within(report, done, len(REPRESENTATIONS), model.title)))
+        found[spec] = spec.stored(store, within(report, done, len(REPRESENTATIONS), model.title))
     numbers = []
-    for line in collect(entries).table().to_dict("records"):
+    for line in collect(found).table().to_dict("records"):
         facts = {
             "unit": _ERROR,
             "n": line["pictures"],

@@ -11,8 +11,8 @@ from relcore.papers.local import labelled
 from relcore.papers.ours import Number
 from relcore.papers.runs import Measured, Report, Settings
 from relcore.papers.summaries import averaged, rounded
-from relcore.rescaling.input import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
-from relcore.rescaling.layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
+from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
+from relcore.rescaling.layer_lengths import LayerRescaleResult, LayerRescaleSpec, rescale_network
 from relcore.spaces import match
 from relcore.store import Store
 from relcore.studies.material import dataset_of

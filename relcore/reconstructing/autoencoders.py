@@ -1,4 +1,4 @@
-"""Autoencoders whose decoders read absolute, relative or whitened codes: what reconstruction stitching takes apart."""
+"""Autoencoders whose decoders read absolute, relative or whitened codes, for reconstruction stitching."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relcore.determinism import one_thread, reproducible
-from relcore.spaces import SpaceError, need_one_of
+from relcore.spaces import SpaceError, need_one_of, need_whole
+from relcore.task import Report, silent
 
 if TYPE_CHECKING:
     import torch
@@ -24,16 +25,15 @@ _SMALLEST = 2  # the side to which convolutions shrink a picture
 _AT_ONCE = 1024
 _KL_WEIGHT = 1e-3
 
-Report = Callable[..., None]  # done, total, message and, once an epoch, {"loss": …}
-
 
 @dataclass(frozen=True)
 class AutoencoderSpec:
-    """What is trained (Moschella et al. 2023, Table 3; architecture of their code).
+    """Architecture and training of an autoencoder (Moschella et al. 2023, Table 3; architecture of their code).
 
-    Convolutions 32-64-128-256 of 3 × 3, stride 2, BatchNorm, GELU, as many as it takes to a side of 2, transposed back, and
-    a last one with a sigmoid. Relative: the flattened features, their cosines to the anchors, LayerNorm, Linear, GELU; no
-    bottleneck. The anchors are encoded again at every pass, without a gradient.
+    The encoder has up to four convolutions (32, 64, 128, 256 channels; 3 × 3, stride 2, BatchNorm, GELU), until a side is 2
+    pixels long. The decoder has the transposed convolutions, and a last convolution with a sigmoid. The relative decoder reads
+    the cosines of the flattened features to those of the anchors through LayerNorm, Linear and GELU, without a bottleneck. The
+    anchors are encoded again in every pass, without a gradient.
 
     Attributes
     ----------
@@ -59,10 +59,7 @@ class AutoencoderSpec:
 
     def __post_init__(self) -> None:
         need_one_of("representation", self.representation, REPRESENTATIONS)
-        for name, least in (("width", 1), ("epochs", 1), ("batch_size", 2)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < least:
-                raise SpaceError(f"{name}: expected a whole number, {least} or more, got {value!r}")
+        need_whole(self, width=1, epochs=1, batch_size=2)
         for name in ("ridge", "learning_rate"):
             if not getattr(self, name) > 0:
                 raise SpaceError(f"{name}: expected a number above 0, got {getattr(self, name)}")
@@ -74,22 +71,22 @@ class AutoencoderSpec:
 
 
 class Autoencoder:
-    """A trained autoencoder in its two halves, which `fit_autoencoder` makes."""
+    """A trained autoencoder, made by `fit_autoencoder`; encoder and decoder can be called separately."""
 
     def __init__(self, spec: AutoencoderSpec, parts: nn.ModuleDict, anchors: torch.Tensor, device: str) -> None:
         self.spec, self.parts, self.anchors, self.device = spec, parts, anchors, device
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Weights and anchors, what `restore_autoencoder` takes."""
+        """Weights and anchors, as `restore_autoencoder` takes them."""
         weights = {name: value.cpu().numpy() for name, value in self.parts.state_dict().items()}
         return weights | {"anchors": self.anchors.cpu().numpy()}
 
     def encode(self, images: np.ndarray) -> np.ndarray:
-        """What the decoder reads, (n, height, width) → (n, width of the code), or (n, k) relative to its own anchors."""
+        """Codes of pictures (n, height, width): (n, width), or (n, k) relative to the model's own anchors."""
         return self._apply(lambda part: _code(self.parts, self.spec, part, self.anchors)[0], _pixels(images))
 
     def decode(self, codes: np.ndarray) -> np.ndarray:
-        """Pictures of codes, its own or another encoder's, → (n, height, width), 0 … 1.
+        """Pictures (n, height, width) of codes of this or another model, 0 … 1.
 
         Raises
         ------
@@ -114,17 +111,17 @@ def fit_autoencoder(
     anchor_rows: np.ndarray,
     spec: AutoencoderSpec = AutoencoderSpec(),
     random_state: int = 0,
-    report: Report | None = None,
+    report: Report = silent,
 ) -> Autoencoder:
-    """Train on grey pictures (n, height, width) of 0 … 1; the anchors are row numbers among them, unused when absolute.
+    """Train on grey pictures (n, height, width) with values 0 … 1; anchors are row numbers, which absolute models ignore.
 
-    AdamW, mean squared error, and for a VAE .001 times the divergence to N(0, 1). On a GPU where there is one, else with one
-    thread: equal to the last bit for equal settings, however many there are. `report` is told the mean loss of each epoch.
+    The loss is the mean squared error, for a VAE plus .001 times the divergence to N(0, 1); the optimiser is AdamW. Training
+    uses a GPU if there is one, else one thread, so equal settings give equal bits. `report` gets the mean loss of each epoch.
 
     Raises
     ------
     SpaceError
-        One picture or none, values outside 0 … 1, anchors outside the pictures, fewer than two.
+        Fewer than two pictures, values outside 0 … 1, fewer than two anchors, or anchors outside the pictures.
     """
     import torch
 
@@ -155,14 +152,13 @@ def fit_autoencoder(
                 optimiser.step()
                 schedule.step()
                 total += loss.item() * len(batch)
-            if report:
-                loss = total / len(rows)
-                report(epoch, spec.epochs, f"state {random_state}: epoch {epoch} of {spec.epochs}", {"loss": loss})
+            told = f"state {random_state}: epoch {epoch} of {spec.epochs}"
+            report(epoch, spec.epochs, told, {"loss": total / len(rows)})
     return Autoencoder(spec, parts.eval(), anchors, device)
 
 
 def _warmth(step: int, n_steps: int) -> float:
-    """Share of the highest learning rate: up in a straight line over a fifth of the steps, down to 0 as half a cosine."""
+    """Share of the highest learning rate: a linear rise over a fifth of the steps, then half a cosine down to 0."""
     rising = max(1, n_steps // 5)
     return min((step + 1) / rising, 0.5 + 0.5 * math.cos(math.pi * max(0, step + 1 - rising) / max(1, n_steps - rising)))
 
@@ -219,7 +215,7 @@ def _parts(spec: AutoencoderSpec, size: tuple[int, int], n_anchors: int) -> nn.M
 
 
 def _latent(parts: nn.ModuleDict, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Code before any anchors, and the logarithm of its variance where the model is variational."""
+    """The absolute code, and the logarithm of its variance for a variational model."""
     features = parts["features"](images)
     if "mean" not in parts:
         return features, None
@@ -229,7 +225,7 @@ def _latent(parts: nn.ModuleDict, images: torch.Tensor) -> tuple[torch.Tensor, t
 def _code(
     parts: nn.ModuleDict, spec: AutoencoderSpec, images: torch.Tensor, anchors: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the decoder reads, and the divergence to N(0, 1)."""
+    """The code that the decoder reads, and its divergence to N(0, 1)."""
     import torch
 
     code, log_variance = _latent(parts, images)

@@ -1,23 +1,26 @@
-"""Figures of reconstruction stitching from their recipes: the grid of pictures, the table of errors, two planes turned."""
+"""Figures of reconstruction stitching: the grid of pictures, the table of errors, two planes aligned."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore import __version__
 from relcore.figures.error_bars import errors_exportable
 from relcore.figures.export import Exportable
 from relcore.figures.picture_grid import PictureGrid, PictureRow, grid_exportable
 from relcore.figures.plane_turn_figure import TurnedPlanes, turned_planes_exportable
-from relcore.reconstructing.job import ReconstructionSpec, collect, reconstruct
+from relcore.recipe import Recipe
+from relcore.reconstructing.autoencoders import AutoencoderSpec
+from relcore.reconstructing.job import ReconstructionSpec, collect
+from relcore.reconstructing.pictures import PictureSpec
 from relcore.reconstructing.plane_turn import fit_turn
-from relcore.reconstructing.reconstruction import Reconstructions
-from relcore.spaces import SpaceError, quote
-from relcore.store import Entry, Store
+from relcore.reconstructing.result import Crossed, Reconstructions
+from relcore.spaces import SpaceError
+from relcore.store import Store
 
 # Moschella et al. 2023, Table 3, column MNIST: five random states, 500 anchors.
 PUBLISHED_MNIST = pd.DataFrame(
@@ -31,65 +34,94 @@ PUBLISHED_MNIST = pd.DataFrame(
 )
 
 
-def draw_grid(
-    specs: Sequence[ReconstructionSpec],
-    *,
-    encoder_state: int,
-    decoder_state: int,
-    dataset_digest: str = "",
-    entries: Sequence[Entry] | None = None,
-) -> Exportable:
-    """Pictures through the encoder of one random state and the decoder of it and of another (Fig. 4).
+@dataclass(frozen=True, kw_only=True)
+class Trained(Recipe):
+    """What the figures share: kinds of autoencoders, trained on the same pictures with the same random states."""
 
-    Raises
-    ------
-    SpaceError
-        Random states that were not trained, or equal ones.
-    """
-    found = _found(specs, dataset_digest, entries)
-    states = found.random_states
-    if not {encoder_state, decoder_state} <= set(states) or encoder_state == decoder_state:
-        raise SpaceError(f"random states: expected two different ones of {states}, got {encoder_state} and {decoder_state}")
-    grid = picture_grid(found, encoder_state, decoder_state)
-    own = {"encoder_state": encoder_state, "decoder_state": decoder_state}
-    return grid_exportable(grid, _recipe("reconstruction", specs, dataset_digest, own), "relscope-reconstruction")
+    pictures: PictureSpec
+    random_states: tuple[int, ...]
+    n_anchors: int
+    models: tuple[AutoencoderSpec, ...]
+    dataset_digest: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise SpaceError("models: expected one kind of autoencoder or more, got none")
+
+    @classmethod
+    def of(cls, specs: Sequence[ReconstructionSpec], **own: Any) -> Trained:
+        """The recipe of these kinds."""
+        first = specs[0]
+        shared = {name: getattr(first, name) for name in ("pictures", "random_states", "n_anchors", "dataset_digest")}
+        return cls(models=tuple(spec.model for spec in specs), **shared, **own)
+
+    @property
+    def specs(self) -> list[ReconstructionSpec]:
+        shared = self.random_states, self.n_anchors, self.dataset_digest
+        return [ReconstructionSpec(self.pictures, model, *shared) for model in self.models]
+
+    def found(self) -> Reconstructions:
+        """The results of all kinds, from the store or computed."""
+        store = Store()
+        return collect({spec: spec.stored(store) for spec in self.specs})
+
+    def need_states(self, *chosen: int) -> None:
+        """Raise a SpaceError unless these are different ones of the random states."""
+        if len(set(chosen)) < len(chosen) or not set(chosen) <= set(self.random_states):
+            got = " and ".join(map(str, chosen))
+            raise SpaceError(f"random states: expected two different ones of {self.random_states}, got {got}")
 
 
-def draw_errors(
-    specs: Sequence[ReconstructionSpec], *, dataset_digest: str = "", entries: Sequence[Entry] | None = None
-) -> Exportable:
-    """MSE × 10³ over all test pictures, mean and deviation over runs and over pairs of runs (Table 3)."""
-    table = _found(specs, dataset_digest, entries).table()
-    return errors_exportable(table, _recipe("reconstruction-mse", specs, dataset_digest), "relscope-reconstruction-mse")
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionGrid(Trained):
+    """Pictures through the encoder of one random state, and the decoders of it and of another (Fig. 4)."""
+
+    figure: ClassVar[str] = "reconstruction"
+
+    encoder_state: int
+    decoder_state: int
+
+    def draw(self, result: Reconstructions | None = None) -> Exportable:
+        self.need_states(self.encoder_state, self.decoder_state)
+        grid = picture_grid(result or self.found(), self.encoder_state, self.decoder_state)
+        return grid_exportable(grid, self.to_json(), "relscope-reconstruction")
 
 
-def draw_planes(
-    spec: ReconstructionSpec,
-    *,
-    reference_state: int,
-    moving_state: int,
-    dataset_digest: str = "",
-    entry: Entry | None = None,
-) -> Exportable:
-    """Codes of two numbers from two random states, the second turned over the first (Fig. 1).
+@dataclass(frozen=True, kw_only=True)
+class ReconstructionErrors(Trained):
+    """MSE × 10³ over all held-out pictures, mean and deviation over runs and over pairs of runs (Table 3)."""
 
-    Raises
-    ------
-    SpaceError
-        Random states that were not trained, a model of other codes, one that gives every picture the same code.
-    """
-    if spec.model.representation != "absolute" or spec.model.width != 2:
-        raise SpaceError(f"planes: expected an absolute model of width 2, got {spec.model.title} of width {spec.model.width}")
-    states = spec.random_states
-    if not {reference_state, moving_state} <= set(states):
-        raise SpaceError(f"random states: expected two of {states}, got {reference_state} and {moving_state}")
-    entry = reconstruct(spec, Store(), dataset_digest) if entry is None else entry
-    reference, moving = (entry.arrays["codes"][states.index(state)] for state in (reference_state, moving_state))
-    names = (f"random state {reference_state}", f"random state {moving_state}")
-    classes = tuple(entry.metadata["classes"])
-    planes = TurnedPlanes(fit_turn(reference, moving), names, entry.arrays["labels"], classes)
-    own = {"reference_state": reference_state, "moving_state": moving_state}
-    return turned_planes_exportable(planes, _recipe("plane-codes", [spec], dataset_digest, own), "relscope-planes")
+    figure: ClassVar[str] = "reconstruction-mse"
+
+    def draw(self, result: Reconstructions | None = None) -> Exportable:
+        return errors_exportable((result or self.found()).table(), self.to_json(), "relscope-reconstruction-mse")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planes(Trained):
+    """Codes of two numbers of two random states, the second aligned with the first (Fig. 1)."""
+
+    figure: ClassVar[str] = "plane-codes"
+
+    reference_state: int
+    moving_state: int
+
+    def __post_init__(self) -> None:
+        if len(self.models) != 1:
+            raise SpaceError(f"models: expected one model, got {len(self.models)}")
+        (model,) = self.models
+        if model.representation != "absolute" or model.width != 2:
+            raise SpaceError(f"planes: expected an absolute model of width 2, got {model.title} of width {model.width}")
+
+    def draw(self, result: Crossed | None = None) -> Exportable:
+        for state in (self.reference_state, self.moving_state):
+            self.need_states(state)
+        result = result or self.specs[0].stored(Store())
+        chosen = self.reference_state, self.moving_state
+        reference, moving = (result.codes[self.random_states.index(state)] for state in chosen)
+        names = tuple(f"random state {state}" for state in chosen)
+        planes = TurnedPlanes(fit_turn(reference, moving), names, result.labels, result.classes)
+        return turned_planes_exportable(planes, self.to_json(), "relscope-planes")
 
 
 def picture_grid(found: Reconstructions, encoder_state: int, decoder_state: int) -> PictureGrid:
@@ -104,68 +136,3 @@ def picture_grid(found: Reconstructions, encoder_state: int, decoder_state: int)
         f"Encoder of random state {encoder_state}, stitched to the decoder of {decoder_state}; {found.n_test:,} test pictures."
     )
     return PictureGrid(np.asarray(found.originals), tuple(rows), note)
-
-
-def _found(specs: Sequence[ReconstructionSpec], dataset_digest: str, entries: Sequence[Entry] | None) -> Reconstructions:
-    if not specs:
-        raise SpaceError("reconstruction: expected one kind of autoencoder or more, got none")
-    store = Store() if entries is None else None
-    return collect([reconstruct(spec, store, dataset_digest) for spec in specs] if entries is None else entries)
-
-
-def _recipe(
-    figure: str, specs: Sequence[ReconstructionSpec], dataset_digest: str, own: Mapping[str, Any] | None = None
-) -> dict[str, Any]:
-    """What the kinds share once, and their models as a list."""
-    first = specs[0].to_json()
-    models = [one.to_json()["model"] for one in specs]
-    shared = {"pictures": first["pictures"], "random_states": first["random_states"], "n_anchors": first["n_anchors"]}
-    return {
-        "relscope": __version__,
-        "figure": figure,
-        **shared,
-        "models": models,
-        "dataset_digest": dataset_digest,
-        **(own or {}),
-    }
-
-
-def _read(settings: dict[str, Any], *own: str) -> tuple[list[ReconstructionSpec], dict[str, Any]]:
-    shared, models = ("pictures", "random_states", "n_anchors"), settings.get("models")
-    expected = {*shared, "models", *own}
-    if (
-        not expected <= set(settings)
-        or set(settings) - expected - {"dataset_digest"}
-        or not isinstance(models, list)
-        or not models
-    ):
-        raise SpaceError(
-            f"recipe of reconstructions: expected {quote(sorted(expected))}, models a list of one or more, and maybe "
-            f"'dataset_digest', got {quote(sorted(settings))}"
-        )
-    digest = settings.get("dataset_digest", "")
-    if not isinstance(digest, str):
-        raise SpaceError(f"recipe of reconstructions: expected a string as 'dataset_digest', got {digest!r}")
-    record = {name: settings[name] for name in shared}
-    specs = [ReconstructionSpec.from_json(record | {"model": model}) for model in models]
-    return specs, {name: settings[name] for name in own} | {"dataset_digest": digest}
-
-
-def _planes(settings: dict[str, Any]) -> Exportable:
-    specs, own = _read(settings, "reference_state", "moving_state")
-    if len(specs) != 1:
-        raise SpaceError(f"recipe of planes: expected one model, got {len(specs)}")
-    return draw_planes(specs[0], **own)
-
-
-def _grid(settings: dict[str, Any]) -> Exportable:
-    specs, own = _read(settings, "encoder_state", "decoder_state")
-    return draw_grid(specs, **own)
-
-
-def _errors(settings: dict[str, Any]) -> Exportable:
-    specs, own = _read(settings)
-    return draw_errors(specs, **own)
-
-
-FIGURES = {"reconstruction": _grid, "reconstruction-mse": _errors, "plane-codes": _planes}

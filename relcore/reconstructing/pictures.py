@@ -1,10 +1,8 @@
-"""Pictures: a dataset's pictures as grey arrays of one size, parted into those to train on and others to try."""
+"""Pictures of a dataset as grey arrays of one size, split into training and held-out pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +10,7 @@ from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.pixels import pixel_array
 from relcore.sources.small_vision import LARGEST, held_out_rows
 from relcore.spaces import SpaceError
+from relcore.task import Report, silent
 
 _READ = 256
 
@@ -24,11 +23,11 @@ class PictureSpec:
     ----------
     dataset : DatasetSpec
     n_train, n_test : int
-        At most so many, drawn at random, always the same: to test among the fifth that `held_out_rows` names, to train on
-        among the others. No picture is in both parts, and anchors are chosen among those to train on. Each part has its own
-        random stream: another n_test leaves the training pictures as they are.
+        Maximum numbers of pictures to train on and to hold out, drawn with a fixed random state. Held-out pictures are drawn
+        from the fifth that `held_out_rows` names, training pictures (anchors among them) from the rest. Another n_test does
+        not change the training pictures.
     image_size : int, optional
-        Pixels a side to which every picture is resized; default as they are, which must be of one size. At most 64.
+        Side in pixels to which every picture is resized, at most 64. Without it the pictures must have one size.
     """
 
     dataset: DatasetSpec
@@ -45,10 +44,6 @@ class PictureSpec:
             if not isinstance(value, int) or not least <= value <= most:
                 raise SpaceError(f"{name}: expected a whole number from {least} to {most}, got {value!r}")
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
-        return asdict(self) | {"dataset": self.dataset.to_json()}
-
 
 @dataclass(frozen=True)
 class Pictures:
@@ -60,7 +55,7 @@ class Pictures:
     test_labels: np.ndarray | None
 
     def examples(self, most: int = 10) -> np.ndarray:
-        """Rows of `test` to show: the first of each class, then the first that are left."""
+        """Rows of `test` to show: the first of each class, then the first of the remaining rows."""
         every = np.arange(len(self.test))
         if self.test_labels is None:
             return every[:most]
@@ -69,18 +64,18 @@ class Pictures:
 
 
 def part_sizes(n: int, spec: PictureSpec) -> tuple[int, int]:
-    """How many of a dataset of n are trained on, and how many are tried."""
+    """Numbers of training and held-out pictures of a dataset of n."""
     held_out = len(held_out_rows(n))
     return min(spec.n_train, n - held_out), min(spec.n_test, held_out)
 
 
-def load_pictures(dataset: Dataset, spec: PictureSpec, report: Callable[..., None] | None = None) -> Pictures:
-    """Read them; colours become grey.
+def load_pictures(dataset: Dataset, spec: PictureSpec, report: Report = silent) -> Pictures:
+    """Read the pictures and convert colours to grey.
 
     Raises
     ------
     SpaceError
-        No pictures, fewer than ten, pictures of several or too large sizes without `image_size`, one that cannot be read.
+        Not a dataset of pictures, fewer than ten, several or too large sizes without `image_size`, an unreadable picture.
     """
     if dataset.kind != "images":
         raise SpaceError(f"{dataset.name}: expected pictures, got {dataset.kind}; choose a dataset of pictures")
@@ -102,8 +97,8 @@ def load_pictures(dataset: Dataset, spec: PictureSpec, report: Callable[..., Non
     )
 
 
-def _grey(dataset: Dataset, rows: np.ndarray, side: int | None, report: Callable[..., None] | None) -> np.ndarray:
-    """(m, height, width), 0 … 1, read in stretches of the dataset."""
+def _grey(dataset: Dataset, rows: np.ndarray, side: int | None, report: Report) -> np.ndarray:
+    """(m, height, width), 0 … 1, read block by block."""
     first = dataset.item(int(rows[0]))
     width, height = (side, side) if side else first.size
     if max(width, height) > LARGEST:
@@ -123,6 +118,5 @@ def _grey(dataset: Dataset, rows: np.ndarray, side: int | None, report: Callable
                 sizes = " and ".join(f"{one[0]} × {one[1]}" for one in ((width, height), min(others)))
                 raise SpaceError(f"{dataset.name}: expected pictures of one size, got {sizes}; set image_size=32, say")
             parts.append(pixel_array(images, "L", (height, width), dataset.name)[:, 0])
-        if report:
-            report(stop, len(dataset), "reading the pictures")
+        report(stop, len(dataset), "reading the pictures")
     return np.concatenate(parts).astype(np.float32) / 255

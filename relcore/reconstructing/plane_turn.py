@@ -1,4 +1,4 @@
-"""The turn of one set of points over another, by Procrustes: of two planes to be drawn, of many runs as one number a pair."""
+"""Procrustes alignment of codes of several runs: of two planes to be drawn, and as one number for each pair of runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from relcore.translation import Procrustes
 
 
 def fit_turn(reference: np.ndarray, moving: np.ndarray) -> PlaneTurn:
-    """The turn or reflection, scale and shift that bring `moving` (n, 2) closest to `reference` (n, 2), by Procrustes.
+    """The rotation or reflection, scale and shift that bring `moving` (n, 2) closest to `reference` (n, 2), by Procrustes.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def fit_turn(reference: np.ndarray, moving: np.ndarray) -> PlaneTurn:
 
 
 def disparities(codes: Sequence[np.ndarray]) -> np.ndarray:
-    """What the best turn or reflection, scale and shift leaves between the codes of each pair of runs, (S, S) float64.
+    """Procrustes disparity of the codes of each pair of runs, after the best rotation or reflection, scale and shift.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ def disparities(codes: Sequence[np.ndarray]) -> np.ndarray:
 
     Returns
     -------
-    array (S, S)
-        0 is equal up to a similarity transformation; 1 is as far as showing the mean of all items for each of them. It is the
-        disparity of `scipy.spatial.procrustes`, symmetric, 0 on the diagonal.
+    array (S, S) float64
+        0 means equal up to a similarity transformation; 1 is as bad as the mean of all items for each of them. Symmetric, 0 on
+        the diagonal, and equal to the disparity of `scipy.spatial.procrustes`.
 
     Raises
     ------

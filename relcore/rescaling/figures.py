@@ -1,47 +1,56 @@
-"""Figures of rescale injection from their recipes: curves of small networks, and layer × length of a large one."""
+"""Figures of rescale injection: curves of small networks, and layer × length of a large one."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from relcore import __version__
 from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.recipe import load_all, need_settings, object_of, specs_of, strings_of
-from relcore.rescaling.input import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
-from relcore.rescaling.layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
+from relcore.recipe import Recipe, load_all
+from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
+from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleResult, LayerRescaleSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
+from relcore.sources.encoder import Encoder
 from relcore.spaces import SpaceError
-from relcore.store import Store
 
 
-def draw_rescale_input(
-    space: SpaceSpec, spec: InputRescaleSpec, digest: str = "", result: InputRescaleResult | None = None
-) -> Exportable:
-    """Accuracy over the length of the rows, a line a network (Fig. 4 of Maiorca et al. 2024)."""
-    if result is None:
-        (loaded,) = load_all([space], [digest], "rescale-input")
-        result = rescale_input(loaded, spec)
-    recipe = {"relscope": __version__, "figure": "rescale-input", "spaces": [space.to_json()], "digests": [digest]}
-    recipe["spec"] = _plain(asdict(spec))
-    return lines_exportable(_curves(result), recipe, "relscope-rescale-input", result.table)
+@dataclass(frozen=True, kw_only=True)
+class RescaleInput(Recipe):
+    """Accuracy by the length of the rows, one line per network (Fig. 4 of Maiorca et al. 2024); `spaces` is one space."""
+
+    figure: ClassVar[str] = "rescale-input"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    spec: InputRescaleSpec = InputRescaleSpec()
+
+    def __post_init__(self) -> None:
+        if len(self.spaces) != 1:
+            raise SpaceError(f"recipe of rescale-input: expected one space, got {len(self.spaces)}")
+
+    def draw(self, result: InputRescaleResult | None = None) -> Exportable:
+        result = result or self.spec.run(load_all(self.spaces, self.digests, self.figure))
+        return lines_exportable(_curves(result), self.to_json(), "relscope-rescale-input", result.table)
 
 
-def draw_rescale_layers(
-    dataset: DatasetSpec, encoder: Encoder, spec: LayerRescaleSpec, result: LayerRescaleResult | None = None
-) -> Exportable:
-    """Accuracy over layer × length (Fig. 2 of the same)."""
-    if result is None:
-        result = rescale_network(dataset, encoder, Store(), spec)
-    recipe = {"relscope": __version__, "figure": "rescale-layers", "dataset": dataset.to_json()}
-    recipe |= {"encoder": encoder_to_json(encoder), "spec": asdict(spec)}
-    return matrices_exportable(_layers(result), recipe, "relscope-rescale-layers", result.table)
+@dataclass(frozen=True, kw_only=True)
+class RescaleLayers(Recipe):
+    """Accuracy by layer and length (Fig. 2 of the same)."""
+
+    figure: ClassVar[str] = "rescale-layers"
+
+    dataset: DatasetSpec
+    encoder: Encoder
+    spec: LayerRescaleSpec = LayerRescaleSpec()
+
+    def draw(self, result: LayerRescaleResult | None = None) -> Exportable:
+        result = result or LayerRescale(self.dataset, self.encoder, self.spec).run()
+        return matrices_exportable(_layers(result), self.to_json(), "relscope-rescale-layers", result.table)
 
 
 def _curves(result: InputRescaleResult) -> Lines:
@@ -83,26 +92,3 @@ def _layers(result: LayerRescaleResult) -> Matrices:
     worst = ", ".join(f"{layer} {min(line):.2f}" for layer, line in zip(result.layers, result.accuracy, strict=True))
     alt = f"Heat map of accuracy, layer by length, of {result.name}; {note}. The least of each layer: {worst}."
     return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "layer", "length α of its vectors")
-
-
-def _plain(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()}
-
-
-def _rescale_input(settings: dict[str, Any]) -> Exportable:
-    need_settings(settings, ("spaces", "digests", "spec"), "rescale-input", ("spaces",))
-    specs, digests = specs_of(settings, "rescale-input"), strings_of(settings, "digests", "rescale-input")
-    if len(specs) != 1 or len(digests) > 1:
-        raise SpaceError(f"recipe of rescale-input: expected one space, with its digest, got {len(specs)} and {len(digests)}")
-    spec = InputRescaleSpec.from_json(object_of(settings, "spec", "rescale-input"))
-    return draw_rescale_input(specs[0], spec, *digests)
-
-
-def _rescale_layers(settings: dict[str, Any]) -> Exportable:
-    need_settings(settings, ("dataset", "encoder", "spec"), "rescale-layers", ("dataset", "encoder"))
-    dataset = DatasetSpec.from_json(object_of(settings, "dataset", "rescale-layers"))
-    encoder = encoder_from_json(object_of(settings, "encoder", "rescale-layers"))
-    return draw_rescale_layers(dataset, encoder, LayerRescaleSpec.from_json(object_of(settings, "spec", "rescale-layers")))
-
-
-FIGURES = {"rescale-input": _rescale_input, "rescale-layers": _rescale_layers}

@@ -38,12 +38,12 @@ def encoded(dataset, *encoders):
 
 def test_everyday_sentences_find_their_translation_at_once(make_session):
     session = open_tab(make_session(), "Languages")
-    assert "of 146 find their partner first" in session.html
-    assert "As they are, <b>0" in session.html
-    assert "146 pairs looked for through 292 known ones" in session.captions
+    assert "of 146 queries find their partner first" in session.html
+    assert "Without stitching, <b>0" in session.html
+    assert "146 queries through 292 known pairs" in session.captions
     table = session.dataframe[-1].value
     assert not table["right"].iloc[0]
-    assert set(table["its own"]) <= set(load_parallel(["es"])["es"])
+    assert set(table["partner"]) <= set(load_parallel(["es"])["es"])
     session.click("languages.join")
     assert len(session.workspace.spaces) == 4
 
@@ -65,7 +65,7 @@ def test_a_list_of_sentences_of_mine_and_what_is_wrong_with_another(make_session
     columns = load_parallel(("en", "fr"))
     rows = "\n".join("\t".join(pair) for pair in zip(*columns.values(), strict=True))
     session.upload("languages.upload", "mine.tsv", f"here\tthere\n{rows}".encode())
-    assert "of 146 find their partner first" in session.html
+    assert "of 146 queries find their partner first" in session.html
     session.upload("languages.upload", "bad.tsv", b"alone\nhello\n")
     assert "bad.tsv: expected two columns, one a language, got 'alone'" in session.errors[0]
 
@@ -77,7 +77,7 @@ def test_a_list_of_ids_pairs_two_spaces_and_the_wrong_way_round_says_so(make_ses
     rows = "\n".join(f"r{row},r{row}" for row in range(100))
     session.upload("languages.upload", "ids.csv", f"one,other\n{rows}\n".encode())
     session.change("segmented_control", "languages.holds", "ids")
-    assert "of 34 find their partner first" in session.html
+    assert "of 34 queries find their partner first" in session.html
     rows = "\n".join(f"q{row},r{row}" for row in range(100))
     session.upload("languages.upload", "ids.csv", f"one,other\n{rows}\n".encode())
     assert "list of pairs: expected ids of" in session.errors[0]
@@ -100,7 +100,7 @@ def test_a_head_needs_two_labelled_encodings_and_then_asks_by_a_job(make_session
     specs = encoded(DatasetSpec("file", str(path)), TfidfSvd(20), TfidfSvd(30))
     session = open_tab(Session(workspace=Workspace(specs, *specs)), "Languages")
     session.change("segmented_control", "languages.question", "head").click("across.start")
-    assert "The head answers" in session.html
+    assert "The accuracy of the head is" in session.html
     assert "438 pairs of everyday sentences" in session.captions
 
 
@@ -111,8 +111,8 @@ def test_digits_are_named_by_sentences(make_session):
     session = Session(workspace=Workspace(specs, *specs)).open("stitch")
     session.at.session_state["stitch.tab"] = "Pictures and words"
     session.run()
-    assert "of 80 pictures are named right by sentences" in session.html
-    assert "its rows stand sorted by class already" in session.captions
+    assert "of 80 pictures correctly" in session.html
+    assert "its rows are already sorted by class" in session.captions
     key = next(area.key for area in session.text_area if (area.key or "").startswith("words.templates"))
     session.change("text_area", key, "only one {}")
     assert "expected two or more different sentences" in session.errors[0]

@@ -10,12 +10,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from relcore.reconstructing.autoencoders import AutoencoderSpec
-from relcore.reconstructing.job import ReconstructionSpec, reconstruct, reconstruction_job, reconstruction_key
+from relcore.reconstructing.job import ReconstructionSpec
 from relcore.reconstructing.pictures import PictureSpec
 from relcore.reconstructing.plane_turn import disparities
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.store import Store
+from relcore.task import task_job
 
 PICTURES = PictureSpec(DatasetSpec("digits"), n_train=60)
 SPECS = [ReconstructionSpec(PICTURES, AutoencoderSpec(form, epochs=1), (0, 1), 20) for form in ("absolute", "relative")]
@@ -69,9 +70,9 @@ def engine(one_worker, monkeypatch, tmp_path):
 def test_the_first_view_says_what_it_is_about_what_is_trained_and_what_that_costs(engine):
     at = AppTest.from_function(page, default_timeout=60).run()
     assert not at.exception
-    assert "codes relative to the same anchors do" in at.info[0].value
+    assert "codes relative to the same anchors are" in at.info[0].value
     captions = "\n".join(one.value for one in at.caption)
-    assert "1,438 of 1,797 pictures to train on, 359 others to try" in captions
+    assert "1,438 of 1,797 pictures to train on, 359 held out" in captions
     labels = [one.label for one in at.button]
     assert any(re.fullmatch(r"Train 18 autoencoders · about \d+ \w+", label) for label in labels), labels
     assert any(re.fullmatch(r"Train 3 planes · about \d+ \w+", label) for label in labels), labels
@@ -82,18 +83,18 @@ def test_training_is_one_job_a_kind_and_its_result_stands_there(engine):
     assert panel.button("reconstruct.start").label.startswith("Train 4 autoencoders")
     panel.button("reconstruct.start").click()
     panel.run()
-    jobs = [job for job in engine.jobs() if job.function is reconstruction_job]
+    jobs = [job for job in engine.jobs() if job.function is task_job]
     assert sorted(job.title for job in jobs) == ["AE, absolute · digits", "AE, relative · digits"]
     digest = load_dataset(PICTURES.dataset).digest
-    assert {job.key for job in jobs} == {reconstruction_key(digest, spec) for spec in SPECS}
+    assert {job.key for job in jobs} == {replace(spec, dataset_digest=digest).key() for spec in SPECS}
     for job in jobs:
         assert job.wait(240).state == "done", job.status().error
     panel.run()
     assert panel.button("reconstruct.start") is None
-    assert "over 359 pictures; the mean picture, shown every time, gives" in panel.text
+    assert "over 359 held-out pictures; the error of the mean picture is" in panel.text
     table = panel.at.dataframe[0].value
     assert table["model"].tolist() == ["AE, absolute", "AE, relative"]
-    found = reconstruct(SPECS[1], engine.store).arrays["mse"]
+    found = SPECS[1].stored(engine.store).mse
     assert table["not stitched"][1].startswith(f"{(found[0, 0] + found[1, 1]) / 2:.2f} ± ")
     assert "not stitched over 2 runs, stitched over 2 ordered pairs" in panel.text
     assert "Published" not in panel.text
@@ -101,7 +102,7 @@ def test_training_is_one_job_a_kind_and_its_result_stands_there(engine):
 
 def test_what_is_stored_shows_at_once_and_only_the_rest_is_trained(engine):
     for spec in (*SPECS, PLANES):
-        reconstruct(spec, engine.store)
+        spec.stored(engine.store)
     panel = Panel()
     assert panel.button("reconstruct.start") is None
     assert panel.button("reconstruct.planes") is None
@@ -118,7 +119,7 @@ def test_what_is_stored_shows_at_once_and_only_the_rest_is_trained(engine):
 
 def test_the_disparity_of_all_pairs_of_runs_stands_beside_that_of_one(engine):
     three = replace(PLANES, random_states=(0, 1, 2))
-    codes = reconstruct(three, engine.store).arrays["codes"]
+    codes = three.stored(engine.store).codes
     panel = Panel()
     panel.change("number_input", "reconstruct.runs", 3)
     found = disparities(codes)[np.triu_indices(3, 1)]
@@ -134,9 +135,9 @@ def test_nothing_chosen_is_said_and_nothing_breaks(engine):
 
 def test_a_failure_is_told_and_can_be_tried_again(engine, monkeypatch):
     digest = load_dataset(PICTURES.dataset).digest
-    key = reconstruction_key(digest, SPECS[0])
+    key = replace(SPECS[0], dataset_digest=digest).key()
     broken = ReconstructionSpec(PICTURES, AutoencoderSpec("relative", epochs=1), (0, 1), 61)
-    job = engine.submit(key, reconstruction_job, title="AE, absolute · digits", spec=broken, dataset_digest=digest)
+    job = engine.submit(key, task_job, title="AE, absolute · digits", task=broken)
     assert job.wait(240).state == "failed"
     panel = Panel()
     assert any("expected at most 60" in warning.value for warning in panel.at.warning)

@@ -10,7 +10,7 @@ from app.invert import rescale_panel
 from app.workspace import Workspace
 from relcore.engine import Engine
 from relcore.progress import Context
-from relcore.rescaling.input import InputRescaleSpec, rescale_input
+from relcore.rescaling.input_lengths import InputRescaleSpec, rescale_input
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.views import ViewSpec
 from tests.app.conftest import Session

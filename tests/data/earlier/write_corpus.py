@@ -24,7 +24,6 @@ from relcore.comparison import ProjectionSpec
 from relcore.encoding import encode
 from relcore.experiments.inversion import InversionSpec
 from relcore.experiments.pictures import PictureSpec
-from relcore.experiments.reconstruction import ReconstructionSpec
 from relcore.recipes.figures import _ELSEWHERE, _FIGURES, exportable
 from relcore.recipes.try_it import _to_json as item_json
 from relcore.reduction import ReductionSpec
@@ -295,7 +294,6 @@ def specs():
             StitchSpec().to_json(),
             StitchSpec(("relative",), "mlp", (1, 2), anchors=("x", "y"), test_ids=("z",)).to_json(),
         ],
-        "reconstruction": [ReconstructionSpec(PictureSpec(digits), AutoencoderSpec("relative", True)).to_json()],
     }
 
 

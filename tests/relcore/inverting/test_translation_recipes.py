@@ -11,7 +11,7 @@ from relcore.comparing.figures import exportable
 from relcore.encoding import encode
 from relcore.figures.palette import LIGHT
 from relcore.languages.captioned import CaptionSpec
-from relcore.languages.figures import draw_across, draw_cross_lingual, draw_zero_shot
+from relcore.languages.figures import AcrossLanguages, CrossLingual, PicturesAndWords
 from relcore.languages.retrieval import RetrievalSpec
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import DatasetSpec
@@ -47,7 +47,8 @@ def drawn_again(figure):
 
 def test_everyday_sentences_find_their_translation(make_spec):
     specs = tuple(make_spec(DatasetSpec("parallel", name), TfidfSvd(200, min_texts=1)) for name in ("en", "fr"))
-    table = drawn_again(draw_cross_lingual(specs, RetrievalSpec())).table().set_index(["method", "metric"])["score"]
+    figure = CrossLingual(spaces=specs, retrieval=RetrievalSpec()).draw()
+    table = drawn_again(figure).table().set_index(["method", "metric"])["score"]
     assert table["relative", "MRR"] > 0.7  # measured .78, absolute .02
     assert table["absolute", "MRR"] < 0.1
 
@@ -58,28 +59,30 @@ def test_a_head_and_rows_meet_through_sentences_from_outside(make_spec, tmp_path
     path.write_text("text\tlabel\n" + "\n".join(lines), encoding="utf-8")
     specs = tuple(make_spec(DatasetSpec("file", str(path)), TfidfSvd(width)) for width in (40, 60))
     sentences = load_parallel(["en"])["en"][:200]
-    figure = draw_across(specs, StitchSpec(methods=("relative", "procrustes")), list(zip(sentences, sentences, strict=True)))
+    pairs = tuple(zip(sentences, sentences, strict=True))
+    figure = AcrossLanguages(spaces=specs, stitching=StitchSpec(methods=("relative", "procrustes")), pairs=pairs).draw()
     table = drawn_again(figure).table()
     assert table["anchors"].tolist() == [200, 200]
 
 
 def test_digits_are_told_apart_by_sentences(make_spec):
     spec = make_spec(DatasetSpec("digits", limit=500), SmallVision("mlp", width=16, epochs=4))
-    figure = draw_zero_shot(spec, TfidfSvd(15, min_texts=1), CaptionSpec(n_pairs=100))
+    few = CaptionSpec(n_pairs=100)
+    figure = PicturesAndWords(spaces=(spec,), encoder=TfidfSvd(15, min_texts=1), captions=few).draw()
     table = drawn_again(figure).table()
     assert table["y"].iloc[:-2].max() > 0.7
     with pytest.raises(SpaceError, match="expected more than 384 sentences for TF-IDF"):
-        draw_zero_shot(spec, TfidfSvd(), CaptionSpec(n_pairs=100))
+        PicturesAndWords(spaces=(spec,), encoder=TfidfSvd(), captions=few).draw()
 
 
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        ({"figure": "cross-lingual", "spaces": []}, "recipe of a cross-lingual figure: expected"),
-        ({"figure": "zero-shot", "spaces": [{}], "captions": {}}, "recipe of pictures and words: expected"),
+        ({"figure": "cross-lingual", "spaces": []}, "recipe of cross-lingual: spaces: expected a list of length 2"),
+        ({"figure": "zero-shot", "spaces": [{}], "captions": {}}, "recipe of zero-shot: .*setting '.*' is missing"),
         (
             {"figure": "cross-lingual", "spaces": [{"source": "file", "name": "x"}] * 2, "retrieval": {}, "pairs": [["a"]]},
-            "expected pairs as a list of two strings each",
+            "recipe of cross-lingual: pairs.*: expected a list of length 2",
         ),
         (
             {"figure": "across-languages", "spaces": [{"source": "file", "name": "x"}] * 2, "stitching": {}, "pairs": []},

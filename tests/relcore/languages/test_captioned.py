@@ -73,7 +73,7 @@ def test_digits_are_said_and_underscores_are_spaces(pictures):
 def test_what_cannot_be_says_why(pictures, texts, make_space):
     with pytest.raises(SpaceError, match=r"templates: expected two or more different sentences, each with one \{\}"):
         CaptionSpec(templates=("a", "b {}"))
-    with pytest.raises(SpaceError, match=r"n_pairs: expected at most the \d+ pictures that are not tested, got 500"):
+    with pytest.raises(SpaceError, match=r"n_pairs: expected at most \d+, the number of pictures not held out, got 500"):
         zero_shot(pictures, texts, CaptionSpec(templates=SPEC.templates, n_pairs=500))
     with pytest.raises(SpaceError, match="expected 3 classes × 3 templates = 9 rows, got 8"):
         zero_shot(pictures, texts[:8], SPEC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relcore import record
 from relcore.languages.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.spaces import LatentSpace, SpaceError
 
@@ -78,6 +79,6 @@ def test_what_cannot_be_says_what_to_do(rotated, change, message):
 
 def test_settings_travel_as_json():
     spec = RetrievalSpec(methods=("relative",), n_anchors=7)
-    assert RetrievalSpec.from_json(spec.to_json()) == spec
-    with pytest.raises(SpaceError, match="retrieval: a setting is unknown"):
-        RetrievalSpec.from_json({"colour": 1})
+    assert record.from_json(RetrievalSpec, record.to_json(spec)) == spec
+    with pytest.raises(SpaceError, match=r"settings: expected settings among 'methods', .*, got 'colour'"):
+        record.from_json(RetrievalSpec, {"colour": 1})

@@ -6,7 +6,7 @@ import pytest
 from relcore.papers.completion import completed
 from relcore.papers.languages import _different_pairs
 from relcore.papers.rescaled import _lost
-from relcore.rescaling.layers import LayerRescaleResult, LayerRescaleSpec
+from relcore.rescaling.layer_lengths import LayerRescaleResult, LayerRescaleSpec
 
 
 def test_different_sentences_are_as_alike_as_their_common_mean(rng):

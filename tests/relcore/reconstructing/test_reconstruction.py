@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from relcore.projection import RelativeProjection
 from relcore.reconstructing.autoencoders import AutoencoderSpec, fit_autoencoder, restore_autoencoder
-from relcore.reconstructing.reconstruction import Reconstructions, balanced_anchors, errors_of, mean_picture_error, rebuild
+from relcore.reconstructing.result import Reconstructions, balanced_anchors, errors_of, mean_picture_error, rebuild
 from relcore.spaces import SpaceError
 
 QUICK = AutoencoderSpec(width=16, epochs=1)
@@ -129,9 +129,9 @@ def test_without_labels_anchors_are_any_rows(digits):
     ("settings", "message"),
     [
         ({"representation": "relativ"}, "representation: expected one of absolute, relative, whitened, got 'relativ'"),
-        ({"width": 0}, "width: expected a whole number, 1 or more, got 0"),
-        ({"epochs": 1.5}, "epochs: expected a whole number, 1 or more, got 1.5"),
-        ({"batch_size": 1}, "batch_size: expected a whole number, 2 or more, got 1"),
+        ({"width": 0}, "width: expected a whole number from 1, got 0"),
+        ({"epochs": 1.5}, "epochs: expected a whole number from 1, got 1.5"),
+        ({"batch_size": 1}, "batch_size: expected a whole number from 2, got 1"),
         ({"learning_rate": 0}, "learning_rate: expected a number above 0, got 0"),
         ({"ridge": 0}, "ridge: expected a number above 0, got 0"),
     ],

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from relcore import record
 from relcore.progress import Context
 from relcore.reconstructing import job as module
 from relcore.reconstructing.autoencoders import AutoencoderSpec
-from relcore.reconstructing.job import (
-    ReconstructionSpec,
-    collect,
-    missing_trainings,
-    reconstruct,
-    reconstruction_job,
-    reconstruction_key,
-    training_key,
-)
+from relcore.reconstructing.job import ReconstructionSpec, collect, missing_trainings, training_key
 from relcore.reconstructing.pictures import PictureSpec, load_pictures, part_sizes
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import available_datasets, load_dataset
 from relcore.sources.small_vision import held_out_rows
 from relcore.spaces import SpaceError
 from relcore.store import Store
+from relcore.task import task_job
 
 FEW = PictureSpec(DatasetSpec("digits", limit=150))
 TINY = ReconstructionSpec(FEW, AutoencoderSpec("relative", width=8, epochs=1), (3, 1, 2), n_anchors=20)
@@ -57,31 +50,33 @@ def test_what_was_killed_half_way_goes_on_with_what_is_finished(store, digest, m
         return fit(images, anchors, spec, state, report)
 
     monkeypatch.setattr(module, "fit_autoencoder", counted)
-    context = Context(reconstruction_key(digest, TINY), store)
+    spec = replace(TINY, dataset_digest=digest)
     with pytest.raises(Killed):
-        reconstruction_job(context, spec=TINY, dataset_digest=digest)
-    assert missing_trainings(store, digest, TINY) == (2,)
+        task_job(Context(spec.key(), store), task=spec)
+    assert missing_trainings(store, spec) == (2,)
     told = []
-    found = reconstruct(TINY, store, report=lambda *step: told.append(step))
+    found = spec.stored(store, lambda *step: told.append(step))
     assert trained == [3, 1, "killed", 2]
     assert [step[:3] for step in told if step[2].endswith("trained before")] == [(2, 3, "2 of 3 trained before")]
     assert list(told[-1][3]) == ["state 2"]
-    at_once = reconstruct(TINY, Store(tmp_path / "other"))
-    for name, array in at_once.arrays.items():
-        np.testing.assert_array_equal(found.arrays[name], array)
-    assert found.metadata == at_once.metadata
+    at_once = TINY.stored(Store(tmp_path / "other"))
+    (arrays, facts), (expected, expected_facts) = record.pack(found), record.pack(at_once)
+    assert arrays.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(arrays[name], array)
+    assert facts == expected_facts
 
 
 def test_another_choice_of_states_trains_only_the_new_ones_and_agrees(store, digest):
-    two = reconstruct(replace(TINY, random_states=(1, 2)), store)
-    assert missing_trainings(store, digest, TINY) == (3,)
-    three = reconstruct(TINY, store)
-    np.testing.assert_array_equal(three.arrays["mse"][1:, 1:], two.arrays["mse"])
-    assert three.arrays["mse"].shape == (3, 3)
-    assert three.arrays["pictures"].shape == (3, 3, 10, 8, 8)
-    assert 0 <= three.arrays["pictures"].min() <= three.arrays["pictures"].max() <= 1
-    assert (three.metadata["n_train"], three.metadata["n_test"]) == (120, 30)
-    assert set(three.metadata["losses"]) == {"1", "2", "3"}
+    two = replace(TINY, random_states=(1, 2)).stored(store)
+    assert missing_trainings(store, replace(TINY, dataset_digest=digest)) == (3,)
+    three = TINY.stored(store)
+    np.testing.assert_array_equal(three.mse[1:, 1:], two.mse)
+    assert three.mse.shape == (3, 3)
+    assert three.pictures.shape == (3, 3, 10, 8, 8)
+    assert 0 <= three.pictures.min() <= three.pictures.max() <= 1
+    assert (three.n_train, three.n_test) == (120, 30)
+    assert set(three.losses) == {"1", "2", "3"}
 
 
 def test_keys_know_what_a_training_depends_on_and_nothing_else(digest):
@@ -90,29 +85,30 @@ def test_keys_know_what_a_training_depends_on_and_nothing_else(digest):
     assert training_key(digest, absolute, 1) == training_key(digest, replace(absolute, n_anchors=30), 1)
     assert training_key(digest, TINY, 1) == training_key(digest, replace(TINY, pictures=replace(FEW, n_test=5)), 1)
     assert training_key(digest, TINY, 1) != training_key(digest, replace(TINY, pictures=replace(FEW, n_train=50)), 1)
-    assert reconstruction_key(digest, TINY) != reconstruction_key(digest, replace(TINY, pictures=replace(FEW, n_test=5)))
-    assert reconstruction_key(digest, TINY) != reconstruction_key("0" + digest[1:], TINY)
+    whole = replace(TINY, dataset_digest=digest)
+    assert whole.key() != replace(whole, pictures=replace(FEW, n_test=5)).key()
+    assert whole.key() != replace(whole, dataset_digest="0" + digest[1:]).key()
 
 
 def test_two_numbers_for_a_picture_are_kept_with_their_classes(store):
     spec = ReconstructionSpec(FEW, AutoencoderSpec(width=2, epochs=1), (0, 1))
-    found = reconstruct(spec, store)
-    assert found.arrays["codes"].shape == (2, 30, 2)
+    found = spec.stored(store)
+    assert found.codes.shape == (2, 30, 2)
     dataset = load_dataset(FEW.dataset)
     labels = load_pictures(dataset, FEW).test_labels
-    assert [found.metadata["classes"][i] for i in found.arrays["labels"]] == labels.tolist()
+    assert [found.classes[i] for i in found.labels] == labels.tolist()
 
 
 def test_kinds_come_together_where_they_belong_together(store):
     kinds = [
         replace(TINY, random_states=(0, 1), model=AutoencoderSpec(name, width=8, epochs=1)) for name in ("absolute", "whitened")
     ]
-    found = collect([reconstruct(spec, store) for spec in kinds])
+    found = collect({spec: spec.stored(store) for spec in kinds})
     assert list(found.mse) == ["AE, absolute", "AE, whitened"]
     assert found.table()["mean_picture"].unique() == pytest.approx([found.floor])
-    other = reconstruct(replace(TINY, random_states=(1, 2)), store)
-    with pytest.raises(SpaceError, match="expected kinds trained on the same pictures from the same random states"):
-        collect([reconstruct(kinds[0], store), other])
+    other = replace(TINY, random_states=(1, 2))
+    with pytest.raises(SpaceError, match="expected kinds trained on the same pictures with the same random states"):
+        collect({spec: spec.stored(store) for spec in (kinds[0], other)})
 
 
 def test_pictures_are_parted_as_for_encoders_and_always_the_same():
@@ -140,7 +136,7 @@ def test_pictures_that_are_tried_are_not_trained_on_and_their_number_moves_no_tr
 
 def test_a_spec_comes_back_from_json():
     spec = replace(TINY, pictures=replace(FEW, image_size=16))
-    assert ReconstructionSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert record.from_json(ReconstructionSpec, record.to_json(spec)) == spec
 
 
 @pytest.mark.parametrize(
@@ -148,30 +144,31 @@ def test_a_spec_comes_back_from_json():
     [
         ({"random_states": [1, 1]}, "random_states: expected two different ones or more to stitch"),
         ({"random_states": [1]}, "random_states: expected two different ones or more to stitch"),
-        ({"n_anchors": 1}, "n_anchors: expected a whole number, 2 or more, got 1"),
-        ({"model": {"width": 0}}, "width: expected a whole number, 1 or more, got 0"),
-        ({"model": {"wide": 3}}, "a setting is missing, unknown or of the wrong type"),
-        ({"model": None}, "a setting is missing, unknown or of the wrong type"),
+        ({"n_anchors": 1}, "n_anchors: expected a whole number from 2, got 1"),
+        ({"model": {"width": 0}}, "width: expected a whole number from 1, got 0"),
+        ({"model": {"wide": 3}}, "model: expected settings among 'representation', .*, got 'wide'"),
+        ({"model": None}, "model: expected an object, got None"),
         ({"pictures": {"dataset": {"source": "digits"}, "n_train": 2}}, "n_train: expected a whole number from 10"),
-        ({"pictures": {}}, "a setting is missing, unknown or of the wrong type"),
+        ({"pictures": {}}, "pictures: the setting 'dataset' is missing"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(change, message):
     with pytest.raises(SpaceError, match=message):
-        ReconstructionSpec.from_json(TINY.to_json() | change)
+        record.from_json(ReconstructionSpec, record.to_json(TINY) | change)
 
 
 def test_datasets_that_cannot_be_are_refused(store, digest):
     with pytest.raises(SpaceError, match="expected pictures, got texts; choose a dataset of pictures"):
-        reconstruct(replace(TINY, pictures=PictureSpec(DatasetSpec("parallel", "en"))), store)
-    with pytest.raises(SpaceError, match=r"expected content 00000000…, got \w+…; load the original"):
-        reconstruct(TINY, store, dataset_digest="0" * 32)
-    with pytest.raises(SpaceError, match="digits has changed since it was chosen"):
-        reconstruction_job(Context("0" * 32, store), spec=TINY, dataset_digest="0" * 32)
+        replace(TINY, pictures=PictureSpec(DatasetSpec("parallel", "en"))).stored(store)
+    changed = replace(TINY, dataset_digest="0" * 32)
+    with pytest.raises(SpaceError, match=r"digits has changed: expected content 00000000…, got \w+…; load the original"):
+        changed.stored(store)
+    with pytest.raises(SpaceError, match="digits has changed"):
+        task_job(Context("0" * 32, store), task=changed)
     with pytest.raises(SpaceError, match="n_anchors: expected at most 120"):
-        reconstruct(replace(TINY, n_anchors=121), store)
+        replace(TINY, n_anchors=121).stored(store)
     with pytest.raises(SpaceError, match="expected ten pictures or more, got 9"):
-        reconstruct(replace(TINY, pictures=PictureSpec(DatasetSpec("digits", limit=9))), store)
+        replace(TINY, pictures=PictureSpec(DatasetSpec("digits", limit=9))).stored(store)
 
 
 @pytest.mark.slow
@@ -179,7 +176,8 @@ def test_datasets_that_cannot_be_are_refused(store, digest):
 def test_decoders_of_digits_draw_from_relative_codes_of_other_encoders_and_not_from_absolute_ones(store, variational):
     def table_of(representation):
         model = AutoencoderSpec(representation, variational, epochs=10)
-        return collect([reconstruct(ReconstructionSpec(PictureSpec(DatasetSpec("digits")), model), store)]).table().iloc[0]
+        spec = ReconstructionSpec(PictureSpec(DatasetSpec("digits")), model)
+        return collect({spec: spec.stored(store)}).table().iloc[0]
 
     absolute, relative = table_of("absolute"), table_of("relative")
     assert absolute.stitched >= 5 * relative.stitched
@@ -195,6 +193,6 @@ def test_decoders_of_mnist_do_so_too(store):
     pictures, found = PictureSpec(replace(known["mnist/train"], limit=7000), n_train=5000, n_test=300), {}
     for name in ("absolute", "relative"):
         spec = ReconstructionSpec(pictures, AutoencoderSpec(name, epochs=5), (0, 1, 2))
-        found[name] = collect([reconstruct(spec, store)]).table().iloc[0]
+        found[name] = collect({spec: spec.stored(store)}).table().iloc[0]
     assert found["absolute"].stitched >= 5 * found["relative"].stitched
     assert found["relative"].own < found["relative"].mean_picture / 3

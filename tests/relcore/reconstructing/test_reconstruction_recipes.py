@@ -16,9 +16,10 @@ from relcore.figures.export import read_recipe
 from relcore.figures.palette import DARK, LIGHT
 from relcore.figures.picture_grid import PictureGrid, PictureRow, grid_layout
 from relcore.figures.style import COLUMN, Style
+from relcore.numbers import short
 from relcore.reconstructing.autoencoders import AutoencoderSpec
-from relcore.reconstructing.figures import draw_errors, draw_grid, draw_planes
-from relcore.reconstructing.job import ReconstructionSpec, collect, reconstruct
+from relcore.reconstructing.figures import Planes, ReconstructionErrors, ReconstructionGrid
+from relcore.reconstructing.job import ReconstructionSpec, collect
 from relcore.reconstructing.pictures import PictureSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.spaces import SpaceError
@@ -47,9 +48,9 @@ def own_store(monkeypatch, folder):
 @pytest.fixture
 def figures():
     return {
-        "grid": draw_grid(SPECS, encoder_state=1, decoder_state=0),
-        "errors": draw_errors(SPECS),
-        "planes": draw_planes(PLANES, reference_state=0, moving_state=1),
+        "grid": ReconstructionGrid.of(SPECS, encoder_state=1, decoder_state=0).draw(),
+        "errors": ReconstructionErrors.of(SPECS).draw(),
+        "planes": Planes.of([PLANES], reference_state=0, moving_state=1).draw(),
     }
 
 
@@ -70,7 +71,7 @@ def test_every_figure_prints_at_its_width_with_its_recipe(figures, kind, style):
 
 
 def test_the_grid_shows_the_pixels_and_tells_the_errors(figures):
-    found = collect([reconstruct(spec, Store()) for spec in SPECS])
+    found = collect({spec: spec.stored(Store()) for spec in SPECS})
     figure = figures["grid"].interactive(LIGHT)
     alt = figure.layout.meta["alt"]
     assert "AE absolute, stitched" in alt
@@ -87,7 +88,7 @@ def test_the_grid_shows_the_pixels_and_tells_the_errors(figures):
 
 
 def test_errors_stand_beside_the_mean_picture_and_print_as_latex(figures):
-    found = collect([reconstruct(spec, Store()) for spec in SPECS])
+    found = collect({spec: spec.stored(Store()) for spec in SPECS})
     alt = figures["errors"].interactive(DARK).layout.meta["alt"]
     assert f"the mean picture for each: {found.floor:.1f}" in alt
     assert alt.count("stitched") == 4
@@ -99,7 +100,7 @@ def test_errors_stand_beside_the_mean_picture_and_print_as_latex(figures):
 def test_the_animation_begins_as_it_is_and_ends_at_the_disparity_of_scipy(figures):
     from scipy.spatial import procrustes
 
-    codes = reconstruct(PLANES, Store()).arrays["codes"]
+    codes = PLANES.stored(Store()).codes
     figure = figures["planes"].interactive(LIGHT)
     n = len(figure.data) // 2
     ends = [np.concatenate([np.column_stack([t.x, t.y]) for t in figure.frames[i].data]) for i in (0, -1)]
@@ -108,10 +109,10 @@ def test_the_animation_begins_as_it_is_and_ends_at_the_disparity_of_scipy(figure
     spread = np.square(still - still.mean(axis=0)).sum()
     expected = procrustes(codes[0], codes[1])[2]
     assert np.square(ends[1] - still).sum() / spread == pytest.approx(expected, rel=1e-4)
-    assert f"{expected:.2f} after" in figure.layout.meta["alt"]
+    assert f"{short(expected, 2)} after" in figure.layout.meta["alt"]
     steps = figure.layout.sliders[0].steps
     assert [step.args[0][0] for step in steps] == [frame.name for frame in figure.frames]
-    assert steps[-1].label == f"100 %, disparity {expected:.2f}"
+    assert steps[-1].label == f"100 %, disparity {short(expected, 2)}"
 
 
 def test_pictures_of_other_sizes_are_refused():
@@ -129,11 +130,11 @@ def test_pictures_of_other_sizes_are_refused():
     [
         ("grid", {"encoder_state": 7}, r"random states: expected two different ones of \(0, 1\), got 7 and 0"),
         ("grid", {"decoder_state": 1}, r"random states: expected two different ones of \(0, 1\), got 1 and 1"),
-        ("grid", {"models": []}, "models a list of one or more"),
-        ("errors", {"colour": "red"}, "recipe of reconstructions: expected"),
+        ("grid", {"models": []}, "models: expected one kind of autoencoder or more, got none"),
+        ("errors", {"colour": "red"}, "recipe of reconstruction-mse: expected settings among 'pictures'"),
         ("errors", {"dataset_digest": "0" * 32}, "expected content 00000000…, got"),
-        ("errors", {"dataset_digest": 3}, "expected a string as 'dataset_digest', got 3"),
-        ("planes", {"moving_state": 9}, "random states: expected two of"),
+        ("errors", {"dataset_digest": 3}, "recipe of reconstruction-mse: dataset_digest: expected a string, got 3"),
+        ("planes", {"moving_state": 9}, r"random states: expected two different ones of \(0, 1\), got 9"),
         ("planes", {"models": [{"width": 3, "epochs": 1}]}, "expected an absolute model of width 2"),
     ],
 )

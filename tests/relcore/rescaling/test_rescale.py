@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.rescaling.networks import fit_plain_mlp, injected, rescale_curve, rescale_layers
+from relcore.rescaling.injection import fit_plain_mlp, injected, rescale_curve, rescale_layers
 from relcore.spaces import SpaceError
 
 

@@ -1,13 +1,12 @@
 """Networks opened and rescaled inside: the last layer's rescaling is that of the head's input, and encodings stay the same."""
 
-import json
-
 import numpy as np
 import pytest
 
+from relcore import record
 from relcore.encoding import encode
-from relcore.rescaling.layers import LayerRescaleResult, LayerRescaleSpec, rescale_network
-from relcore.rescaling.networks import fit_plain_mlp, rescale_curve
+from relcore.rescaling.injection import fit_plain_mlp, rescale_curve
+from relcore.rescaling.layer_lengths import LayerRescaleResult, LayerRescaleSpec, rescale_network
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.open_networks import can_open, open_network
@@ -66,7 +65,7 @@ def test_layers_of_the_vit_in_their_order_and_every_pass_counted(store):
     assert found.layers == ("layer 1", "layer 2", "final norm", "output")
     assert np.shape(found.accuracy) == (4, 3)
     assert told[-1] == (12, 13)
-    assert LayerRescaleResult.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert record.unpack(LayerRescaleResult, *record.pack(found)) == found
     assert found.table()["as it is"].nunique() == 1
 
 
@@ -79,10 +78,10 @@ def test_what_cannot_be_opened_or_asked_is_refused(store):
     for settings, message in (
         ({"n_test": 1}, "n_test: expected a whole number from 2, got 1"),
         ({"span": 0.5}, "span: expected a factor above 1"),
-        ({"colour": 1}, "unknown or misplaced setting"),
+        ({"colour": 1}, "settings: expected settings among 'n_train', .*, got 'colour'"),
     ):
         with pytest.raises(SpaceError, match=message):
-            LayerRescaleSpec.from_json(settings)
+            record.from_json(LayerRescaleSpec, settings)
 
 
 def test_a_transformer_is_opened_at_its_embedding_and_layers(tmp_path):
@@ -103,7 +102,7 @@ def test_a_transformer_is_opened_at_its_embedding_and_layers(tmp_path):
     encoder = PretrainedText(str(tmp_path))
     network = open_network(encoder, data, lambda *told: None)
     assert list(network.layers) == ["embedding", "layer 1", "layer 2", "layer 3"]
-    from relcore.rescaling.networks import injected
+    from relcore.rescaling.injection import injected
 
     before = network.encode(texts)
     with injected(network.layers["layer 3"], 5.0):

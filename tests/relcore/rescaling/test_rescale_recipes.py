@@ -9,9 +9,9 @@ from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
 from relcore.inverting.domain_spaces import DomainsSpec, session_parts, trained_parts
 from relcore.inverting.translation_figures import draw_cross_domain, draw_translation, made_of_datasets, made_of_spaces
 from relcore.inverting.translation_result import TranslationSpec
-from relcore.rescaling.figures import draw_rescale_input, draw_rescale_layers
-from relcore.rescaling.input import InputRescaleSpec
-from relcore.rescaling.layers import LayerRescaleSpec
+from relcore.rescaling.figures import RescaleInput, RescaleLayers
+from relcore.rescaling.input_lengths import InputRescaleSpec
+from relcore.rescaling.layer_lengths import LayerRescaleSpec
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision
@@ -42,9 +42,10 @@ def make_figure(specs):
     def make(kind):
         digests = [load(spec).digest for spec in specs]
         if kind == "rescale-input":
-            return draw_rescale_input(specs[0], InputRescaleSpec(("relu",), 4, 3, (0, 1)), digests[0])
+            spec = InputRescaleSpec(("relu",), 4, 3, (0, 1))
+            return RescaleInput(spaces=(specs[0],), digests=(digests[0],), spec=spec).draw()
         if kind == "rescale-layers":
-            return draw_rescale_layers(DIGITS, TINY, LayerRescaleSpec(60, 20, 4, 2))
+            return RescaleLayers(dataset=DIGITS, encoder=TINY, spec=LayerRescaleSpec(60, 20, 4, 2)).draw()
         if kind == "translation-table":
             return draw_translation(specs, ANCHORS, TranslationSpec(("absolute", "procrustes")), "mrr", digests)
         spec = CrossDomainSpec(("procrustes", "absolute"), 20)
@@ -80,10 +81,10 @@ def test_drawn_again_it_holds_the_same_numbers(make_figure, tmp_path, kind):
     ("kind", "change", "message"),
     [
         ("rescale-input", {"colour": 1}, "recipe of rescale-input: expected settings among"),
-        ("rescale-input", {"spaces": []}, "expected a list 'spaces' of objects"),
+        ("rescale-input", {"spaces": []}, "recipe of rescale-input: expected one space, got 0"),
         ("rescale-input", {"digests": ["0" * 32]}, "'first' has changed"),
-        ("rescale-input", {"spec": 3}, "expected an object as 'spec', got 3"),
-        ("rescale-layers", {"dataset": "digits"}, "expected an object as 'dataset', got 'digits'"),
+        ("rescale-input", {"spec": 3}, "recipe of rescale-input: spec: expected an object, got 3"),
+        ("rescale-layers", {"dataset": "digits"}, "recipe of rescale-layers: dataset: expected an object, got 'digits'"),
         ("rescale-layers", {"spec": {"n_test": 0}}, "n_test: expected a whole number from 2"),
         ("translation-table", {"metric": "magic"}, "metric: expected one of cosine"),
         ("translation-table", {"anchors": "r1"}, "expected a list of strings as 'anchors', got 'r1'"),

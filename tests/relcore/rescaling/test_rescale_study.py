@@ -1,16 +1,16 @@
 """Rescale injection as a study: what cannot see a length is flat, what has one length is unchanged at it."""
 
-import json
-
 import numpy as np
 import pytest
 
+from relcore import record
 from relcore.progress import Context
-from relcore.rescaling.input import InputRescaleResult, InputRescaleSpec, rescale_input, rescale_input_job
+from relcore.rescaling.input_lengths import InputRescaleSpec, rescale_input
 from relcore.similarity import unit_rows
 from relcore.sources.encodings import put_space
 from relcore.spaces import SpaceError
 from relcore.store import Store
+from relcore.task import task_job
 
 
 @pytest.fixture
@@ -56,9 +56,8 @@ def test_rows_that_were_held_out_are_the_ones_tested(make_blobs):
 
 def test_a_job_finds_the_same_and_its_result_comes_back(make_blobs, tmp_path):
     space, store, spec = make_blobs(n=60), Store(tmp_path), InputRescaleSpec(("relu",), 4, 3, (0,))
-    rescale_input_job(Context("a" * 32, store), inputs=[put_space(store, space)], spec=spec)
-    record = json.loads(json.dumps(store.get("a" * 32).metadata["rescale"]))
-    assert InputRescaleResult.from_json(record) == rescale_input(space, spec)
+    task_job(Context("a" * 32, store), task=spec, inputs=[put_space(store, space)])
+    assert spec.read(store.get("a" * 32)) == rescale_input(space, spec)
 
 
 def test_what_cannot_be_is_refused(make_blobs, make_space):
@@ -71,7 +70,7 @@ def test_what_cannot_be_is_refused(make_blobs, make_space):
         ({"networks": ["sine"]}, "networks: expected one of relu, tanh, cosine, layernorm, got 'sine'"),
         ({"span": 1}, "span: expected a factor above 1"),
         ({"n_alphas": 1}, "n_alphas: expected a whole number from 2, got 1"),
-        ({"colour": "red"}, "unknown or misplaced setting"),
+        ({"colour": "red"}, "settings: expected settings among 'networks', .*, got 'colour'"),
     ):
         with pytest.raises(SpaceError, match=message):
-            InputRescaleSpec.from_json(settings)
+            record.from_json(InputRescaleSpec, settings)

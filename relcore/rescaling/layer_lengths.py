@@ -1,27 +1,25 @@
-"""Rescale injection inside a network (Fig. 2 of Maiorca et al. 2024): accuracy over layer × length."""
+"""Rescale injection inside a network (Fig. 2 of Maiorca et al. 2024): accuracy by layer and length."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
 from relcore.inverting.domain_spaces import trained_weights
-from relcore.progress import Context
-from relcore.rescaling.networks import fit_plain_mlp, rescale_layers
+from relcore.rescaling.injection import fit_plain_mlp, rescale_layers
 from relcore.sources.dataset import DatasetSpec, evenly
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import Encoder, TrainedEncoder
 from relcore.sources.open_networks import OpenNetwork, open_network
 from relcore.sources.small_vision import held_out_rows
-from relcore.spaces import SpaceError
+from relcore.spaces import LatentSpace, SpaceError, need_whole
 from relcore.store import Store
-
-Report = Callable[..., None]
+from relcore.task import Report, Task, silent
 
 
 @dataclass(frozen=True)
@@ -31,10 +29,11 @@ class LayerRescaleSpec:
     Attributes
     ----------
     n_train, n_test : int
-        Items that the head is trained on, and those that run through the network once a layer and length; as many of each
-        class, from the rows that a small network was trained on and from those that it was not.
+        Number of items to train the head on, and of held-out items, each of which runs through the network once per layer
+        and length. Classes are balanced. Training items are those that a small network may be trained on.
     span, n_alphas : float, int
-        Lengths from the layers' common mean (geometric) over `span` to `span` times it, evenly on a logarithmic axis.
+        Lengths from the geometric mean over the layers divided by `span` to the mean times `span`, evenly on a logarithmic
+        axis.
     random_state : int
         Draws the head's first weights.
     """
@@ -46,25 +45,49 @@ class LayerRescaleSpec:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("n_train", 10), ("n_test", 2), ("n_alphas", 2), ("random_state", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise SpaceError(f"{name}: expected a whole number from {least}, got {value!r}")
-        if not isinstance(self.span, int | float) or not 1 < self.span <= 1e4:
+        need_whole(self, n_train=10, n_test=2, n_alphas=2, random_state=0)
+        if not 1 < self.span <= 1e4:
             raise SpaceError(f"span: expected a factor above 1, at most 10,000, got {self.span!r}")
 
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> LayerRescaleSpec:
-        """Back from ``dataclasses.asdict``; unknown or misplaced settings are a SpaceError."""
-        try:
-            return cls(**record)
-        except TypeError as error:
-            raise SpaceError(f"rescale: unknown or misplaced setting ({error})") from error
+
+@dataclass(frozen=True)
+class LayerRescale(Task["LayerRescaleResult"]):
+    """`rescale_network` of this dataset and encoder; `dataset_digest` tells the content of the dataset, for the key."""
+
+    kind: ClassVar[str] = "rescale-layers"
+    result: ClassVar[str] = "relcore.rescaling.layer_lengths:LayerRescaleResult"
+
+    dataset: DatasetSpec
+    encoder: Encoder
+    spec: LayerRescaleSpec = LayerRescaleSpec()
+    dataset_digest: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"Rescale, {self.encoder.title}"
+
+    def content(self, spaces: Sequence[LatentSpace] = ()) -> str:
+        """The files of the encoder's model; the dataset's content is a setting."""
+        return self.encoder.content()
+
+    def seconds(self, spaces: Sequence[LatentSpace] = ()) -> float:
+        """One pass of the held-out items per layer and length, the head's items once, and the training of the encoder."""
+        data, small = load_dataset(self.dataset), isinstance(self.encoder, TrainedEncoder)
+        pixels = int(np.prod(data.item(0).size)) if data.kind == "images" else 64
+        each = 1e-4 * pixels / 64 if small else 54 / 2000  # measured: digits, and sentences through MiniLM
+        passes = self.spec.n_test * ((4 if small else 7) * self.spec.n_alphas + 2) + self.spec.n_train
+        training = self.encoder.seconds(len(data), pixels) if small else 5.0
+        return (training or 5.0) + each * passes
+
+    def run(
+        self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent
+    ) -> LayerRescaleResult:
+        return rescale_network(self.dataset, self.encoder, store or Store(), self.spec, report)
 
 
 @dataclass(frozen=True)
 class LayerRescaleResult:
-    """Accuracy with one layer's output at a length.
+    """Accuracy with the output of one layer rescaled to a length, 0 … 1.
 
     Attributes
     ----------
@@ -73,10 +96,9 @@ class LayerRescaleResult:
     alphas : a lengths
     accuracy : l × a
     changed : l × a
-        Share of items that are answered rightly there and wrongly by the network as it is, or the other way about; () in
-        results of an older version.
+        Share of items whose answer is right here and wrong without rescaling, or wrong here and right without.
     own, chance : float
-        Of the network as it is; of the most frequent class among the head's training items.
+        Accuracy without rescaling; accuracy of always answering the most frequent class of the head's training items.
     """
 
     spec: LayerRescaleSpec
@@ -89,7 +111,7 @@ class LayerRescaleResult:
     chance: float
     n_train: int
     n_test: int
-    changed: tuple[tuple[float, ...], ...] = ()
+    changed: tuple[tuple[float, ...], ...]
 
     def nearest(self, layer: str) -> tuple[float, float]:
         """Accuracy and share of changed items at the length nearest to the layer's own mean."""
@@ -106,29 +128,21 @@ class LayerRescaleResult:
         columns = ["layer", "mean length", "at about its mean", "least of all", "as it is", "chance", "test items"]
         return pd.DataFrame(rows, columns=columns)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON, as a store keeps it."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> LayerRescaleResult:
-        """Back from `to_json`."""
-        plain = {name: tuple(record[name]) for name in ("layers", "lengths", "alphas")}
-        cells = {name: tuple(map(tuple, record.get(name, ()))) for name in ("accuracy", "changed")}
-        return cls(**{**record, **plain, **cells, "spec": LayerRescaleSpec.from_json(record["spec"])})
-
 
 def rescale_network(
-    dataset: DatasetSpec, encoder: Encoder, store: Store, spec: LayerRescaleSpec | None = None, report: Report | None = None
+    dataset: DatasetSpec,
+    encoder: Encoder,
+    store: Store,
+    spec: LayerRescaleSpec = LayerRescaleSpec(),
+    report: Report = silent,
 ) -> LayerRescaleResult:
-    """Train a plain ReLU head on the network's encodings, then rescale one layer at a time beneath it.
+    """Train a plain ReLU head on the network's encodings, then rescale the output of one layer at a time.
 
     Raises
     ------
     SpaceError
         A dataset without labels or with one class, an encoder whose layers cannot be opened.
     """
-    spec, report = spec or LayerRescaleSpec(), report or (lambda *told: None)
     data = load_dataset(dataset, store)
     if data.labels is None:
         raise SpaceError(f"{data.name!r}: expected labels to train a head on, got none; choose a labelled dataset")
@@ -166,12 +180,6 @@ def rescale_network(
         len(test),
         tuple(map(tuple, inside["changed"].to_numpy().tolist())),
     )
-
-
-def rescale_layers_job(context: Context, *, dataset: DatasetSpec, encoder: Encoder, spec: LayerRescaleSpec) -> None:
-    """`rescale_network` as a job of the Engine."""
-    found = rescale_network(dataset, encoder, context.store, spec, context.report)
-    context.put({}, {"rescale": found.to_json()})
 
 
 def _rows(labels: np.ndarray, spec: LayerRescaleSpec) -> tuple[np.ndarray, np.ndarray]:

@@ -1,19 +1,19 @@
-"""Rescale injection at the input of small networks (Fig. 4 of Maiorca et al. 2024): accuracy over the length of the rows."""
+"""Rescale injection at the input (Fig. 4 of Maiorca et al. 2024): accuracy of small networks by the length of the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore.progress import Context
-from relcore.rescaling.networks import ACTIVATIONS, Answer, fit_plain_mlp, rescale_curve
-from relcore.sources.encodings import load_encoding
-from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
+from relcore.rescaling.injection import ACTIVATIONS, Answer, fit_plain_mlp, rescale_curve
+from relcore.spaces import LatentSpace, SpaceError, need_distinct, need_one_of, need_strings, need_whole
 from relcore.stitching.heads import fit_head
+from relcore.store import Store
+from relcore.task import Report, Task, silent
 
 NETWORKS = {
     "relu": "ReLU",
@@ -21,28 +21,30 @@ NETWORKS = {
     "cosine": "cosine",
     "layernorm": "normalised first",
 }
-Report = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class InputRescaleSpec:
-    """Networks, lengths, and how often all is drawn again.
+class InputRescaleSpec(Task["InputRescaleResult"]):
+    """Which networks, which lengths and how many repetitions; the task takes one labelled space.
 
     Attributes
     ----------
     networks : tuple of str
         Some of `NETWORKS`; the first three have no normalisation, "layernorm" begins with one and cannot see a length.
     span, n_alphas : float, int
-        Lengths α from the rows' mean length over `span` to `span` times it, evenly on a logarithmic axis.
+        Lengths α from the mean length of the rows divided by `span` to the mean times `span`, evenly on a logarithmic axis.
     random_states : tuple of int
         Each draws rows, split and first weights.
     n_rows : int
-        At most so many rows, drawn at random.
+        Maximum number of rows, drawn at random.
     test_fraction : float
-        Of the rows.
+        Share of the rows that is held out.
     test_ids : tuple of str
-        Rows to test on instead, such as those that an encoder was not trained on.
+        Rows to hold out instead, such as those that an encoder was not trained on.
     """
+
+    kind: ClassVar[str] = "rescale-input"
+    result: ClassVar[str] = "relcore.rescaling.input_lengths:InputRescaleResult"
 
     networks: tuple[str, ...] = ACTIVATIONS
     span: float = 32.0
@@ -54,37 +56,37 @@ class InputRescaleSpec:
 
     def __post_init__(self) -> None:
         need_strings("test_ids", self.test_ids)
-        for name in ("networks", "random_states"):
-            values = getattr(self, name)
-            if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
-                raise SpaceError(f"{name}: expected at least one, none twice, got {values!r}")
+        need_distinct("networks", self.networks)
+        need_distinct("random_states", self.random_states)
         for network in self.networks:
             need_one_of("networks", network, NETWORKS)
-        if not isinstance(self.span, int | float) or not 1 < self.span <= 1e4:
+        if not 1 < self.span <= 1e4:
             raise SpaceError(f"span: expected a factor above 1, at most 10,000, got {self.span!r}")
-        for name, least in (("n_alphas", 2), ("n_rows", 10)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise SpaceError(f"{name}: expected a whole number from {least}, got {value!r}")
+        need_whole(self, n_alphas=2, n_rows=10)
         if not 0 < self.test_fraction < 1:
             raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {self.test_fraction!r}")
+
+    @property
+    def title(self) -> str:
+        return "Rescale, at the input"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On one thread: 30 epochs of each network, measured on 1,437 rows × 64, and 3 s to load the library."""
+        rows = min(len(spaces[0]), self.n_rows) * (1 - self.test_fraction)
+        each = rows * (3.5e-4 + 3e-7 * spaces[0].dimension)
+        return 3.0 + len(self.networks) * len(self.random_states) * each
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> InputRescaleResult:
+        return rescale_input(*spaces, self, report)
 
     def alphas(self, mean_length: float) -> tuple[float, ...]:
         """The lengths, with 5 digits; the middle one of an odd number is the mean length itself."""
         return tuple(float(f"{alpha:.5g}") for alpha in mean_length * np.geomspace(1 / self.span, self.span, self.n_alphas))
 
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> InputRescaleSpec:
-        """Back from ``dataclasses.asdict``; unknown or misplaced settings are a SpaceError."""
-        try:
-            return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in record.items()})
-        except (TypeError, AttributeError) as error:
-            raise SpaceError(f"rescale: unknown or misplaced setting ({error})") from error
-
 
 @dataclass(frozen=True)
 class InputRescaleResult:
-    """Accuracy of every network at every length.
+    """Accuracy of every network at every length, 0 … 1.
 
     Attributes
     ----------
@@ -92,9 +94,9 @@ class InputRescaleResult:
     accuracy : network → random states × a
     own : network → accuracy of each random state with the rows as they are
     mean_length, lengths : float, (float, float)
-        Of the space's rows: the mean, and between what 95 % of them lie.
+        Mean length of the space's rows; the interval that holds 95 % of the lengths.
     chance : float
-        Of the class that is most frequent among the training rows.
+        Accuracy of always answering the most frequent class of the training rows.
     """
 
     spec: InputRescaleSpec
@@ -117,7 +119,7 @@ class InputRescaleResult:
         return mean, mean - deviation, mean + deviation
 
     def table(self) -> pd.DataFrame:
-        """A row a network: accuracy as it is, at the mean length, the least from ⅛ to 8 times it and of all; chance, n."""
+        """One row per network: accuracy as it is, at the mean length, the least from ⅛ to 8 times it and of all; chance, n."""
         near = np.abs(np.log(np.array(self.alphas) / self.mean_length)) <= np.log(8) + 1e-6
         middle = int(np.abs(np.log(np.array(self.alphas) / self.mean_length)).argmin())
         rows = []
@@ -137,29 +139,17 @@ class InputRescaleResult:
         ]
         return pd.DataFrame(rows, columns=columns)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON, as a store keeps it."""
-        return asdict(self)
 
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> InputRescaleResult:
-        """Back from `to_json`."""
-        lists = {name: tuple(record[name]) for name in ("alphas", "lengths")}
-        accuracy = {network: tuple(map(tuple, curves)) for network, curves in record["accuracy"].items()}
-        own = {network: tuple(found) for network, found in record["own"].items()}
-        spec = InputRescaleSpec.from_json(record["spec"])
-        return cls(**{**record, **lists, "spec": spec, "accuracy": accuracy, "own": own})
-
-
-def rescale_input(space: LatentSpace, spec: InputRescaleSpec | None = None, report: Report | None = None) -> InputRescaleResult:
-    """Train each network on rows as they are, then ask it about test rows that were all brought to length α.
+def rescale_input(
+    space: LatentSpace, spec: InputRescaleSpec = InputRescaleSpec(), report: Report = silent
+) -> InputRescaleResult:
+    """Train each network on rows as they are, then classify held-out rows that were all rescaled to length α.
 
     Raises
     ------
     SpaceError
         No labels, one class only, or fewer rows than a test part needs; wrong settings.
     """
-    spec = spec or InputRescaleSpec()
     rows, classes, targets = _labelled(space)
     lengths = space.norms[rows]
     mean_length = float(lengths.mean(dtype=np.float64))
@@ -168,8 +158,7 @@ def rescale_input(space: LatentSpace, spec: InputRescaleSpec | None = None, repo
     steps = [(state, network) for state in spec.random_states for network in spec.networks]
     accuracy, own, chances = {network: [] for network in spec.networks}, {network: [] for network in spec.networks}, []
     for done, (state, network) in enumerate(steps):
-        if report:
-            report(done, len(steps), f"{NETWORKS[network]}, random state {state}")
+        report(done, len(steps), f"{NETWORKS[network]}, random state {state}")
         train, test = _split(held_out, targets, spec, state)
         X, answers = space.vectors[rows], targets[test]
         answer = _fit(network, X[train], targets[train], state)
@@ -177,8 +166,7 @@ def rescale_input(space: LatentSpace, spec: InputRescaleSpec | None = None, repo
         own[network].append(curve[0])
         accuracy[network].append(tuple(curve[1:]))
         chances.append(float(np.mean(answers == np.bincount(targets[train]).argmax())))
-    if report:
-        report(len(steps), len(steps), "")
+    report(len(steps), len(steps), "")
     return InputRescaleResult(
         spec,
         space.name,
@@ -192,18 +180,6 @@ def rescale_input(space: LatentSpace, spec: InputRescaleSpec | None = None, repo
         len(test),
         len(classes),
     )
-
-
-def rescale_input_job(context: Context, *, inputs: Sequence[str], spec: InputRescaleSpec) -> None:
-    """`rescale_input` as a job of the Engine; `inputs` is the key of one space."""
-    found = rescale_input(load_encoding(context.store, inputs[0]), spec, context.report)
-    context.put({}, {"rescale": found.to_json()})
-
-
-def estimated_seconds(n: int, dimension: int, spec: InputRescaleSpec) -> float:
-    """Roughly, on one thread: 30 epochs of each network, measured on 1,437 rows × 64, and the library's start."""
-    rows = min(n, spec.n_rows) * (1 - spec.test_fraction)
-    return 3.0 + len(spec.networks) * len(spec.random_states) * rows * (3.5e-4 + 3e-7 * dimension)
 
 
 def _labelled(space: LatentSpace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Reconstruction stitching: the encoder of one training run with the decoder of another."""
+"""Reconstruction stitching: results of the encoder of one run with the decoder of another."""
 
 from __future__ import annotations
 
@@ -13,6 +13,32 @@ from relcore.reconstructing.autoencoders import Autoencoder
 from relcore.spaces import LatentSpace
 
 
+@dataclass(frozen=True, eq=False)
+class Crossed:
+    """One kind of autoencoder: held-out pictures through the encoder of each run and the decoder of each.
+
+    Attributes
+    ----------
+    mse : array (S, S)
+        As in `Reconstructions`; so are `floor`, `originals`, `n_train` and `n_test`.
+    pictures : array (S, S, m, height, width)
+    losses : random state → training loss of each epoch
+    codes, labels : arrays (S, n, 2), (n,), or None
+        For absolute codes of width 2: the codes of all held-out pictures, and the numbers of their `classes`.
+    """
+
+    mse: np.ndarray
+    floor: float
+    originals: np.ndarray
+    pictures: np.ndarray
+    n_train: int
+    n_test: int
+    losses: dict[str, tuple[float, ...]]
+    codes: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    classes: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Reconstructions:
     """Pictures through every encoder and decoder; rows are encoders, columns decoders, the diagonal is not stitched.
@@ -20,15 +46,15 @@ class Reconstructions:
     Attributes
     ----------
     random_states : tuple of int
-        One a training run.
+        One per run.
     n_train, n_test : int
-        Pictures that were trained on, and others over which the errors are means.
+        Training pictures; held-out pictures, over which errors are averaged.
     floor : float
-        The error of the mean picture (`mean_picture_error`): who looks at the picture at all does better.
+        The error of the mean picture (`mean_picture_error`). A model that sees the picture at all does better.
     mse : name → array (S, S)
-        Mean squared error over the test pictures, × 10³ as in Table 3 of the paper.
+        Mean squared error over the held-out pictures, × 10³ as in Table 3 of the paper.
     originals, pictures : arrays (m, height, width), name → (S, S, m, height, width)
-        Some test pictures, 0 … 1.
+        Some held-out pictures, 0 … 1.
     """
 
     random_states: tuple[int, ...]
@@ -54,7 +80,7 @@ class Reconstructions:
 
 
 def balanced_anchors(images: np.ndarray, labels: Sequence[str] | None, n_anchors: int, random_state: int = 0) -> np.ndarray:
-    """Row numbers (k,) of anchors, as many of each class, or any where there are no labels; errors as in `select_anchors`."""
+    """Row numbers (k,) of anchors with balanced classes, at random without labels; errors as in `select_anchors`."""
     flat = np.asarray(images, dtype=np.float32).reshape(len(images), -1)
     space = LatentSpace(flat, [str(row) for row in range(len(flat))], name="pictures", labels=labels)
     strategy = "random" if labels is None else "class-balanced"
@@ -73,5 +99,5 @@ def errors_of(rebuilt: np.ndarray, images: np.ndarray) -> np.ndarray:
 
 
 def mean_picture_error(train: np.ndarray, test: np.ndarray) -> float:
-    """MSE × 10³ of showing the mean of `train` for every picture of `test`: what needs no code at all."""
+    """MSE × 10³ of the mean of `train` as the reconstruction of every picture of `test`, a baseline without any code."""
     return 1000 * float(np.mean((test - train.mean(axis=0, dtype=np.float64)) ** 2, dtype=np.float64))
