@@ -17,10 +17,9 @@ from app.widgets import space_name
 from relcore.encoding import encode_job, encoding_job_key, stored_encodings
 from relcore.engine import Job
 from relcore.pace import Expected
-from relcore.sources.catalog import SpaceSpec, encoding_spec
+from relcore.sources.catalog import SpaceSpec, encoding_specs
 from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder, encoder_from_json
-from relcore.store import Summary
+from relcore.sources.encoder import Encoder
 
 _JOINED = "relscope.encodings-joined"
 _SEEN = "relscope.encodings-seen"  # of others, while they were under way
@@ -38,7 +37,7 @@ def submit(
     for encoder in encoders:
         keys = stored_encodings(jobs.engine().store, digest, encoder)
         if keys is not None:
-            there += _specs(dataset, encoder, keys)
+            there += encoding_specs(jobs.engine().store, dataset, encoder, keys)
             continue
         key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
         cost = (expected or {}).get(encoder)
@@ -131,26 +130,7 @@ def _alike(one: SpaceSpec, other: SpaceSpec) -> bool:
     return replace(one.dataset, column="", label_column="") == replace(other.dataset, column="", label_column="")
 
 
-def spec_of(summary: Summary) -> SpaceSpec | None:
-    """The spec of an encoding in the store; None for other entries, and for what a script made of a dataset of its own."""
-    facts = summary.metadata
-    if "dataset_spec" not in facts:
-        return None
-    dataset, encoder = DatasetSpec.from_json(facts["dataset_spec"]), encoder_from_json(facts["encoder"])
-    return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
-
-
 def _specs_of(job: Job) -> list[SpaceSpec]:
     dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
     keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
-    return _specs(dataset, encoder, keys)
-
-
-def _specs(dataset: DatasetSpec, encoder: Encoder, keys: dict[str, str]) -> list[SpaceSpec]:
-    store = jobs.engine().store
-    found = {output: store.summary(key) for output, key in keys.items()}
-    return [
-        encoding_spec(dataset, encoder, output, keys[output], summary.metadata["name"])
-        for output, summary in found.items()
-        if summary is not None  # it was removed to make room, in the moment since
-    ]
+    return encoding_specs(jobs.engine().store, dataset, encoder, keys)

@@ -10,6 +10,7 @@ import streamlit as st
 from app import jobs, session
 from app.encode import encoding_jobs
 from app.tables import chosen_rows
+from relcore.sources.catalog import stored_encoding_spec
 from relcore.sources.encoder import encoder_from_json
 from relcore.sources.settings import UNSET, settings_of
 from relcore.spaces import SpaceError
@@ -110,7 +111,7 @@ def _settings(one: Summary) -> str:
 
 
 def _add(chosen: list[Summary]) -> None:
-    specs = [encoding_jobs.spec_of(one) for one in chosen]
+    specs = [stored_encoding_spec(one) for one in chosen]
     if None in specs:
         name = chosen[specs.index(None)].metadata["name"]
         raise SpaceError(f"{name!r} was made by a script of a dataset of its own; expected one that can be read again")

@@ -20,7 +20,7 @@ from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import available_datasets
-from relcore.sources.digit_looks import LOOKS
+from relcore.sources.digits import LOOKS
 from relcore.sources.small_networks import NAMES
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError

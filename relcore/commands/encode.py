@@ -85,7 +85,7 @@ def encoded(
     """The spec of each output of each encoder, all of them in the store."""
     from relcore.commands.running import engine, follow
     from relcore.encoding import encode_job, encoding_job_key, stored_encodings
-    from relcore.sources.catalog import encoding_spec
+    from relcore.sources.catalog import encoding_specs
 
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
@@ -101,11 +101,8 @@ def encoded(
                 for encoder in missing
             ]
             follow(made, jobs, options)
-    specs = []
-    for encoder in encoders:
-        for output, key in (stored_encodings(store, dataset.digest, encoder) or {}).items():
-            specs.append(encoding_spec(spec, encoder, output, key, store.summary(key).metadata["name"]))
-    return specs
+    found = [(encoder, stored_encodings(store, dataset.digest, encoder) or {}) for encoder in encoders]
+    return [one for encoder, keys in found for one in encoding_specs(store, spec, encoder, keys)]
 
 
 def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None:

@@ -108,18 +108,15 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
 
 
 def _encoding(summary: Summary) -> SpaceSpec:
-    from relcore.sources.catalog import encoding_spec
-    from relcore.sources.dataset import DatasetSpec
-    from relcore.sources.encoder import encoder_from_json
+    from relcore.sources.catalog import stored_encoding_spec
     from relcore.spaces import SpaceError
 
-    facts = summary.metadata
-    if "dataset_spec" not in facts:
+    spec = stored_encoding_spec(summary)
+    if spec is None:
         raise SpaceError(
-            f"{facts['name']!r}: expected an encoding of a dataset that Relscope can read again, got a script's own"
+            f"{summary.metadata['name']!r}: expected an encoding of a dataset that Relscope can read again, got a script's own"
         )
-    dataset, encoder = DatasetSpec.from_json(facts["dataset_spec"]), encoder_from_json(facts["encoder"])
-    return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
+    return spec
 
 
 def _files_beside(path: Path) -> list[str]:

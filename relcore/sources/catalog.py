@@ -20,9 +20,10 @@ from relcore.sources.encodings import load_encoding
 from relcore.sources.files import load_space, suffix_of
 from relcore.sources.keyedvectors import word2vec_shape
 from relcore.sources.renamed import load_pairing, rename
+from relcore.sources.tables import holds_vectors, tells_number
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, quote
-from relcore.store import Store
+from relcore.store import Store, Summary
 
 Source = Literal["bundled", "file", "gensim-data", "encoding", "renamed"]
 _OPTIONS = {
@@ -125,6 +126,25 @@ def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str,
     return SpaceSpec("encoding", name, options=tuple(options.items()))
 
 
+def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
+    """The spec of an encoding in the store; None where a script made it from a dataset of its own."""
+    facts = summary.metadata
+    if "dataset_spec" not in facts:
+        return None
+    dataset, encoder = DatasetSpec.from_json(facts["dataset_spec"]), encoder_from_json(facts["encoder"])
+    return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
+
+
+def encoding_specs(store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
+    """The specs of an encoder's outputs, given as output → key, as far as the store still has them."""
+    found = {output: store.summary(key) for output, key in keys.items()}
+    return [
+        encoding_spec(dataset, encoder, output, keys[output], summary.metadata["name"])
+        for output, summary in found.items()
+        if summary is not None
+    ]
+
+
 def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
     """The spec of a space whose rows bear the ids that the pairing under `key` gives them (`renamed.put_pairing`)."""
     return SpaceSpec("renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key)))
@@ -216,14 +236,14 @@ def _shape(path: Path) -> tuple[int | None, int | None] | None:
 def _glove_shape(path: Path) -> tuple[None, int] | None:
     with path.open(encoding="utf-8", errors="replace") as stream:
         cells = stream.readline(1 << 20).split()
-    return (None, len(cells) - 1) if len(cells) > 2 and all(map(_is_number, cells[1:])) else None
+    return (None, len(cells) - 1) if len(cells) > 2 and all(map(tells_number, cells[1:])) else None
 
 
 def _holds_numbers(path: Path) -> bool:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     with path.open(encoding="utf-8", errors="replace", newline="") as stream:
         rows = list(islice(csv.reader(stream, delimiter=delimiter), 2))
-    return len(rows) == 2 and sum(map(_is_number, rows[1])) >= 2
+    return len(rows) == 2 and sum(map(tells_number, rows[1])) >= 2
 
 
 def _parquet_shape(path: Path) -> tuple[int, int | None] | None:
@@ -233,22 +253,10 @@ def _parquet_shape(path: Path) -> tuple[int, int | None] | None:
     try:
         with parquet.ParquetFile(path) as file:
             floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
-            lists = sum(
-                isinstance(field.type, pa.ListType | pa.FixedSizeListType | pa.LargeListType)
-                and pa.types.is_floating(field.type.value_type)
-                for field in file.schema_arrow
-            )
+            lists = sum(holds_vectors(field.type, of=pa.types.is_floating) for field in file.schema_arrow)
             n = file.metadata.num_rows
     except pa.ArrowException:
         return None
     if lists == 1:
         return n, None
     return (n, floats) if floats >= 2 and not lists else None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True

@@ -49,7 +49,7 @@ class DatasetSpec:
         Only so many items: the first ones, or as many of each class where the items stand sorted by class
         (folders of images, Wikipedia).
     options : tuple of (key, value)
-        Of digits ``("look", "inverted")``: see `digit_looks`; of tables ``("empty", "drop")``: leave rows with empty text out;
+        Of digits ``("look", "inverted")``: see `digits.LOOKS`; of tables ``("empty", "drop")``: leave rows with empty text out;
         of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the longest articles, so many sentences each, and
         ``("fewest", 250)``: instead of the longest the first that have at least so many; of Hugging Face ``("config", name)``;
         of Planetoid ``("folder", path)``.

@@ -1,11 +1,20 @@
-"""The handwritten digits that come with scikit-learn: 1,797 real scans of 8 × 8 pixels."""
+"""The handwritten digits that come with scikit-learn: 1,797 real scans of 8 × 8 pixels, as they are and in other looks."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.digit_looks import look_of
+from relcore.spaces import need_one_of
+
+LOOKS = {
+    "plain": "as scanned",
+    "inverted": "black on white",
+    "shifted": "one pixel to the right and down",
+    "noisy": "Gaussian noise of deviation 48 on every pixel",
+    "thick": "strokes one pixel wider",
+}
+_NOISE = 48.0
 
 
 def digits_dataset(spec: DatasetSpec) -> Dataset:
@@ -25,3 +34,27 @@ def digits_dataset(spec: DatasetSpec) -> Dataset:
         labels=digits.target[: spec.limit],
         content=lambda: [pixels.tobytes()],
     )
+
+
+def look_of(pixels: np.ndarray, look: str) -> np.ndarray:
+    """Scans (n, height, width) uint8 in a look of `LOOKS`, in the same form; row i stays the same digit.
+
+    Raises
+    ------
+    SpaceError
+        An unknown look.
+    """
+    need_one_of("look", look, LOOKS)
+    if look == "plain":
+        return pixels
+    if look == "inverted":
+        return 255 - pixels
+    if look == "noisy":  # the noise of a scan depends on its row alone: the first hundred are the same in any number
+        noise = np.stack([np.random.default_rng(row).normal(0, _NOISE, pixels.shape[1:]) for row in range(len(pixels))])
+        return np.clip(np.round(pixels + noise), 0, 255).astype(np.uint8)
+    moved = np.zeros_like(pixels)
+    if look == "shifted":
+        moved[:, 1:, 1:] = pixels[:, :-1, :-1]
+        return moved
+    moved[:, :, 1:] = pixels[:, :, :-1]
+    return np.maximum(pixels, moved)  # thick: each pixel as bright as the brighter of itself and the one to its left

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relcore.sources.dataset import Dataset
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:
@@ -39,19 +38,6 @@ def decode_image(content: bytes | None, where: str) -> Image:
             f"{where}: expected an image ({', '.join(_FORMATS)}), got {reason} ({len(content):,} bytes); "
             "write it again, or leave it out"
         ) from error
-
-
-def thumbnail(dataset: Dataset, row: int, size: int = 96) -> bytes:
-    """PNG of the picture in this row, its longer side `size` pixels; small pictures keep their pixels as squares.
-
-    Raises
-    ------
-    SpaceError
-        The dataset holds no images, or this one cannot be read.
-    """
-    if dataset.kind != "images":
-        raise SpaceError(f"{dataset.name}: expected images for a thumbnail, got {dataset.kind}; show the item itself")
-    return png_thumbnail(dataset.item(row), size)
 
 
 def png_thumbnail(image: Image, size: int = 96) -> bytes:

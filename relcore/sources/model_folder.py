@@ -50,7 +50,7 @@ def content_of_model(name: str) -> str:
     if not path.is_dir():
         return ""
     files = sorted(file for file in path.iterdir() if file.is_file() and _wanted(file))
-    parts = [(file.name, _digest_of_file(str(file), file.stat().st_size, file.stat().st_mtime_ns)) for file in files]
+    parts = [(file.name, file_digest(file)) for file in files]
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
@@ -58,9 +58,13 @@ def _wanted(file: Path) -> bool:
     return any(file.match(pattern) for pattern in _WANTED)
 
 
+def file_digest(file: Path) -> str:
+    """SHA-256 of a file; unchanged, it is read once in a process: each block that is encoded asks for it."""
+    return _file_digest(str(file), file.stat().st_size, file.stat().st_mtime_ns)
+
+
 @lru_cache(maxsize=256)
-def _digest_of_file(path: str, size: int, changed: int) -> str:
-    """Size and time of change are there for the cache: the same file is read once in a process."""
+def _file_digest(path: str, size: int, changed: int) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

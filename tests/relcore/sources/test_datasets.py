@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from relcore.sources import datasets, wikipedia
 from relcore.sources.dataset import Dataset, DatasetSpec, evenly
 from relcore.sources.datasets import available_datasets, load_dataset
-from relcore.sources.images import png_thumbnail, thumbnail
+from relcore.sources.images import png_thumbnail
 from relcore.spaces import SpaceError
 from relcore.store import Store, digest_of
 
@@ -34,7 +34,10 @@ def test_a_spec_goes_to_json_and_back_and_into_a_key():
     [
         (lambda: DatasetSpec("digit"), r"source: expected one of 'digits'.*got 'digit'"),
         (lambda: DatasetSpec("digits", limit=0), r"limit: expected a whole number.*got 0"),
-        (lambda: DatasetSpec.from_json({"source": "digits", "colour": 1}), r"expected a dataset as 'source'.*'colour'"),
+        (
+            lambda: DatasetSpec.from_json({"source": "digits", "colour": 1}),
+            r"dataset: expected settings among .*'colour'",
+        ),
         (lambda: load_dataset(DatasetSpec("digits", options=(("a", 1),))), r"options: expected 'look' for .*'digits', got 'a'"),
         (lambda: load_dataset(DatasetSpec("wikipedia", options=(("articles", 0),))), r"articles: expected a whole number.*0"),
     ],
@@ -162,7 +165,7 @@ def test_the_development_data_are_found(data_folder):
 
 def test_small_pictures_become_squares_and_large_ones_shrink():
     digits = load_dataset(DatasetSpec("digits", limit=2))
-    shown = Image.open(io.BytesIO(thumbnail(digits, 1, size=80)))
+    shown = Image.open(io.BytesIO(png_thumbnail(digits.item(1), 80)))
     assert (shown.format, shown.size) == ("PNG", (80, 80))
     np.testing.assert_array_equal(np.asarray(shown)[::10, ::10], np.asarray(digits.item(1)))
     assert Image.open(io.BytesIO(png_thumbnail(Image.new("RGB", (400, 200)), 96))).size == (96, 48)
@@ -175,9 +178,3 @@ def test_every_mode_has_a_thumbnail(mode):
     shown = np.asarray(Image.open(io.BytesIO(png_thumbnail(image, 64))).convert("L")).astype(int)
     assert shown[0, 0] < 40
     assert shown[0, -1] > 215
-
-
-@pytest.mark.usefixtures("small_wikipedia")
-def test_texts_have_no_thumbnail():
-    with pytest.raises(SpaceError, match="expected images for a thumbnail, got texts"):
-        thumbnail(load_dataset(DatasetSpec("wikipedia")), 0)

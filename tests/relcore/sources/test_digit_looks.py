@@ -5,7 +5,7 @@ import pytest
 
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
-from relcore.sources.digit_looks import LOOKS, look_of
+from relcore.sources.digits import LOOKS, look_of
 from relcore.spaces import SpaceError
 
 
