@@ -10,24 +10,13 @@ import streamlit as st
 from app import compute, exports, results, session
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
-from relcore.comparing.all_pairs import (
-    estimated_seconds,
-    put_scores,
-    similarity_job,
-    similarity_matrix,
-)
-from relcore.comparing.figures import draw_all_pairs
-from relcore.comparing.pair_scores import METRICS, PairScores
+from relcore.comparing.all_pairs import AllPairs, metrics_among_spaces
+from relcore.comparing.figures import PairMap
+from relcore.comparing.pair_scores import PairScores
+from relcore.names import METRICS
 from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, SpaceError, distinct_names
-
-_HELP = {
-    "cka": "of the absolute spaces: do the same rows vary together?",
-    "debiased cka": "the same without its bias for few rows, so that chance is 0",
-    "relative cosine": "of the rows relative to the anchors: do they have the same coordinates?",
-    "mutual knn": "share of a row's nearest neighbours that both absolute spaces agree on",
-}
+from relcore.spaces import LatentSpace, SpaceError
 
 
 def all_pairs(workspace: Workspace) -> None:
@@ -42,31 +31,34 @@ def all_pairs(workspace: Workspace) -> None:
     specs, spaces = _readable(workspace)
     if len(spaces) < 2:
         return
+    titles = metrics_among_spaces()
     picture, choosers = st.columns([2.6, 1], gap="large")
     with choosers:
         metric = st.radio(
             "Score",
-            list(METRICS),
-            format_func=METRICS.get,
-            captions=list(_HELP.values()),
+            titles,
+            format_func=titles.get,
+            captions=[METRICS[name].help for name in titles],
             key="all-pairs.metric",
             persist_state="session",
         )
         grouped = st.toggle("Group alike ones", key="all-pairs.grouped", persist_state="session", help=_GROUPING)
-    settings = _settings(workspace, metric)
     with picture:
-        if metric == "relative cosine" and not workspace.anchors:
+        if "anchors" in METRICS[metric].needs and not workspace.anchors:
             st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
             return
-        found = _scores(specs, spaces, settings)
+        task = AllPairs.of(metric, **settings_of(workspace))
+        label = f"Compare {len(spaces) * (len(spaces) - 1) // 2:,} pairs"
+        found = results.computed(task, specs, label=label, spaces=spaces, slower=2.0)
         if found is None:
             return
         shown = found.grouped() if grouped else found
         _heat_map(workspace, specs, found.names, shown)
     with choosers:
         st.caption(_circumstances(found))
-    digests = [space.digest for space in spaces]
-    exports.export_bar(draw_all_pairs(specs, grouped=grouped, digests=digests, scores=found, **settings), "all-pairs")
+    digests = tuple(space.digest for space in spaces)
+    recipe = PairMap(tuple(specs), digests, grouped=grouped, metric=metric, **settings_of(workspace))
+    exports.export_bar(recipe.draw(found), "all-pairs")
 
 
 _GROUPING = "Alike spaces side by side: ordered by average-linkage clustering of 1 − score."
@@ -84,32 +76,10 @@ def _readable(workspace: Workspace) -> tuple[list[SpaceSpec], list[LatentSpace]]
     return specs, spaces
 
 
-def _settings(workspace: Workspace, metric: str) -> dict[str, Any]:
-    """What this metric depends on, and nothing else: a change of the rest computes nothing anew."""
-    own = {
-        "relative cosine": {"anchors": workspace.anchors, "projection": workspace.projection},
-        "mutual knn": {"k": workspace.k, "n_queries": compute.LIVE_QUERIES},
-    }
-    return {"metric": metric, **own.get(metric, {})}
-
-
-def _scores(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], settings: dict[str, Any]) -> PairScores | None:
-    """The scores, from the store, at once or by a job; None while there are none, and then the page says what goes on."""
-    content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
-    n_pairs = len(spaces) * (len(spaces) - 1) // 2
-    n_anchors, n_queries = len(settings.get("anchors", ())), settings.get("n_queries")
-    entry = results.result_of(
-        "all-pairs",
-        (content, settings),
-        similarity_job,
-        lambda: {"inputs": results.inputs(specs, spaces), **settings},
-        title=f"All pairs, {METRICS[settings['metric']]}",
-        label=f"Compare {n_pairs:,} pairs",
-        seconds=estimated_seconds(spaces, settings["metric"], n_anchors, n_queries),
-        slower=2.0,
-        here=lambda context: put_scores(context, similarity_matrix(spaces, **settings)),
-    )
-    return PairScores.from_json(entry.metadata["scores"]) if entry else None
+def settings_of(workspace: Workspace) -> dict[str, Any]:
+    """The settings that some of the metrics need."""
+    asked = {"k": workspace.k, "n_queries": compute.LIVE_QUERIES}
+    return {"anchors": workspace.anchors, "projection": workspace.projection, **asked}
 
 
 def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores) -> None:

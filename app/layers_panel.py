@@ -9,16 +9,16 @@ from typing import Any
 import streamlit as st
 
 from app import compute, exports, results, session
+from app.all_pairs_panel import settings_of
 from app.stitch.stitch_compute import shared
 from app.widgets import choose_pair, space_labels, space_name
 from app.workspace import Workspace
-from relcore.comparing.all_pairs import estimated_seconds
-from relcore.comparing.layers import LayerScores, layer_scores, layers_job, models, put_layers
-from relcore.comparing.layers_figure import best_stitched_told, best_told, draw_layers
-from relcore.comparing.pair_scores import METRICS
-from relcore.names import METHODS
+from relcore.comparing.all_pairs import metrics_among_spaces
+from relcore.comparing.layers import LayerPairs, LayerScores, models
+from relcore.comparing.layers_figure import LayerMaps, best_stitched_told, best_told
+from relcore.names import METHODS, METRICS
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, SpaceError, distinct_names
+from relcore.spaces import LatentSpace, SpaceError
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 
@@ -69,12 +69,10 @@ def _sides(workspace: Workspace, found: dict[str, tuple[SpaceSpec, ...]]) -> lis
 
 
 def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], columns: list[int]) -> None:
-    spaces = [compute.load_space(spec) for spec in specs]
+    spaces, titles = [compute.load_space(spec) for spec in specs], metrics_among_spaces()
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         look = {"required": True, **_KEEP}
-        metric = st.segmented_control(
-            "Similarity", list(METRICS), default="cka", format_func=METRICS.get, key="layers.metric", **look
-        )
+        metric = st.segmented_control("Similarity", titles, default="cka", format_func=titles.get, key="layers.metric", **look)
         method = st.segmented_control(
             "Stitching",
             ["relative", "whitened"],
@@ -94,11 +92,12 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
             help="Random: drawn among the training rows.",
             **look,
         )
-    if metric == "relative cosine" and not workspace.anchors:
+    if "anchors" in METRICS[metric].needs and not workspace.anchors:
         st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
         return
-    settings = _settings(workspace, metric)
-    scores = _scores(specs, spaces, rows, columns, settings)
+    settings = {"metric": metric, "rows": tuple(rows), "columns": tuple(columns), **settings_of(workspace)}
+    label = f"Compare {len(rows)} × {len(columns)} layers"
+    scores = results.computed(LayerPairs.of(**settings), specs, label=label, spaces=spaces, slower=2.0)
     result, stitching = None, _stitching(workspace, specs, method, anchors_from)
     if isinstance(stitching, str):
         st.caption(f"Not stitched: {stitching}")
@@ -109,50 +108,15 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
             st.caption(f"Not stitched: {error}")
     if scores is None:
         return
-    figure = draw_layers(
-        specs,
-        rows,
-        columns,
-        **settings,
-        stitching=stitching if result else None,
-        digests=[space.digest for space in spaces],
-        scores=scores,
-        result=result,
-    )
+    digests = tuple(space.digest for space in spaces)
+    recipe = LayerMaps(spaces=specs, digests=digests, stitching=stitching if result else None, **settings)
+    figure = recipe.draw((scores, result))
     st.html(f'<p class="relscope-lead">{_lead(scores, result)}</p>')
     key = f"layers.map-{results.place_of((workspace.source, workspace.target))}"
     picked = [[specs[number] for number in side] for side in (rows, columns)]
     exports.chart(figure.interactive(exports.theme()), key, picked=lambda points: _pick(points, *picked), tools=False)
     st.caption(_circumstances(scores, result))
     exports.export_bar(figure, "layers")
-
-
-def _settings(workspace: Workspace, metric: str) -> dict[str, Any]:
-    own = {
-        "relative cosine": {"anchors": workspace.anchors, "projection": workspace.projection},
-        "mutual knn": {"k": workspace.k, "n_queries": compute.LIVE_QUERIES},
-    }
-    return {"metric": metric, **own.get(metric, {})}
-
-
-def _scores(
-    specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], rows: list[int], columns: list[int], settings: dict[str, Any]
-) -> LayerScores | None:
-    """From the store, at once or by a job; None meanwhile, and then the page says what goes on."""
-    content = tuple(zip((space.digest for space in spaces), distinct_names(spaces), strict=True))
-    n_anchors, n_queries = len(settings.get("anchors", ())), settings.get("n_queries")
-    entry = results.result_of(
-        "layers",
-        (content, rows, columns, settings),
-        layers_job,
-        lambda: {"inputs": results.inputs(specs, spaces), "rows": rows, "columns": columns, **settings},
-        title=f"Layer by layer, {METRICS[settings['metric']]}",
-        label=f"Compare {len(rows)} × {len(columns)} layers",
-        seconds=estimated_seconds(spaces, settings["metric"], n_anchors, n_queries),
-        slower=2.0,
-        here=lambda context: put_layers(context, layer_scores(spaces, rows, columns, **settings)),
-    )
-    return LayerScores.from_json(entry.metadata["layers"]) if entry else None
 
 
 def _stitching(workspace: Workspace, specs: tuple[SpaceSpec, ...], method: str, anchors_from: str) -> StitchSpec | str:

@@ -14,7 +14,7 @@ from app.items import hover_columns, items_of, sheet_of
 from app.sheets import Sheet
 from app.workspace import Workspace
 from relcore.charts.scene import Scene
-from relcore.comparing.figures import draw_panes
+from relcore.comparing.figures import Panes
 from relcore.comparing.scene import ComparisonRecipe, assemble_scene
 from relcore.engine import Job
 from relcore.spaces import Match
@@ -79,7 +79,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
             on_event=lambda event: _receive(event, ids),
         )
     jobs.follow(drawing.waiting)
-    exports.export_bar(draw_panes(drawing.recipe, scene), key)
+    exports.export_bar(Panes.of(drawing.recipe).draw(scene), key)
 
 
 def _receive(event: PaneEvent, ids: np.ndarray) -> None:

@@ -7,8 +7,9 @@ from html import escape
 
 import streamlit as st
 
-from relcore.comparison import METRIC_NAMES, rows_scored
+from relcore.comparison import rows_scored
 from relcore.metrics.calibration import Score
+from relcore.names import METRICS
 from relcore.numbers import short
 
 EXPLANATIONS = {
@@ -25,8 +26,8 @@ EXPLANATIONS = {
 
 def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
     """Representations, or what `head` says, down; metrics across."""
-    metrics = [metric for metric in METRIC_NAMES if any(metric in by_metric for by_metric in scores.values())]
-    columns = "".join(f'<th scope="col">{METRIC_NAMES[metric]}</th>' for metric in metrics)
+    metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
+    columns = "".join(f'<th scope="col">{METRICS[metric].title}</th>' for metric in metrics)
     body = "".join(
         f'<tr class="{escape(form)}"><th scope="row">{escape(form)}<small>{EXPLANATIONS[form]}</small></th>'
         + "".join(_cell(by_metric.get(metric)) for metric in metrics)

@@ -14,9 +14,9 @@ from app.jobs import scores
 from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
-from relcore.comparing.figures import draw_spectrum
-from relcore.comparison import METRIC_NAMES
-from relcore.numbers import short, signed
+from relcore.comparing.figures import Spectrum
+from relcore.names import METRICS
+from relcore.numbers import MINUS, short, signed
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 
@@ -34,9 +34,10 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
     for column, (metric, score) in zip(st.columns(len(found)), found.items(), strict=True):
         change = moved.get(metric)
         column.metric(
-            f"{METRIC_NAMES[metric]}, {form}",
+            f"{METRICS[metric].title}, {form}",
             short(score),
-            delta=signed(change.value) if change and change.is_clear else None,
+            # Streamlit takes a change for a loss by its first sign, which has to be a hyphen.
+            delta=signed(change.value).replace(MINUS, "-") if change and change.is_clear else None,
             help=score.describe() + (f". Last step: {change.describe()}" if change else ""),
             border=True,
         )
@@ -92,7 +93,7 @@ def show_diagnostics(workspace: Workspace, pair: Match) -> None:
         "All after centring and scaling to length 1. A large condition number magnifies noise when a space is inverted. "
         "Coverage: mean cosine of a row to its nearest anchor, beside that of as many random anchors."
     )
-    figure = draw_spectrum(workspace.recipe(pair.source.digest, pair.target.digest), found)
+    figure = Spectrum.of(workspace.recipe(pair.source.digest, pair.target.digest)).draw(found)
     exports.chart(figure.interactive(exports.theme()), "anchors.spectrum")
     exports.export_bar(figure, "spectrum")
     duplicates = [(name, *pair_of_ids) for name, diagnostics in found.items() for pair_of_ids in diagnostics.near_duplicates]

@@ -13,7 +13,7 @@ from app.layers_panel import layers
 from app.score_table import score_table
 from app.tables import brushing_table
 from app.workspace import Workspace
-from relcore.comparing.figures import draw_scores
+from relcore.comparing.figures import Scores
 from relcore.comparison import REPRESENTATIONS
 from relcore.engine import Job
 from relcore.metrics.calibration import Score
@@ -76,14 +76,13 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     found = {form: scores_of(workspace, pair, form) for form in forms}
     score_table(found)
     follow([one for one in asked if isinstance(one, Job)])
-    figure = draw_scores(
+    recipe = Scores.of(
         workspace.recipe(pair.source.digest, pair.target.digest),
         k=workspace.k,
         convention=workspace.convention,
         n_queries=None if all(isinstance(one, dict) for one in asked) else compute.LIVE_QUERIES,
-        scores=found,
     )
-    exports.export_bar(figure, "scores")
+    exports.export_bar(recipe.draw(found), "scores")
 
 
 def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:

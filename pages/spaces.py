@@ -13,7 +13,7 @@ from app.tables import chosen_rows
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import BUNDLED, Workspace
-from relcore.comparing.figures import draw_norms
+from relcore.comparing.figures import Norms
 from relcore.sources.catalog import Entry, SpaceSpec
 from relcore.sources.files import READERS
 from relcore.spaces import LatentSpace, SpaceError
@@ -96,7 +96,7 @@ def show_match(workspace: Workspace) -> None:
 
 def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
     """Distribution of vector lengths: spaces that differ here differ in scale, which cosine ignores."""
-    figure = draw_norms(list(loaded), list(loaded.values()))
+    figure = Norms(tuple(loaded)).draw(list(loaded.values()))
     exports.chart(figure.interactive(exports.theme()), "spaces.norms")
     exports.export_bar(figure, "norms")
 

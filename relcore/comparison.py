@@ -11,10 +11,10 @@ import pandas as pd
 from relcore.anchors.selection import shared_anchors
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
-from relcore.metrics.cka import linear_cka, mean_cosine
+from relcore.metrics.metric import AlignedPair
 from relcore.metrics.neighbours import Neighbours, find_neighbours
-from relcore.metrics.paired import Difference, cka_influence, difference, mean_difference
-from relcore.names import SIMILARITIES
+from relcore.metrics.paired import Difference
+from relcore.names import METRICS, SIMILARITIES
 from relcore.progress import Context
 from relcore.projection import RelativeProjection
 from relcore.similarity import mean_row
@@ -22,7 +22,6 @@ from relcore.spaces import Match, SpaceError, need_one_of
 from relcore.translation import Procrustes
 
 LIVE_QUERIES = 300  # held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
-_CKA_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows that tell a difference of CKA, and how sure it is: the score itself takes all
 
 
 @dataclass(frozen=True)
@@ -90,6 +89,11 @@ def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str =
     return Split.held_out(match.ids, match.source.rows(() if representation == "absolute" else anchor_ids))
 
 
+def metrics_of_a_pair() -> dict[str, str]:
+    """Name → title of the metrics that a pair is scored by."""
+    return {name: entry.title for name, entry in METRICS.items() if "pair" in entry.of}
+
+
 def score_pair(
     source: np.ndarray,
     target: np.ndarray,
@@ -98,43 +102,21 @@ def score_pair(
     k: int = 10,
     convention: str = "paper",
     n_queries: int | None = None,
+    metrics: Sequence[str] = (),
 ) -> dict[str, Score]:
-    """All scores of two row-aligned spaces (n, d) on the split's test rows; those that need one width only there.
+    """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics, default all of them.
 
-    ``jaccard``, ``mrr``   of `n_queries` of the test rows, default all, whose neighbours are looked up among the test rows
-    ``cosine``, ``cka``    of all test rows
-    """
-    pair = scored_rows(source, target, split)
-    same_width = source.shape[1] == target.shape[1]
-    scores: dict[str, Score] = {}
-    if same_width or convention == "mutual":
-        found = find_neighbours(*pair, k, convention, queries=_places(split, n_queries))
-        scores["jaccard"] = found.jaccard()
-        if same_width:
-            scores["mrr"] = found.mrr()
-            scores["cosine"] = mean_cosine(found.source, found.target, of_unit_length=True)
-    scores["cka"] = linear_cka(*pair)
-    return scores
-
-
-def scored_rows(source: np.ndarray, target: np.ndarray, split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """The test rows of both, (t, d) each; no copy where every row is one.
+    Neighbours of `n_queries` of the test rows, default all, are looked up among the test rows. A metric that needs one width
+    is left out where there are two.
 
     Raises
     ------
     SpaceError
         Matrices of other rows than the split's.
     """
-    if not len(source) == len(target) == split.n:
-        raise SpaceError(
-            f"expected {split.n:,} rows in both spaces, those of the split, got {len(source):,} and {len(target):,}"
-        )
-    return (source, target) if len(split.test) == split.n else (source[split.test], target[split.test])
-
-
-def _places(split: Split, n_queries: int | None) -> np.ndarray:
-    """Where the queries stand among the test rows."""
-    return np.searchsorted(split.test, split.queries(n_queries))
+    pair = AlignedPair.of(source, target, split, k, convention, n_queries)
+    scores = {name: METRICS[name].load()().score(pair) for name in metrics or metrics_of_a_pair()}
+    return {name: score for name, score in scores.items() if score is not None}
 
 
 def score_differences(
@@ -150,20 +132,9 @@ def score_differences(
 
     The split's anchors are those of both: a row that is an anchor before or now is in neither score.
     """
-    first, second = (scored_rows(*pair, split) for pair in (before, now))
-    places, found = _places(split, n_queries), {}
-    if first[0].shape[1] == first[1].shape[1] or convention == "mutual":
-        lists = [find_neighbours(*pair, k, convention, queries=places) for pair in (first, second)]
-        found["jaccard"] = mean_difference(*(one.overlap for one in lists))
-        if first[0].shape[1] == first[1].shape[1]:
-            found["mrr"] = mean_difference(*(one.reciprocal_rank for one in lists))
-            found["cosine"] = mean_difference(*(np.vecdot(one.source, one.target) for one in lists))
-    drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
-    now_cka, before_cka = (linear_cka(*(matrix[drawn.queries(_CKA_ROWS)] for matrix in pair)) for pair in (second, first))
-    rows = drawn.queries(_INFLUENCE_ROWS)
-    pulls = [cka_influence(*(matrix[rows] for matrix in pair)) for pair in (first, second)]
-    found["cka"] = difference(now_cka - before_cka, np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test)))
-    return found
+    pairs = [AlignedPair.of(*matrices, split, k, convention, n_queries) for matrices in (before, now)]
+    found = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
+    return {name: difference for name, difference in found.items() if difference is not None}
 
 
 def score_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[int], k: int, convention: str) -> None:
@@ -178,14 +149,11 @@ def score_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[int]
     context.put({}, {"scores": {metric: score.to_record() for metric, score in scores.items()}})
 
 
-METRIC_NAMES = {"jaccard": "Jaccard", "mrr": "MRR", "cosine": "cosine", "cka": "linear CKA"}
-
-
 def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
-    """Scores by representation (`form`) and metric as a long table, each row with its circumstances and its null.
+    """Scores by representation (`form`) and metric as a long table, each row with its circumstances and its chance level.
 
     Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all rows were
-    asked), chance (the null's mean), convention, k, n, queries.
+    asked), chance (its mean), convention, k, n, queries.
     """
     rows = []
     for form, by_metric in scores.items():
@@ -194,7 +162,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
             null = score.null
             rows.append(
                 {
-                    "metric": METRIC_NAMES[metric] + (f", k = {score.k}" if score.k else ""),
+                    "metric": METRICS[metric].title + (f", k = {score.k}" if score.k else ""),
                     "form": form,
                     "score": float(score),
                     "null_low": null.low if null else np.nan,

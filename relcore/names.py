@@ -43,6 +43,22 @@ class Method(Named):
     knows: Literal["one", "both"] = "one"
 
 
+@dataclass(frozen=True)
+class Metric(Named):
+    """A `metrics.metric.Metric`.
+
+    Attributes
+    ----------
+    of : some of "pair", "spaces"
+        What it compares: the representations of one pair, as in the table of the Compare page, or many spaces with each other.
+    needs : some of "anchors", "projection", "k", "n_queries"
+        The settings that a comparison of many spaces depends on.
+    """
+
+    of: tuple[str, ...] = ("pair", "spaces")
+    needs: tuple[str, ...] = ()
+
+
 SIMILARITIES = {
     "cosine": Named("Cosine", "relcore.similarity:cosine"),
     "angular": Named("Angular", "relcore.similarity:angular"),
@@ -92,6 +108,33 @@ METHODS = {
 }
 STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
 
+METRICS = {
+    "jaccard": Metric("Jaccard", "relcore.metrics.neighbour_metrics:Jaccard", of=("pair",)),
+    "mrr": Metric("MRR", "relcore.metrics.neighbour_metrics:MeanReciprocalRank", of=("pair",)),
+    "cosine": Metric("cosine", "relcore.metrics.cka:MeanCosine", of=("pair",)),
+    "cka": Metric("linear CKA", "relcore.metrics.cka:LinearCKA", "of the absolute spaces: do the same rows vary together?"),
+    "debiased cka": Metric(
+        "debiased CKA",
+        "relcore.metrics.cka:DebiasedCKA",
+        "linear CKA without its bias for few rows: the chance level is 0",
+        of=("spaces",),
+    ),
+    "relative cosine": Metric(
+        "relative cosine",
+        "relcore.comparing.relative_cosine:RelativeCosine",
+        "of the rows relative to the anchors: do they have the same coordinates?",
+        of=("spaces",),
+        needs=("anchors", "projection"),
+    ),
+    "mutual knn": Metric(
+        "mutual kNN",
+        "relcore.metrics.neighbour_metrics:MutualKNN",
+        "share of a row's nearest neighbours that both absolute spaces agree on",
+        of=("spaces",),
+        needs=("k", "n_queries"),
+    ),
+}
+
 STITCH_METRICS = {"accuracy": Named("accuracy"), "f1": Named("weighted F1"), "mae": Named("mean absolute error")}
 
 INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge, ours"), "whitened": Named("whitened, ours")}
@@ -122,6 +165,14 @@ ENCODERS = {
 
 # Figures by the names that recipes give them, and the `Recipe` of each.
 FIGURES = {
+    "comparison": Named("", "relcore.comparing.figures:Panes"),
+    "scores": Named("", "relcore.comparing.figures:Scores"),
+    "spectrum": Named("", "relcore.comparing.figures:Spectrum"),
+    "norms": Named("", "relcore.comparing.figures:Norms"),
+    "training": Named("", "relcore.comparing.figures:Training"),
+    "all-pairs": Named("", "relcore.comparing.figures:PairMap"),
+    "layers": Named("", "relcore.comparing.layers_figure:LayerMaps"),
+    "study": Named("", "relcore.studies.figures:StudyChart"),
     "stitch-matrix": Named("", "relcore.stitching.figures:StitchMatrix"),
     "stitch-confusion": Named("", "relcore.stitching.figures:StitchConfusion"),
     "try-it": Named("", "relcore.stitching.try_it_figure:TryIt"),

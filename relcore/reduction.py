@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -42,14 +41,14 @@ class ReductionSpec:
     random_state : int
     """
 
-    method: Literal["pca", "umap", "tsne"] = "pca"
+    method: str = "pca"
     n_components: int = 2
-    fit: Literal["apart", "first"] = "apart"
+    fit: str = "apart"
     align: bool = False
     n_neighbors: int = 15
     min_dist: float = 0.1
     perplexity: float = 30.0
-    metric: Literal["cosine", "euclidean"] = "cosine"
+    metric: str = "cosine"
     max_points: int = 5_000
     random_state: int = 0
 

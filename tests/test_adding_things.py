@@ -122,7 +122,7 @@ def test_a_study(package, files, monkeypatch, capsys):
     assert [row["double"] for row in found["rows"]] == [0.0, 2.0, 4.0, 6.0]
     assert found["findings"][0]["value"] == pytest.approx(1.0)
     assert exportable(json.loads(Path("r.json").read_text(encoding="utf-8"))).table()["y"].tolist() == [0, 2, 4, 6]
-    assert "Twice a number" in Session().open("studies").html
+    assert "Twice a number" in Session().open("studies").at.radio(key="studies.kind").options
 
 
 def run_here(runs, engine):

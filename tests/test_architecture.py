@@ -46,7 +46,7 @@ LAYERS = {
     "relcore.translation": BASE,
     "relcore.alignment": BASE,
     "relcore.anchors": BASE | JOBS | {"relcore.evaluation", "relcore.translation"},
-    "relcore.metrics": BASE,
+    "relcore.metrics": BASE | {"relcore.evaluation"},
     "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map", "relcore.tsne_map"},
     "relcore.umap_map": BASE | JOBS,
     "relcore.tsne_map": {"relcore.umap_map"},

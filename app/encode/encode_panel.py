@@ -13,7 +13,7 @@ from app.encode.dataset_panel import choose_dataset, show_preview
 from app.encode.encoder_forms import choose_encoders
 from app.encode.raw_data import Preview
 from app.widgets import choose_pair, space_name
-from relcore.comparing.figures import draw_training, training_of
+from relcore.comparing.figures import Training, training_of
 from relcore.encoding import stored_encodings
 from relcore.engine import Job
 from relcore.figures.training import training_exportable
@@ -157,6 +157,6 @@ def _curves(specs: Sequence[SpaceSpec]) -> None:
     curves = {spec: training_of(spec, store) for spec in specs if store.has(spec.option("key"))}
     trained = [spec for spec, curve in curves.items() if curve]
     if trained:
-        figure = draw_training(trained, {spec.name: curves[spec] for spec in trained})
+        figure = Training(tuple(trained)).draw({spec.name: curves[spec] for spec in trained})
         exports.chart(figure.interactive(exports.theme()), "encode.training")
         exports.export_bar(figure, "training")

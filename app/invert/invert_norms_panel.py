@@ -8,7 +8,7 @@ import streamlit as st
 from app import compute, exports
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.comparing.figures import draw_norms
+from relcore.comparing.figures import Norms
 from relcore.inverting.figures import draw_lengths, lengths, variation
 from relcore.spaces import SpaceError
 
@@ -36,7 +36,7 @@ def draw(workspace: Workspace) -> None:
         st.caption("As inversion sees them: each space centred, its average length 1.")
     with raw:
         st.markdown("**Norm as it is**")
-        _show(draw_norms(specs, spaces), "norms")
+        _show(Norms(tuple(specs)).draw(spaces), "norms")
         st.caption("Norms of the vectors, not centred (Maiorca et al. 2024, Fig. 5).")
     table = pd.DataFrame(
         [

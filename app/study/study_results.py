@@ -17,7 +17,7 @@ from app.widgets import fit_to_pair, space_name
 from relcore.figures.export import lines_exportable
 from relcore.sources.catalog import SpaceSpec
 from relcore.store import digest_of
-from relcore.studies.figures import draw_study
+from relcore.studies.figures import StudyChart
 from relcore.studies.runs import StudyRuns, run_row
 from relcore.studies.study import Opening, Study
 
@@ -36,7 +36,7 @@ def draw(runs: StudyRuns) -> None:
     _conclusion(runs, table)
     chart = _figure(runs, table, live=False)
     if chart:
-        exports.export_bar(draw_study(runs.spec, chart, table), f"studies-{chart}")
+        exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
     _findings(runs, table)
     _runs(runs, table)
 

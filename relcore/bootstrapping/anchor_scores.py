@@ -52,8 +52,7 @@ def relative_scores(
         first = RelativeProjection(center=center).fit(source.vectors, anchors=source.rows(one)).transform(X)
         second = RelativeProjection(center=center).fit(target.vectors, anchors=anchors).transform(Y)
         first, second = (second, first) if back else (first, second)
-        scored = score_pair(first, second, split, k=k, n_queries=n_queries)
-        scores[form] = {metric: scored[metric] for metric in SCORES}
+        scores[form] = score_pair(first, second, split, k=k, n_queries=n_queries, metrics=SCORES)
     return scores
 
 

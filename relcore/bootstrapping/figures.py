@@ -11,8 +11,9 @@ import pandas as pd
 from relcore import __version__
 from relcore.bootstrapping.job import BootstrapSpec, Outcome, run_bootstrap
 from relcore.charts.lines import Line, Lines
-from relcore.comparison import METRIC_NAMES, score_table
+from relcore.comparison import score_table
 from relcore.figures.export import Exportable, lines_exportable, scores_exportable
+from relcore.names import METRICS
 from relcore.recipe import load_again, need_same_content
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
@@ -67,7 +68,7 @@ def printed_table(outcome: Outcome) -> pd.DataFrame:
     rows = [
         {
             "anchors": form,
-            **{METRIC_NAMES[name]: float(score) for name, score in found.items()},
+            **{METRICS[name].title: float(score) for name, score in found.items()},
             "hidden found": shares.get(form),
             "verdict": verdicts.get(form, ""),
         }

@@ -182,7 +182,7 @@ def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 def lines_of(outcome: Outcome, spec: BootstrapSpec) -> list[str | list[list[str]]]:
     """The head of the page, its table, and the wrong ones."""
-    from relcore.comparison import METRIC_NAMES
+    from relcore.names import METRICS
     from relcore.stitching.figures import short
 
     result = outcome.result
@@ -196,7 +196,7 @@ def lines_of(outcome: Outcome, spec: BootstrapSpec) -> list[str | list[list[str]
         rows = [["relative to", "metric", "score", "95 % of chance"]]
         for form, by_metric in outcome.scores.items():
             for metric, score in by_metric.items():
-                rows.append([form, METRIC_NAMES[metric], short(score), f"{short(score.null.low)} … {short(score.null.high)}"])
+                rows.append([form, METRICS[metric].title, short(score), f"{short(score.null.low)} … {short(score.null.high)}"])
         one = next(iter(outcome.scores.values()))["jaccard"]
         asked = f"{one.n:,} held-out rows" + (f", {one.n_queries:,} of them as queries" if one.interval else "")
         lines += ["", rows, "", f"{asked}; k = {one.k}; chance level: rows of one space permuted"]

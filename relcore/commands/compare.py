@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of, projection_of
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
-    from relcore.comparing.figures import draw_scores
+    from relcore.comparing.figures import Scores
     from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, held_out, represent, score_pair, score_table
     from relcore.metrics.neighbours import CONVENTIONS
     from relcore.spaces import SpaceError, distinct_names, need_one_of
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
             split = held_out(pair, anchors, form)
             scores[form] = score_pair(*represent(pair, form, anchors, projection), split, **settings)
     if options.recipe:
-        write_recipe(options, draw_scores(comparison_recipe(specs, pair, anchors, projection), **settings, scores=scores))
+        write_recipe(options, Scores.of(comparison_recipe(specs, pair, anchors, projection), **settings).draw(scores))
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {len(anchors):,} anchors"
     facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}

@@ -107,11 +107,11 @@ def encoded(
 
 def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None:
     from relcore.commands.output import write_recipe
-    from relcore.comparing.figures import draw_training, training_of
+    from relcore.comparing.figures import Training, training_of
     from relcore.spaces import SpaceError
 
     curves = {one: training_of(one) for one in specs}
     trained = [one for one, curve in curves.items() if curve]
     if not trained:
         raise SpaceError("--recipe: expected an encoder that learns by epochs, whose curve it draws, got none; leave it out")
-    write_recipe(options, draw_training(trained, {one.name: curves[one] for one in trained}))
+    write_recipe(options, Training(tuple(trained)).draw({one.name: curves[one] for one in trained}))

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.output import show, write_recipe
     from relcore.spaces import SpaceError
     from relcore.studies import study_of
-    from relcore.studies.figures import draw_study
+    from relcore.studies.figures import StudyChart
     from relcore.studies.runs import StudyRuns
 
     if options.output and options.output.suffix.lower() != ".csv":
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> None:
     if options.output:
         table.to_csv(options.output, index_label="run", lineterminator="\n")
     if options.recipe:
-        write_recipe(options, draw_study(spec, options.chart, table))
+        write_recipe(options, StudyChart(spec.to_json(), options.chart).draw(table))
     found = study.findings(spec.settings, table)
     done = f"{study.title}: {len(table):,} of {len(runs):,} runs are done."
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,114 +12,147 @@ from relcore.anchors.selection import shared_anchors
 from relcore.comparing.best_pair import PERMUTATIONS as BEST_PERMUTATIONS
 from relcore.comparing.best_pair import SAMPLED_ROWS as BEST_ROWS
 from relcore.comparing.best_pair import best_by_chance
-from relcore.comparing.pair_scores import METRICS, PairScores
+from relcore.comparing.pair_scores import PairScores
 from relcore.comparison import ProjectionSpec
-from relcore.evaluation import Split
 from relcore.metrics.calibration import Null, Score
-from relcore.metrics.cka import OwnMoments, linear_cka, mean_cosine
-from relcore.metrics.neighbours import Neighbours, neighbours_within
-from relcore.progress import Context
-from relcore.similarity import mean_row, unit_rows
-from relcore.sources.encodings import load_encoding
+from relcore.metrics.metric import Metric
+from relcore.names import METRICS
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, match, need_one_of
+from relcore.store import Store
+from relcore.task import Report, Task, silent
 
-MOST_KEPT_BYTES = 512 * 2**20  # relative matrices beyond this are made anew for each pair
-Report = Callable[[int, int, str], None]
-Measure = Callable[[LatentSpace, LatentSpace], Score]
+MOST_KEPT_BYTES = 512 * 2**20  # what is made of one space beyond this is made anew for each pair
+SETTINGS = ("anchors", "projection", "k", "n_queries")  # what some metrics need
+Pair = tuple[int, int]
 
 
-def similarity_matrix(
-    spaces: Sequence[LatentSpace],
-    metric: str = "cka",
-    anchors: Sequence[str] = (),
-    projection: ProjectionSpec | None = None,
-    k: int = 10,
-    n_queries: int | None = None,
-    random_state: int = 0,
-    report: Report | None = None,
-) -> PairScores:
+def metrics_among_spaces() -> dict[str, str]:
+    """Name → title of the metrics that compare many spaces."""
+    return {name: entry.title for name, entry in METRICS.items() if "spaces" in entry.of}
+
+
+def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that the metric among them does not need."""
+    needs = METRICS[settings["metric"]].needs
+    return {name: value for name, value in settings.items() if name not in SETTINGS or name in needs}
+
+
+@dataclass(frozen=True)
+class AllPairs(Task[PairScores]):
     """Score every pair of spaces on the rows that the two share, paired by id; the widths may differ.
 
-    "cka", "debiased cka"   `linear_cka` of the absolute spaces, with its exact null
-    "relative cosine"       `mean_cosine` of the two relative to the same `anchors`, with its exact null, on the rows that are
-                            no anchors
-    "mutual knn"            `jaccard` of the absolute spaces, convention "mutual", with its permutation null; queries are all
-                            rows, or `n_queries` of them at random
+    Each number equals that of the metric for the pair alone. A pair that cannot be compared (no shared ids, an anchor that one
+    lacks, too few rows) has no score but a reason.
 
-    Each number equals that of the function called for the pair. What concerns one space alone (its relative form, its neighbour
-    lists, its moments) is worked out once where the space takes part with all its rows. A pair that cannot be compared
-    (no shared ids, an anchor that one lacks, too few rows) has no score but a reason.
-
-    Raises
-    ------
-    SpaceError
-        Fewer than two spaces, an unknown metric, no anchors for "relative cosine".
+    Attributes
+    ----------
+    metric : str
+        One of `metrics_among_spaces`.
+    anchors, projection, k, n_queries
+        Settings of the metrics that need them (`names.Metric.needs`); leave the others as they are. Queries are all rows, or
+        `n_queries` of them at random.
     """
-    if len(spaces) < 2:
-        raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
-    pairs = [(i, j) for i in range(len(spaces)) for j in range(i, len(spaces))]
-    settings = (metric, tuple(anchors), projection or ProjectionSpec(), k, n_queries, random_state)
-    scores, reasons, best = scores_of_pairs(spaces, pairs, *settings, report=report)
-    every = range(len(spaces))
-    matrices = [tuple(tuple(one[min(i, j), max(i, j)] for j in every) for i in every) for one in (scores, reasons)]
-    return PairScores(tuple(distinct_names(spaces)), metric, *matrices, best)
 
+    kind = "all-pairs"
+    result = "relcore.comparing.pair_scores:PairScores"
 
-def scores_of_pairs(
-    spaces: Sequence[LatentSpace],
-    pairs: Sequence[tuple[int, int]],
-    metric: str,
-    anchors: tuple[str, ...],
-    projection: ProjectionSpec,
-    k: int,
-    n_queries: int | None,
-    random_state: int = 0,
-    report: Report | None = None,
-) -> tuple[dict[tuple[int, int], Score | None], dict[tuple[int, int], str], Null | None]:
-    """Scores of some pairs of spaces, why a pair has none, and the chance level of the best pair of two different spaces.
+    metric: str = "cka"
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = field(default_factory=ProjectionSpec)
+    k: int = 10
+    n_queries: int | None = None
 
-    `pairs` are numbers of spaces (i, j), i ≤ j, each once. Settings and errors are those of `similarity_matrix`.
-    """
-    need_one_of("metric", metric, METRICS)
-    if metric == "relative cosine":
-        shared_anchors(anchors)
-    names, spaces = distinct_names(spaces), _in_one_order(spaces)
-    measure = _measure(spaces, metric, anchors, projection, k, n_queries, random_state)
-    scores: dict[tuple[int, int], Score | None] = {}
-    reasons: dict[tuple[int, int], str] = {}
-    for done, (i, j) in enumerate(pairs):
-        if report:
+    def __post_init__(self) -> None:
+        need_one_of("metric", self.metric, metrics_among_spaces())
+        if "anchors" in METRICS[self.metric].needs:
+            shared_anchors(self.anchors)
+
+    @property
+    def title(self) -> str:
+        return f"All pairs, {METRICS[self.metric].title}"
+
+    @property
+    def measure(self) -> Metric:
+        """The metric itself."""
+        return METRICS[self.metric].load()()
+
+    @classmethod
+    def of(cls, metric: str, **given: Any) -> AllPairs:
+        """Of these settings, those that the metric needs: a change of the rest gives the same task."""
+        need_one_of("metric", metric, metrics_among_spaces())
+        return cls(**used_settings({"metric": metric, **given}))
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """From the products that it forms; within a factor of three."""
+        sampled = min(max(map(len, spaces)), BEST_ROWS)
+        width = len(self.anchors) or sampled
+        by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
+        return float(self.measure.products(spaces, self) / 5e10 + by_chance)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> PairScores:
+        """
+        Raises
+        ------
+        SpaceError
+            Fewer than two spaces, an unknown metric, no anchors for a metric that needs them.
+        """
+        if len(spaces) < 2:
+            raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
+        every = range(len(spaces))
+        return PairScores(tuple(distinct_names(spaces)), self.metric, *self.cells(spaces, every, every, report))
+
+    def cells(
+        self, spaces: Sequence[LatentSpace], rows: Sequence[int], columns: Sequence[int], report: Report = silent
+    ) -> tuple[tuple[tuple[Score | None, ...], ...], tuple[tuple[str, ...], ...], Null | None]:
+        """Scores of the spaces of the rows with those of the columns, why there is none, and the chance level of the best.
+
+        What concerns one space alone (its relative form, its neighbour lists, its moments) is worked out once where the space
+        takes part with all its rows.
+        """
+        pairs = list(dict.fromkeys((min(i, j), max(i, j)) for i in rows for j in columns))
+        names, spaces = distinct_names(spaces), _in_one_order(spaces)
+        own = _OnceASpace(self, spaces)
+        scores: dict[Pair, Score | None] = {}
+        reasons: dict[Pair, str] = {}
+        for done, (i, j) in enumerate(pairs):
             report(done, len(pairs), f"{names[i]} and {names[j]}" if i < j else names[i])
-        try:
-            found = match(spaces[i], spaces[j])
-            scores[i, j], reasons[i, j] = measure(found.source, found.target), ""
-        except SpaceError as error:
-            scores[i, j], reasons[i, j] = None, str(error)
-    if report:
+            try:
+                found = match(spaces[i], spaces[j])
+                scores[i, j], reasons[i, j] = self.measure.between(found.source, found.target, own, self), ""
+            except SpaceError as error:
+                scores[i, j], reasons[i, j] = None, str(error)
         report(len(pairs), len(pairs), "")
-    best = None
-    if all(space.index.equals(spaces[0].index) and not len(space.zero_rows) for space in spaces):
-        forms, both_axes = _sampled_forms(spaces, metric, anchors, projection, k)
-        best = best_by_chance({pair: scores[pair] for pair in pairs if pair[0] < pair[1]}, forms, both_axes=both_axes)
-    return scores, reasons, best
+        cells = [tuple(tuple(one[min(i, j), max(i, j)] for j in columns) for i in rows) for one in (scores, reasons)]
+        return *cells, self._best_by_chance(spaces, scores)
+
+    def _best_by_chance(self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]) -> Null | None:
+        if any(len(space.zero_rows) or not space.index.equals(spaces[0].index) for space in spaces):
+            return None
+        rows = self.measure.held_out(spaces[0], self).queries(BEST_ROWS)
+        forms = self.measure.forms(spaces, rows, self)
+        if forms is None:
+            return None
+        return best_by_chance(
+            {pair: score for pair, score in scores.items() if pair[0] < pair[1]}, forms[0], both_axes=forms[1]
+        )
 
 
-def _sampled_forms(
-    spaces: Sequence[LatentSpace], metric: str, anchors: tuple[str, ...], projection: ProjectionSpec, k: int
-) -> tuple[list[np.ndarray], bool]:
-    """What `best_by_chance` permutes, of a sample of the rows: relative rows, or matrices of similarities or of neighbours."""
-    if metric == "relative cosine":
-        rows = Split.held_out(spaces[0].ids, spaces[0].rows(anchors)).queries(BEST_ROWS)
-        fitted = [projection.projection().fit(space.vectors, anchors=space.rows(anchors)) for space in spaces]
-        return [unit_rows(one.transform(space.vectors[rows])) for one, space in zip(fitted, spaces, strict=True)], False
-    rows = Split.held_out(spaces[0].ids).queries(BEST_ROWS)
-    sampled = [space.vectors[rows] for space in spaces]
-    if metric == "mutual knn":
-        every = np.arange(len(rows))
-        lists = [neighbours_within(unit_rows(X), every, min(k, len(rows) - 1)) for X in sampled]
-        return [(found[:, :, None] == every).any(axis=1) for found in lists], True
-    centred = [X - mean_row(X) for X in sampled]
-    return [X @ X.T for X in centred], True
+class _OnceASpace:
+    """`Metric.own` of a space; what was made of one of `spaces`, whole, is kept for its next pair."""
+
+    def __init__(self, settings: AllPairs, spaces: Sequence[LatentSpace]) -> None:
+        self.settings, self.made = settings, {}
+        self.whole = {id(space) for space in spaces}
+        self.room = MOST_KEPT_BYTES
+
+    def __call__(self, space: LatentSpace) -> Any:
+        if id(space) in self.made:
+            return self.made[id(space)]
+        made = self.settings.measure.own(space, self.settings)
+        if id(space) in self.whole and getattr(made, "nbytes", 0) <= self.room:
+            self.room -= getattr(made, "nbytes", 0)
+            self.made[id(space)] = made
+        return made
 
 
 def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
@@ -130,79 +164,3 @@ def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
         moved = same_ids and not np.array_equal(rows, np.arange(len(space)))
         ordered.append(space.take(rows) if moved else space)
     return ordered
-
-
-def _measure(
-    spaces: Sequence[LatentSpace],
-    metric: str,
-    anchors: tuple[str, ...],
-    projection: ProjectionSpec,
-    k: int,
-    n_queries: int | None,
-    random_state: int,
-) -> Measure:
-    """The score of two row-aligned spaces; what was made of one of `spaces`, whole, is kept for its next pair."""
-    whole, made = {id(space) for space in spaces}, {}
-
-    def once(make: Callable[[LatentSpace], Any], space: LatentSpace, keep: bool = True) -> Any:
-        if id(space) not in whole or not keep:
-            return make(space)
-        if id(space) not in made:
-            made[id(space)] = make(space)
-        return made[id(space)]
-
-    def moments(space: LatentSpace) -> OwnMoments:
-        return OwnMoments.of(space.vectors)
-
-    def relative(space: LatentSpace) -> np.ndarray:
-        rows = space.rows(anchors)
-        fitted = projection.projection().fit(space.vectors, anchors=rows)
-        return unit_rows(fitted.transform(space.vectors[Split.held_out(space.ids, rows).test]))
-
-    def queries(space: LatentSpace) -> np.ndarray:
-        return Split.held_out(space.ids, random_state=random_state).queries(n_queries)
-
-    def lists(space: LatentSpace) -> np.ndarray:
-        return neighbours_within(unit_rows(space.vectors), queries(space), k)
-
-    def cka(a: LatentSpace, b: LatentSpace) -> Score:
-        return linear_cka(a.vectors, b.vectors, debiased=metric == "debiased cka", own=(once(moments, a), once(moments, b)))
-
-    def cosine(a: LatentSpace, b: LatentSpace) -> Score:
-        shared_anchors(anchors, a, b)
-        first, second = (once(relative, space, keep=keep_relative) for space in (a, b))
-        return mean_cosine(first, second, of_unit_length=True)
-
-    def knn(a: LatentSpace, b: LatentSpace) -> Score:
-        own, other = once(lists, a), once(lists, b)
-        return Neighbours(a.vectors, b.vectors, queries(a), own, other, "mutual", "cpu").jaccard(random_state=random_state)
-
-    keep_relative = 4 * len(anchors) * sum(map(len, spaces)) <= MOST_KEPT_BYTES
-    return {"cka": cka, "debiased cka": cka, "relative cosine": cosine, "mutual knn": knn}[metric]
-
-
-def estimated_seconds(spaces: Sequence[LatentSpace], metric: str, n_anchors: int = 0, n_queries: int | None = None) -> float:
-    """Roughly how long `similarity_matrix` takes on two cores, from the products that it forms; within a factor of three."""
-    n_pairs, rows = len(spaces) * (len(spaces) + 1) / 2, max(map(len, spaces))
-    widths = np.array([space.dimension for space in spaces], dtype=float)
-    asked = min(n_queries or rows, rows)
-    steps = {
-        "cka": rows * (np.outer(widths, widths).sum() / 2 + (widths**2).sum()),
-        "relative cosine": rows * (widths.sum() * n_anchors + 2 * n_pairs * n_anchors**2),
-        "mutual knn": asked * rows * (widths.sum() + 20 * len(spaces)) + n_pairs * (rows + 20 * asked) * 5e4,
-    }
-    sampled = min(rows, BEST_ROWS)
-    width = n_anchors if metric == "relative cosine" else sampled
-    by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
-    return float(steps[metric.removeprefix("debiased ")] / 5e10 + by_chance)
-
-
-def similarity_job(context: Context, *, inputs: Sequence[str], **settings: Any) -> None:
-    """`similarity_matrix` as a job of the Engine; `inputs` are keys of `put_space` or of encodings."""
-    spaces = [load_encoding(context.store, key) for key in inputs]
-    put_scores(context, similarity_matrix(spaces, **settings, report=context.report))
-
-
-def put_scores(context: Context, scores: PairScores) -> None:
-    """Keep scores as the result of a job; `PairScores.from_json(entry.metadata["scores"])` reads them."""
-    context.put({}, {"scores": scores.to_json()})

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.comparing.all_pairs import Report, scores_of_pairs
+from relcore.comparing.all_pairs import AllPairs
 from relcore.comparing.pair_scores import ScoreGrid
-from relcore.comparison import ProjectionSpec
 from relcore.metrics.calibration import Null, Score
-from relcore.progress import Context
+from relcore.names import METRICS
 from relcore.sources.catalog import SpaceSpec
-from relcore.sources.encodings import load_encoding
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
 from relcore.stitching.result import StitchResult
+from relcore.store import Store
+from relcore.task import Report, silent
 
 PERMUTATIONS = 1000
 Cell = tuple[int, int]
@@ -42,7 +41,7 @@ class LayerScores(ScoreGrid):
     rows, columns : r and c numbers of spaces
         A space may be a row and a column.
     metric : str
-        One of `pair_scores.METRICS`.
+        One of `names.METRICS`.
     scores : r × c of Score or None
         None where two spaces cannot be compared.
     reasons : r × c of str
@@ -80,21 +79,6 @@ class LayerScores(ScoreGrid):
         """The cell of the two different spaces that are most alike; None where no two can be compared."""
         return max(self.compared, key=lambda cell: self.scores[cell[0]][cell[1]], default=None)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        record = {name: list(getattr(self, name)) for name in ("names", "rows", "columns")} | {"metric": self.metric}
-        record["scores"] = [[None if score is None else score.to_record() for score in row] for row in self.scores]
-        record["reasons"] = [list(row) for row in self.reasons]
-        return record | {"best_chance": asdict(self.best_chance) if self.best_chance else None}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> LayerScores:
-        """Back from `to_json`."""
-        scores = tuple(tuple(None if one is None else Score.from_record(one) for one in row) for row in record["scores"])
-        places = (tuple(record[name]) for name in ("names", "rows", "columns"))
-        best = Null(**record["best_chance"]) if record["best_chance"] else None
-        return cls(*places, record["metric"], scores, tuple(map(tuple, record["reasons"])), best)
-
 
 def models(specs: Sequence[SpaceSpec]) -> list[Model]:
     """The encoders of which there are two or more outputs of one dataset among these spaces, in the order of these."""
@@ -127,31 +111,30 @@ def _depth(spec: SpaceSpec) -> tuple[int, str]:
     return depth if depth >= 0 else 10**6 + depth, spec.option("output")
 
 
-def layer_scores(
-    spaces: Sequence[LatentSpace],
-    rows: Sequence[int],
-    columns: Sequence[int],
-    metric: str = "cka",
-    anchors: Sequence[str] = (),
-    projection: ProjectionSpec | None = None,
-    k: int = 10,
-    n_queries: int | None = None,
-    report: Report | None = None,
-) -> LayerScores:
-    """Score the spaces of the rows with those of the columns; each number is that of `similarity_matrix` for the pair.
+@dataclass(frozen=True)
+class LayerPairs(AllPairs):
+    """Score the spaces of the rows with those of the columns, numbers of the spaces; each number is that of `AllPairs`."""
 
-    Raises
-    ------
-    SpaceError
-        Numbers that are no spaces, no two different spaces, and as in `similarity_matrix`.
-    """
-    need_rectangle(len(spaces), rows, columns)
-    pairs = list(dict.fromkeys((min(i, j), max(i, j)) for i in rows for j in columns))
-    scores, reasons, best = scores_of_pairs(
-        spaces, pairs, metric, tuple(anchors), projection or ProjectionSpec(), k, n_queries, report=report
-    )
-    matrices = [tuple(tuple(one[min(i, j), max(i, j)] for j in columns) for i in rows) for one in (scores, reasons)]
-    return LayerScores(tuple(distinct_names(spaces)), tuple(rows), tuple(columns), metric, *matrices, best)
+    kind = "layers"
+    result = "relcore.comparing.layers:LayerScores"
+
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"Layer by layer, {METRICS[self.metric].title}"
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> LayerScores:
+        """
+        Raises
+        ------
+        SpaceError
+            Numbers that are no spaces, no two different spaces, and as in `AllPairs`.
+        """
+        need_rectangle(len(spaces), self.rows, self.columns)
+        cells = self.cells(spaces, self.rows, self.columns, report)
+        return LayerScores(tuple(distinct_names(spaces)), self.rows, self.columns, self.metric, *cells)
 
 
 def need_rectangle(n: int, rows: Sequence[int], columns: Sequence[int]) -> None:
@@ -161,19 +144,6 @@ def need_rectangle(n: int, rows: Sequence[int], columns: Sequence[int]) -> None:
             raise SpaceError(f"{name}: expected distinct numbers of the {n} spaces, from 0, got {list(numbers)!r:.80}")
     if len({*rows, *columns}) < 2:
         raise SpaceError("layers: expected at least two different spaces, got one; choose another for rows or columns")
-
-
-def layers_job(
-    context: Context, *, inputs: Sequence[str], rows: Sequence[int], columns: Sequence[int], **settings: Any
-) -> None:
-    """`layer_scores` as a job of the Engine; `inputs` are keys of `put_space` or of encodings."""
-    spaces = [load_encoding(context.store, key) for key in inputs]
-    put_layers(context, layer_scores(spaces, rows, columns, **settings, report=context.report))
-
-
-def put_layers(context: Context, found: LayerScores) -> None:
-    """Keep scores as the result of a job; `LayerScores.from_json(entry.metadata["layers"])` reads them."""
-    context.put({}, {"layers": found.to_json()})
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore import __version__, record
+from relcore.comparing.all_pairs import SETTINGS, used_settings
 from relcore.comparing.layers import (
     LayerAccuracy,
+    LayerPairs,
     LayerScores,
     cells_of_itself,
     layer_accuracy,
-    layer_scores,
     need_rectangle,
 )
 from relcore.comparison import ProjectionSpec
@@ -23,53 +23,49 @@ from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.metrics.calibration import Null, Score
 from relcore.names import METHODS
-from relcore.recipe import load_again, need_same_content
+from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError, need_strings, quote
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.figures import short, short_names
 from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 
 
-def draw_layers(
-    specs: Sequence[SpaceSpec],
-    rows: Sequence[int],
-    columns: Sequence[int],
-    *,
-    metric: str = "cka",
-    anchors: Sequence[str] = (),
-    projection: ProjectionSpec | None = None,
-    k: int = 10,
-    n_queries: int | None = None,
-    stitching: StitchSpec | None = None,
-    digests: Sequence[str] = (),
-    scores: LayerScores | None = None,
-    result: StitchResult | None = None,
-) -> Exportable:
-    """Two heat maps, or the first alone without `stitching`; `rows` and `columns` are numbers of `specs`, from 0.
+@dataclass(frozen=True, kw_only=True)
+class LayerMaps(Recipe):
+    """Two heat maps, or the first alone without `stitching`; `rows` and `columns` are numbers of the spaces, from 0.
 
-    `scores` and `result` are those of `layer_scores` and of `stitch_matrix` on all of these spaces, where they are known.
+    The result is that of `LayerPairs` and of `stitching` on all of these spaces.
     """
-    projection = projection or ProjectionSpec()
-    if scores is None or (stitching and result is None):
-        need_rectangle(len(specs), rows, columns)
-        spaces = [load_again(one) for one in specs]
-        for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
-            need_same_content(space, digest)
-        scores = scores or layer_scores(spaces, rows, columns, metric, anchors, projection, k, n_queries)
-        result = result or (stitch_matrix(spaces, stitching) if stitching else None)
-    recipe = {"relscope": __version__, "figure": "layers", "spaces": [one.to_json() for one in specs]}
-    recipe |= {"digests": list(digests), "rows": list(rows), "columns": list(columns), "metric": metric}
-    if metric == "relative cosine":
-        recipe |= {"anchors": list(anchors), "projection": asdict(projection)}
-    if metric == "mutual knn":
-        recipe |= {"k": k, "n_queries": n_queries}
-    if stitching:
-        recipe |= {"stitching": record.to_json(stitching)}
-    result = result if stitching else None
-    name, data = "relscope-layers", layer_matrices(scores, result)
-    return matrices_exportable(data, recipe, name, table=lambda: layer_table(scores, result))
+
+    figure: ClassVar[str] = "layers"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    metric: str = "cka"
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = ProjectionSpec()
+    k: int = 10
+    n_queries: int | None = None
+    stitching: StitchSpec | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Without the settings that nothing here needs."""
+        described = used_settings(super().to_json())
+        return described if self.stitching else {name: value for name, value in described.items() if name != "stitching"}
+
+    def draw(self, result: tuple[LayerScores, StitchResult | None] | None = None) -> Exportable:
+        scores, stitched = result or self._computed()
+        data = layer_matrices(scores, stitched)
+        return matrices_exportable(data, self.to_json(), "relscope-layers", table=lambda: layer_table(scores, stitched))
+
+    def _computed(self) -> tuple[LayerScores, StitchResult | None]:
+        need_rectangle(len(self.spaces), self.rows, self.columns)
+        spaces = load_all(self.spaces, self.digests, self.figure)
+        task = LayerPairs.of(**{name: getattr(self, name) for name in ("metric", "rows", "columns", *SETTINGS)})
+        return task.run(spaces), stitch_matrix(spaces, self.stitching) if self.stitching else None
 
 
 def layer_matrices(scores: LayerScores, result: StitchResult | None = None) -> Matrices:
@@ -222,28 +218,3 @@ def _by_chance(null: Null | None, of: str, before: str = "") -> str:
 
 def _n_stitched(scores: LayerScores, found: LayerAccuracy) -> int:
     return int((~np.isnan(found.values)).sum()) - len(cells_of_itself(scores.rows, scores.columns))
-
-
-def _layers(settings: dict[str, Any]) -> Exportable:
-    known = {"spaces", "digests", "rows", "columns", "metric", "anchors", "projection", "k", "n_queries", "stitching"}
-    if unknown := set(settings) - known:
-        raise SpaceError(f"recipe of layers: unknown settings {quote(sorted(unknown))}; known: {quote(sorted(known))}")
-    for name in ("spaces", "rows", "columns", "digests"):
-        if not isinstance(settings.get(name, [] if name == "digests" else None), list):
-            raise SpaceError(f"recipe of layers: expected a list {name!r}, got {settings.get(name)!r:.80}")
-    if settings.get("digests") and len(settings["digests"]) != len(settings["spaces"]):
-        raise SpaceError(f"recipe of layers: expected {len(settings['spaces'])} digests, got {len(settings['digests'])}")
-    if not all(isinstance(one, Mapping) for one in settings["spaces"]):
-        raise SpaceError(f"recipe of layers: expected spaces as objects, got {settings['spaces']!r:.80}")
-    specs = [SpaceSpec.from_json(one) for one in settings.pop("spaces")]
-    anchors = tuple(settings.pop("anchors", ()))
-    need_strings("anchors", anchors)
-    stitching = record.from_json(StitchSpec, settings.pop("stitching")) if settings.get("stitching") else None
-    try:
-        projection = ProjectionSpec(**settings.pop("projection", {}))
-    except TypeError as error:
-        raise SpaceError(f"recipe of layers: unknown or misplaced setting ({error})") from error
-    return draw_layers(specs, anchors=anchors, projection=projection, stitching=stitching, **settings)
-
-
-FIGURES = {"layers": _layers}

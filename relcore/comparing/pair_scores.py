@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from relcore.metrics.calibration import Null, Score
-
-METRICS = {
-    "cka": "linear CKA",
-    "debiased cka": "debiased CKA",
-    "relative cosine": "relative cosine",
-    "mutual knn": "mutual kNN",
-}
+from relcore.names import METRICS
 
 
 class ScoreGrid:
@@ -34,7 +28,7 @@ class ScoreGrid:
     def title(self) -> str:
         """The metric as people write it: ``"mutual kNN, k = 10"``."""
         k = next((score.k for row in self.scores for score in row if score is not None), None)
-        return METRICS[self.metric] + (f", k = {k}" if k else "")
+        return METRICS[self.metric].title + (f", k = {k}" if k else "")
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class PairScores(ScoreGrid):
     ----------
     names : s distinct names
     metric : str
-        One of `METRICS`.
+        One of `names.METRICS`.
     scores : s × s of Score or None
         None where a pair cannot be compared.
     reasons : s × s of str
@@ -96,7 +90,7 @@ class PairScores(ScoreGrid):
     def table(self) -> pd.DataFrame:
         """One row a pair, each space with itself among them: what `figures` draw and the CSV holds.
 
-        Columns: first, second, score, chance (the null's mean), null_low, null_high (its 95 % band), low, high (sampling
+        Columns: first, second, score, chance (its mean), null_low, null_high (its 95 % band), low, high (sampling
         interval, where rows were sampled), n, k, queries, reason (why there is no score).
         """
         rows = []
@@ -109,24 +103,6 @@ class PairScores(ScoreGrid):
         counts = dict.fromkeys(("n", "k", "queries"), "Int64")
         numbers = dict.fromkeys(columns[2:8], "float64")
         return table.astype(counts | numbers).fillna({"reason": ""})
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        scores = [[None if score is None else score.to_record() for score in row] for row in self.scores]
-        record = {
-            "names": list(self.names),
-            "metric": self.metric,
-            "scores": scores,
-            "reasons": [list(r) for r in self.reasons],
-        }
-        return record | {"best_chance": asdict(self.best_chance) if self.best_chance else None}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> PairScores:
-        """Back from `to_json`."""
-        scores = tuple(tuple(None if one is None else Score.from_record(one) for one in row) for row in record["scores"])
-        best = Null(**record["best_chance"]) if record.get("best_chance") else None
-        return cls(tuple(record["names"]), record["metric"], scores, tuple(map(tuple, record["reasons"])), best)
 
 
 def _described(score: Score) -> dict[str, Any]:

@@ -1,21 +1,20 @@
-"""Recipe: everything it takes to draw a comparison again, as JSON that people can read and edit."""
+"""What the figures of one comparison share: their settings, the pair of spaces, and the linked panes as a scene."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from relcore import __version__
+from relcore import __version__, record
 from relcore.charts.scene import Pane, Scene
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.recipe import load_again, need_same_content
 from relcore.reduction import NAMES, ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, match, need_one_of, need_strings
+from relcore.spaces import LatentSpace, Match, distinct_names, match, need_one_of, need_strings
 from relcore.views import View, ViewSpec, make_view, sample_view
 
 PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
@@ -23,9 +22,9 @@ PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
 
 @dataclasses.dataclass(frozen=True)
 class ComparisonRecipe:
-    """Two spaces, anchors by id, how to project, choose rows and reduce.
+    """Settings of the figures of two spaces: anchors by id, how to project, choose rows and reduce.
 
-    The digests are of the matched spaces, what is left of both once they are paired: they tell whether the data is the same.
+    The digests are of the matched spaces, the rows that are left once both are paired: they tell whether the data has changed.
     """
 
     source: SpaceSpec
@@ -44,45 +43,18 @@ class ComparisonRecipe:
             need_one_of("recipe: panes", pane, REPRESENTATIONS)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object: ``{"relscope": version, "figure": "comparison", …}``."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        plain = {
-            name: value.to_json() if isinstance(value, SpaceSpec) else dataclasses.asdict(value)
-            for name, value in fields.items()
-            if dataclasses.is_dataclass(value)
-        }
-        return {"relscope": __version__, "figure": "comparison", **json.loads(json.dumps(fields | plain))}
+        """As the recipe of the linked panes."""
+        return {"relscope": __version__, "figure": "comparison", **record.to_json(self)}
 
     @classmethod
-    def from_json(cls, recipe: Mapping[str, Any]) -> ComparisonRecipe:
-        """Back from JSON.
+    def from_json(cls, described: Mapping[str, Any]) -> Self:
+        """Back from `to_json`."""
+        return record.from_json(cls, {k: v for k, v in described.items() if k not in ("relscope", "figure")}, "recipe")
 
-        Raises
-        ------
-        SpaceError
-            Another kind of figure, missing or unknown settings.
-        """
-        if not isinstance(recipe, Mapping) or recipe.get("figure") != "comparison":
-            found = recipe.get("figure") if isinstance(recipe, Mapping) else type(recipe).__name__
-            raise SpaceError(f'recipe: expected a JSON object with "figure": "comparison", got {found!r}')
-        settings = {name: value for name, value in recipe.items() if name not in ("relscope", "figure")}
-        missing = {"source", "target", "anchors"} - set(settings)
-        if missing:
-            raise SpaceError(f"recipe: expected source, target and anchors, {', '.join(sorted(missing))} missing")
-        parts = {"source": SpaceSpec.from_json, "target": SpaceSpec.from_json}
-        parts |= {"projection": ProjectionSpec, "view": ViewSpec, "reduction": ReductionSpec}
-        try:
-            for name, kind in parts.items():
-                if name in settings:
-                    given = settings[name]
-                    settings[name] = kind(given) if kind == SpaceSpec.from_json else kind(**_tuples(given))
-            return cls(**_tuples(settings))
-        except (TypeError, AttributeError) as error:
-            raise SpaceError(f"recipe: unknown or misplaced setting ({error})") from error
-
-
-def _tuples(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+    @classmethod
+    def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
+        """Another figure of the same comparison, with settings of its own."""
+        return cls(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(ComparisonRecipe)}, **own)
 
 
 def load_pair(recipe: ComparisonRecipe) -> Match:

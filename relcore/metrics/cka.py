@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from relcore.evaluation import Split
 from relcore.metrics.calibration import Null, Score
+from relcore.metrics.metric import AlignedPair, Metric
+from relcore.metrics.paired import Difference, cka_influence, difference, mean_difference
 from relcore.metrics.rv_null import SAMPLED_ROWS, RowSums, rv_null
-from relcore.similarity import ROWS_PER_BLOCK, row_blocks, unit_rows
-from relcore.spaces import SpaceError
+from relcore.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
+from relcore.spaces import LatentSpace, SpaceError
+
+_DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows that tell a difference, and how sure it is: a score takes all
 
 
 @dataclass(frozen=True)
@@ -186,3 +192,52 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
 
 def _centred_gram(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return (rows.T @ rows).astype(np.float64) - len(rows) * np.outer(mean, mean)
+
+
+class LinearCKA(Metric):
+    """`linear_cka` as a metric."""
+
+    debiased = False
+
+    def score(self, pair: AlignedPair) -> Score:
+        return linear_cka(pair.source, pair.target, debiased=self.debiased)
+
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference:
+        """Of samples of the held-out rows; the interval is by `cka_influence`."""
+        split = before.split
+        drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
+        rows, few = drawn.queries(_DIFFERENCE_ROWS), drawn.queries(_INFLUENCE_ROWS)
+        scores = [linear_cka(pair.source[rows], pair.target[rows], debiased=self.debiased) for pair in (before, now)]
+        pulls = [cka_influence(pair.source[few], pair.target[few]) for pair in (before, now)]
+        error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
+        return difference(scores[1] - scores[0], error)
+
+    def own(self, space: LatentSpace, settings: Any) -> OwnMoments:
+        return OwnMoments.of(space.vectors)
+
+    def between(self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any) -> Score:
+        return linear_cka(first.vectors, second.vectors, debiased=self.debiased, own=(own(first), own(second)))
+
+    def forms(self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any) -> tuple[list[np.ndarray], bool]:
+        sampled = [space.vectors[rows] for space in spaces]
+        centred = [X - mean_row(X) for X in sampled]
+        return [X @ X.T for X in centred], True
+
+
+class DebiasedCKA(LinearCKA):
+    """`linear_cka` without its bias for few rows."""
+
+    debiased = True
+
+
+class MeanCosine(Metric):
+    """`mean_cosine` as a metric."""
+
+    def score(self, pair: AlignedPair) -> Score | None:
+        found = pair.neighbours if pair.same_width else None
+        return mean_cosine(found.source, found.target, of_unit_length=True) if found else None
+
+    def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
+        if not before.same_width:
+            return None
+        return mean_difference(*(np.vecdot(one.neighbours.source, one.neighbours.target) for one in (before, now)))

@@ -2,50 +2,51 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import pandas as pd
 
-from relcore import __version__
 from relcore.figures.export import Exportable, lines_exportable
+from relcore.recipe import Recipe
 from relcore.spaces import SpaceError, need_one_of
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec
 
 
-def draw_study(spec: StudySpec, chart: str = "", table: pd.DataFrame | None = None) -> Exportable:
-    """One of a study's charts, default its first, of the finished runs in `table`; without it, of all runs.
+@dataclass(frozen=True)
+class StudyChart(Recipe):
+    """One of a study's charts, default its first, of the finished runs; the study's conclusion stands above the chart.
 
-    The study's conclusion stands above the chart. The findings are what LaTeX prints.
-
-    Raises
-    ------
-    SpaceError
-        No chart of this name, a run that fails, nothing finished in `table`.
+    The result is the table of the runs; without it, all runs are computed. The findings are what LaTeX prints.
     """
-    study = study_of(spec.kind)
-    if table is None:
-        table = _complete(StudyRuns(study, spec))
-    charts = study.charts(spec.settings, table)
-    if not charts:
-        raise SpaceError(f"{study.title}: expected a finished run to draw, got none that trained to an end")
-    chart = chart or next(iter(charts))
-    need_one_of("chart", chart, charts)
-    recipe = {"relscope": __version__, "figure": "study", "study": spec.to_json(), "chart": chart}
-    lines = charts[chart]
-    if told := study.conclusion(spec.settings, table):
-        lines = replace(lines, note=f"{told}\n{lines.note}".rstrip())
-    drawn = lines_exportable(lines, recipe, name=f"relscope-{study.kind}-{chart.replace(' ', '-')}")
-    return Exportable(
-        drawn.name,
-        drawn.interactive,
-        drawn.publication,
-        drawn.table,
-        recipe,
-        latex=lambda: study.findings(spec.settings, table),
-    )
+
+    figure: ClassVar[str] = "study"
+
+    study: dict[str, Any]  # of `StudySpec.to_json`
+    chart: str = ""
+
+    def draw(self, result: pd.DataFrame | None = None) -> Exportable:
+        """
+        Raises
+        ------
+        SpaceError
+            No chart of this name, a run that fails, nothing finished in the table.
+        """
+        spec = StudySpec.from_json(self.study)
+        study, settings = study_of(spec.kind), spec.settings
+        table = _complete(StudyRuns(study, spec)) if result is None else result
+        charts = study.charts(settings, table)
+        if not charts:
+            raise SpaceError(f"{study.title}: expected a finished run to draw, got none that trained to an end")
+        chart = self.chart or next(iter(charts))
+        need_one_of("chart", chart, charts)
+        lines = charts[chart]
+        if told := study.conclusion(settings, table):
+            lines = replace(lines, note=f"{told}\n{lines.note}".rstrip())
+        name, recipe = f"relscope-{study.kind}-{chart.replace(' ', '-')}", replace(self, chart=chart).to_json()
+        return lines_exportable(lines, recipe, name, lambda: study.findings(settings, table))
 
 
 def _complete(runs: StudyRuns) -> pd.DataFrame:
@@ -56,15 +57,3 @@ def _complete(runs: StudyRuns) -> pd.DataFrame:
         return runs.finish(engine)
     finally:
         engine.close()
-
-
-def _study(settings: dict[str, Any]) -> Exportable:
-    if unknown := set(settings) - {"study", "chart"} or {"study"} - set(settings):
-        raise SpaceError(f"recipe of a study: expected 'study' and 'chart' and nothing else; {sorted(unknown)} is amiss")
-    chart = settings.get("chart", "")
-    if not isinstance(chart, str):
-        raise SpaceError(f"recipe of a study: expected the name of a chart, got {chart!r:.80}")
-    return draw_study(StudySpec.from_json(settings["study"]), chart)
-
-
-FIGURES = {"study": _study}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app import all_pairs_panel, results
-from relcore.comparing.all_pairs import similarity_matrix
+from relcore.comparing.all_pairs import AllPairs
 from relcore.sources.catalog import load
 from tests.app.conftest import Session, save_space
 
@@ -36,7 +36,9 @@ def numbers(session: Session) -> np.ndarray:
     points = heat_map(session)["data"][-1]
     shown = [text.split("<br>")[1] for text in points["hovertext"]]
     n = int(np.sqrt(len(shown)))
-    return np.array([float(text.split()[0]) if text[0] in "-0123456789" else np.nan for text in shown]).reshape(n, n)
+    return np.array(
+        [float(text.split()[0].replace("−", "-")) if text[0] in "−.0123456789" else np.nan for text in shown]
+    ).reshape(n, n)
 
 
 def test_two_spaces_are_told_how_to_become_more(make_session):
@@ -50,7 +52,7 @@ def test_each_score_is_the_cores(make_four, metric):
     session = make_four().change("radio", "all-pairs.metric", metric)
     now = session.workspace
     settings = {"anchors": now.anchors, "projection": now.projection, "k": now.k, "n_queries": 300}
-    expected = similarity_matrix([load(spec) for spec in now.spaces], metric, **settings)
+    expected = AllPairs(metric, **settings).run([load(spec) for spec in now.spaces])
     np.testing.assert_allclose(numbers(session), expected.values, atol=6e-4)
     assert np.isnan(expected.values).sum() == 6 + (metric == "relative cosine")
     assert f"{100 if metric == 'relative cosine' else 120} rows, paired by id" in session.captions
@@ -61,7 +63,7 @@ def test_each_score_is_the_cores(make_four, metric):
 def test_what_was_computed_once_is_read_from_the_store(make_four, monkeypatch):
     session = make_four()
     before = numbers(session)
-    monkeypatch.setattr(all_pairs_panel, "similarity_matrix", None)
+    monkeypatch.setattr(AllPairs, "run", None)
     np.testing.assert_array_equal(numbers(session.change("number_input", "scores.k", 7)), before)
 
 
@@ -94,7 +96,7 @@ def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_plac
     assert session.button(key="all-pairs.start").label.startswith("Compare 6 pairs · about")
     session.click("all-pairs.start")
     assert ran_in_place == ["All pairs, mutual kNN"]
-    expected = similarity_matrix([load(spec) for spec in session.workspace.spaces], "mutual knn", k=9)
+    expected = AllPairs("mutual knn", k=9).run([load(spec) for spec in session.workspace.spaces])
     np.testing.assert_allclose(numbers(session), expected.values, atol=6e-4)
 
 

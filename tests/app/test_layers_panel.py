@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app import layers_panel, results
-from relcore.comparing.layers import layer_scores
+from relcore.comparing.layers import LayerPairs
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encodings import put_space
@@ -57,7 +57,7 @@ def hovers(session: Session, panel: int) -> list[str]:
 def test_two_models_are_rows_and_columns(make_layered, layered):
     session = make_layered()
     assert not session.errors
-    expected = layer_scores([load(spec) for spec in layered], [0, 1], [2, 3, 4])
+    expected = LayerPairs(rows=(0, 1), columns=(2, 3, 4)).run([load(spec) for spec in layered])
     shown = [float(text.split("<br>")[2].replace("−", "-")) for text in hovers(session, 0)]
     np.testing.assert_allclose(np.reshape(shown, (2, 3)), expected.values, atol=6e-4)
     assert "the best of 6 pairs is ." in session.html

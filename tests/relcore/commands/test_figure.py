@@ -10,7 +10,7 @@ import pytest
 
 from relcore.anchors.diagnostics import diagnose_anchors
 from relcore.cli import main
-from relcore.comparing.figures import draw_norms, draw_panes, draw_scores, draw_spectrum, exportable
+from relcore.comparing.figures import Norms, Panes, Scores, Spectrum, exportable
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
 from relcore.comparison import REPRESENTATIONS, held_out, represent, score_pair
 from relcore.figures.export import histogram_exportable
@@ -57,7 +57,7 @@ def original(recipe, specs):
     def make(kind):
         pair = load_pair(recipe)
         if kind == "comparison":
-            return draw_panes(recipe, comparison_scene(recipe, pair))
+            return Panes.of(recipe).draw(comparison_scene(recipe, pair))
         if kind == "scores":
             scores = {
                 form: score_pair(
@@ -68,10 +68,10 @@ def original(recipe, specs):
                 )
                 for form in ("absolute", "relative", "whitened", "procrustes")
             }
-            return draw_scores(recipe, k=5, n_queries=60, scores=scores)
+            return Scores.of(recipe, k=5, n_queries=60).draw(scores)
         if kind == "spectrum":
-            return draw_spectrum(recipe, {s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)})
-        return draw_norms(specs, [load(spec) for spec in specs])
+            return Spectrum.of(recipe).draw({s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)})
+        return Norms(specs).draw([load(spec) for spec in specs])
 
     return make
 
@@ -134,15 +134,15 @@ def test_scores_ask_every_row_unless_the_recipe_says_otherwise(recipe):
 def test_norms_are_of_the_spaces_named_even_where_two_share_a_name(specs):
     norms = [load(spec).norms for spec in specs]
     expected = histogram_exportable({"first": norms[0], "second": norms[1]}, "Norm of a vector").table()
-    pd.testing.assert_frame_equal(draw_norms(specs).table(), expected)
-    assert list(draw_norms([specs[0], specs[1], specs[0]]).table().name.unique()) == ["first (1)", "second", "first (2)"]
+    pd.testing.assert_frame_equal(Norms(specs).draw().table(), expected)
+    assert list(Norms((specs[0], specs[1], specs[0])).draw().table().name.unique()) == ["first (1)", "second", "first (2)"]
 
 
 def test_a_space_beside_its_namesake_keeps_its_spectrum_and_its_panes(recipe, tmp_path):
     (tmp_path / "other").mkdir()
     namesake = SpaceSpec("file", str(shutil.copy(recipe.target.name, tmp_path / "other" / "first.npz")))
     alike = dataclasses.replace(recipe, target=namesake)
-    one, other = (draw_spectrum(spec).table() for spec in (recipe, alike))
+    one, other = (Spectrum.of(spec).draw().table() for spec in (recipe, alike))
     assert one.name.unique().tolist() == ["first", "second"]
     assert other.name.unique().tolist() == ["first (1)", "first (2)"]
     pd.testing.assert_frame_equal(other.drop(columns="name"), one.drop(columns="name"))
@@ -154,13 +154,13 @@ def test_a_space_beside_its_namesake_keeps_its_spectrum_and_its_panes(recipe, tm
     ("change", "message"),
     [
         ({"figure": "pie"}, "one of 'comparison', 'scores', 'spectrum', 'norms', 'training', 'all-pairs', "),
-        ({"figure": "scores", "k": "ten"}, "k: expected a whole number above 0, got 'ten'"),
+        ({"figure": "scores", "k": "ten"}, "recipe of scores: k: expected a whole number, got 'ten'"),
         ({"figure": "scores", "n_queries": 0}, "n_queries: expected a whole number above 0, got 0"),
         ({"figure": "scores", "convention": "ours"}, "convention: expected one of paper, mutual, got 'ours'"),
-        ({"figure": "norms"}, "expected a list 'spaces' of objects and nothing else"),
+        ({"figure": "norms"}, "recipe of norms: the setting 'spaces' is missing"),
         ({"anchors": ["w0", "w120"]}, "expected ids of 'first', got 1 unknown: 'w120'"),
         ({"source_digest": "0" * 32}, "'first' has changed"),
-        ({"colour": "red"}, "unknown or misplaced setting"),
+        ({"colour": "red"}, "recipe of comparison: expected settings among"),
         ({"source": {"source": "file", "name": "gone.npz"}}, "'gone.npz', where there is none"),
     ],
 )

@@ -3,18 +3,26 @@
 import numpy as np
 import pytest
 
-from relcore.comparing.all_pairs import estimated_seconds, similarity_job, similarity_matrix
-from relcore.comparing.pair_scores import METRICS, PairScores
-from relcore.comparison import ProjectionSpec, held_out, represent, scored_rows
+from relcore import record
+from relcore.comparing.all_pairs import AllPairs, metrics_among_spaces
+from relcore.comparing.pair_scores import PairScores
+from relcore.comparison import ProjectionSpec, held_out, represent
 from relcore.metrics.cka import linear_cka, mean_cosine
+from relcore.metrics.metric import AlignedPair
 from relcore.metrics.neighbours import jaccard
 from relcore.progress import Context
 from relcore.sources.encodings import put_space
 from relcore.spaces import SpaceError, match
 from relcore.store import Store
+from relcore.task import task_job
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
 N, D = 150, 12
+METRICS = tuple(metrics_among_spaces())
+
+
+def similarity_matrix(spaces, metric="cka", anchors=(), projection=None, **settings):
+    return AllPairs(metric, tuple(anchors), projection or ProjectionSpec(), **settings).run(spaces)
 
 
 @pytest.fixture
@@ -46,7 +54,8 @@ def one_pair(metric, source, target, **settings):
     pair = match(source, target)
     if metric == "relative cosine":
         made = represent(pair, "relative", ANCHORS, settings.get("projection", ProjectionSpec()))
-        return mean_cosine(*scored_rows(*made, held_out(pair, ANCHORS)))
+        rows = AlignedPair.of(*made, held_out(pair, ANCHORS))
+        return mean_cosine(rows.source, rows.target)
     if metric == "mutual knn":
         return jaccard(
             pair.source.vectors, pair.target.vectors, 7, "mutual", queries=held_out(pair).queries(settings.get("n_queries"))
@@ -155,8 +164,9 @@ def test_a_job_finds_the_same_numbers_through_the_store(spaces, tmp_path):
     context.report = lambda done, total, message: told.append((done, total, message))
     settings = {"metric": "relative cosine", "anchors": ANCHORS, "projection": ProjectionSpec(center=False)}
     inputs = [put_space(store, space) for space in spaces[:3]]
-    similarity_job(context, inputs=inputs, **settings)
-    found = PairScores.from_json(store.get("c" * 32).metadata["scores"])
+    task = AllPairs(**settings)
+    task_job(context, task=task, inputs=inputs)
+    found = task.read(store.get("c" * 32))
     expected = similarity_matrix(spaces[:3], **settings)
     np.testing.assert_array_equal(found.values, expected.values)
     assert found.table().equals(expected.table())
@@ -183,7 +193,7 @@ def test_alike_spaces_are_beyond_the_best_by_chance(spaces):
     found = similarity_matrix(spaces, "cka")
     assert found.best[:2] == ("first", "wide")
     assert found.best[2] > found.best_chance.high > max(score.null.high for row in found.scores for score in row) / 1.5
-    assert PairScores.from_json(found.to_json()).best_chance == found.best_chance
+    assert record.from_json(PairScores, record.to_json(found)).best_chance == found.best_chance
     assert found.grouped().best_chance == found.best_chance
 
 
@@ -193,9 +203,9 @@ def test_one_pair_and_pairs_of_other_rows_have_no_best(spaces):
 
 
 def test_results_of_older_versions_have_no_best(spaces):
-    record = similarity_matrix(spaces, "cka").to_json()
-    del record["best_chance"]
-    assert PairScores.from_json(record).best_chance is None
+    described = record.to_json(similarity_matrix(spaces, "cka"))
+    del described["best_chance"]
+    assert record.from_json(PairScores, described).best_chance is None
 
 
 @pytest.mark.parametrize(
@@ -214,5 +224,6 @@ def test_wrong_questions(spaces, n, settings, message):
 
 def test_more_spaces_rows_and_queries_are_estimated_to_take_longer(spaces):
     for metric in METRICS:
-        assert estimated_seconds(spaces, metric, 15) > estimated_seconds(spaces[:2], metric, 15) > 0
-    assert estimated_seconds(spaces, "mutual knn", n_queries=150) > estimated_seconds(spaces, "mutual knn", n_queries=10)
+        task = AllPairs(metric, ANCHORS)
+        assert task.seconds(spaces) > task.seconds(spaces[:2]) > 0
+    assert AllPairs("mutual knn", n_queries=150).seconds(spaces) > AllPairs("mutual knn", n_queries=10).seconds(spaces)

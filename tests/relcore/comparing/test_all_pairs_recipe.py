@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.comparing.all_pairs import similarity_matrix
-from relcore.comparing.figures import draw_all_pairs
+from relcore.comparing.all_pairs import AllPairs
+from relcore.comparing.figures import PairMap
 from relcore.comparison import ProjectionSpec
 from relcore.sources.catalog import SpaceSpec, load
 
@@ -33,10 +33,8 @@ def figure(specs):
 
     def make(metric="cka", grouped=False):
         spaces, own = [load(spec) for spec in specs], SETTINGS[metric]
-        scores = similarity_matrix(spaces, metric, **own)
-        return draw_all_pairs(
-            specs, metric=metric, grouped=grouped, digests=[one.digest for one in spaces], scores=scores, **own
-        )
+        recipe = PairMap(tuple(specs), tuple(one.digest for one in spaces), metric, grouped, **own)
+        return recipe.draw(AllPairs(metric, **own).run(spaces))
 
     return make
 
@@ -61,13 +59,13 @@ def test_a_recipe_holds_what_its_metric_needs_and_grouping_moves_the_alike_toget
     [
         ({"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'"),
         ({"spaces": []}, "spaces: expected at least two to compare, got 0"),
-        ({"spaces": "all"}, "expected a list 'spaces' of objects"),
+        ({"spaces": "all"}, "recipe of all-pairs: spaces: expected a list, got 'all'"),
         ({"digests": ["0" * 32]}, "expected 3 digests, one a space, got 1"),
         ({"digests": ["0" * 32] * 3}, "'first' has changed"),
-        ({"anchors": "w1"}, "expected a list of strings as 'anchors', got 'w1'"),
+        ({"anchors": "w1"}, "recipe of all-pairs: anchors: expected a list, got 'w1'"),
         ({"k": 0}, "k: expected a whole number above 0, got 0"),
-        ({"colour": "red"}, "unknown or misplaced setting"),
-        ({"projection": 3}, "unknown or misplaced setting"),
+        ({"colour": "red"}, "recipe of all-pairs: expected settings among"),
+        ({"projection": 3}, "recipe of all-pairs: projection: expected an object, got 3"),
     ],
 )
 def test_a_wrong_recipe_is_one_line_and_code_2(figure, tmp_path, capsys, change, message):

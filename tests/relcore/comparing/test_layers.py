@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from relcore.comparing.all_pairs import similarity_matrix
+from relcore import record
+from relcore.comparing.all_pairs import AllPairs, metrics_among_spaces
 from relcore.comparing.figures import exportable
-from relcore.comparing.layers import LayerScores, layer_accuracy, layer_scores, layers_job, models
-from relcore.comparing.layers_figure import best_stitched_told, best_told, draw_layers, layer_matrices, layer_table
-from relcore.comparing.pair_scores import METRICS
+from relcore.comparing.layers import LayerPairs, LayerScores, layer_accuracy, models
+from relcore.comparing.layers_figure import LayerMaps, best_stitched_told, best_told, layer_matrices, layer_table
 from relcore.figures.palette import LIGHT
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec, encoding_spec
@@ -21,12 +21,22 @@ from relcore.spaces import SpaceError
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
+from relcore.task import task_job
 
 N, D = 240, 10
 ANCHORS = tuple(f"r{row}" for row in range(0, N, 8))
 STITCHING = StitchSpec(("relative",), n_anchors=40)
 KEY = "0123456789abcdef"
-ROWS, COLUMNS = [0, 1, 2], [3, 4, 5]
+ROWS, COLUMNS = (0, 1, 2), (3, 4, 5)
+METRICS = tuple(metrics_among_spaces())
+
+
+def similarity_matrix(spaces, metric="cka", anchors=(), **settings):
+    return AllPairs(metric, tuple(anchors), **settings).run(spaces)
+
+
+def layer_scores(spaces, rows, columns, metric="cka", anchors=(), **settings):
+    return LayerPairs(metric, tuple(anchors), rows=tuple(rows), columns=tuple(columns), **settings).run(spaces)
 
 
 def layers_of(rng, n=N, classes=2):
@@ -145,8 +155,10 @@ def test_the_job_keeps_what_the_function_finds(rotated, tmp_path):
     store = Store(tmp_path)
     context = Context(KEY, store)
     inputs = [put_space(store, space) for space in rotated]
-    layers_job(context, inputs=inputs, rows=ROWS, columns=COLUMNS, metric="mutual knn", k=6)
-    found = LayerScores.from_json(json.loads(json.dumps(store.get(KEY).metadata["layers"])))
+    task = LayerPairs("mutual knn", k=6, rows=ROWS, columns=COLUMNS)
+    task_job(context, task=task, inputs=inputs)
+    found = record.from_json(LayerScores, json.loads(json.dumps(store.get(KEY).metadata["layers"])))
+    assert task.read(store.get(KEY)) == found
     assert found == layer_scores(rotated, ROWS, COLUMNS, "mutual knn", k=6)
 
 
@@ -180,7 +192,8 @@ def files(rotated, tmp_path):
 
 @pytest.mark.parametrize("metric", ["cka", "relative cosine", "mutual knn"])
 def test_the_recipe_draws_it_again(files, metric):
-    drawn = draw_layers(files, ROWS, COLUMNS, metric=metric, anchors=ANCHORS, k=7, stitching=STITCHING)
+    settings = {"metric": metric, "anchors": ANCHORS, "k": 7, "stitching": STITCHING}
+    drawn = LayerMaps(spaces=tuple(files), rows=ROWS, columns=COLUMNS, **settings).draw()
     again = exportable(json.loads(json.dumps(drawn.recipe)))
     assert again.bytes("csv") == drawn.bytes("csv")
     assert again.recipe == drawn.recipe
@@ -193,21 +206,26 @@ def test_the_recipe_draws_it_again(files, metric):
 
 
 def test_without_labels_there_is_one_heat_map(files):
-    drawn = draw_layers(files, ROWS, COLUMNS)
+    drawn = LayerMaps(spaces=tuple(files), rows=ROWS, columns=COLUMNS).draw()
     assert "stitching" not in drawn.recipe
     assert "accuracy" not in drawn.table()
     assert len(exportable(drawn.recipe).interactive(LIGHT).data) == 2
 
 
 def test_a_changed_space_is_not_drawn_silently(files, rotated):
-    recipe = draw_layers(files, ROWS, COLUMNS, digests=["0" * 32] * 6, scores=layer_scores(rotated, ROWS, COLUMNS)).recipe
+    recipe = LayerMaps(spaces=tuple(files), digests=("0" * 32,) * 6, rows=ROWS, columns=COLUMNS)
+    drawn = recipe.draw((layer_scores(rotated, ROWS, COLUMNS), None))
     with pytest.raises(SpaceError, match="has changed"):
-        exportable(recipe)
+        exportable(drawn.recipe)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"depth": 3}, "unknown settings 'depth'"), ({"rows": 1}, "a list 'rows'"), ({"digests": ["a"]}, "6 digests, got 1")],
+    [
+        ({"depth": 3}, "recipe of layers: expected settings among .* got 'depth'"),
+        ({"rows": 1}, "recipe of layers: rows: expected a list, got 1"),
+        ({"digests": ["a"]}, "expected 6 digests, one a space, got 1"),
+    ],
 )
 def test_a_recipe_that_cannot_be_is_refused(files, change, message):
     recipe = {"figure": "layers", "spaces": [spec.to_json() for spec in files], "rows": ROWS, "columns": COLUMNS}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from relcore import __version__
-from relcore.comparing.figures import draw_panes, exportable
+from relcore.comparing.figures import Panes, exportable
 from relcore.comparing.scene import (
     ComparisonRecipe,
     comparison_scene,
@@ -19,6 +19,7 @@ from relcore.comparing.scene import (
     reduction_note,
 )
 from relcore.comparison import ProjectionSpec
+from relcore.recipe import recipe_of
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError, match
@@ -69,13 +70,13 @@ def files(pair, tmp_path):
     ids=["bare", "full"],
 )
 def test_json_and_back_is_the_same(recipe):
-    record = json.loads(json.dumps(recipe.to_json()))
-    assert ComparisonRecipe.from_json(record) == recipe
+    record = json.loads(json.dumps(Panes.of(recipe).to_json()))
+    assert recipe_of(record) == Panes.of(recipe)
     assert (record["relscope"], record["figure"]) == (__version__, "comparison")
 
 
 def test_three_settings_are_enough():
-    assert ComparisonRecipe.from_json(BARE) == ComparisonRecipe(A, B, ("r0", "r1", "r2"))
+    assert recipe_of(BARE) == Panes(A, B, ("r0", "r1", "r2"))
 
 
 def without(name):
@@ -85,19 +86,19 @@ def without(name):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ([], 'expected a JSON object with "figure": "comparison", got \'list\''),
-        (None, "got 'NoneType'"),
-        (BARE | {"figure": "scores"}, "got 'scores'"),
-        (without("anchors"), "expected source, target and anchors, anchors missing"),
-        ({"figure": "comparison"}, "anchors, source, target missing"),
-        (BARE | {"colour": "red"}, "unknown or misplaced setting .*'colour'"),
-        (BARE | {"view": {"colour": "red"}}, "unknown or misplaced setting .*'colour'"),
-        (BARE | {"view": "everything"}, "recipe: "),
-        (BARE | {"projection": ["cosine"]}, "recipe: "),
+        ([], "expected a JSON object whose \"figure\" is one of 'comparison', .*, got None"),
+        (None, "expected a JSON object"),
+        (BARE | {"figure": "score"}, "got 'score'"),
+        (without("anchors"), "recipe of comparison: the setting 'anchors' is missing"),
+        ({"figure": "comparison"}, "the setting 'source' is missing"),
+        (BARE | {"colour": "red"}, "recipe of comparison: expected settings among .* got 'colour'"),
+        (BARE | {"view": {"colour": "red"}}, "recipe of comparison: view: expected settings among .* got 'colour'"),
+        (BARE | {"view": "everything"}, "recipe of comparison: view: expected an object, got 'everything'"),
+        (BARE | {"projection": ["cosine"]}, r"recipe of comparison: projection: expected an object, got \['cosine'\]"),
         (BARE | {"source": {"source": "file", "name": "a.csv", "options": ["invalid"]}}, "options"),
-        (BARE | {"anchors": None}, "recipe: .*anchors"),
-        (BARE | {"anchors": "r0, r1"}, "recipe: .*anchors"),
-        (BARE | {"source": "word2vec-novels"}, "expected a space as 'source', 'name', 'limit', 'options'"),
+        (BARE | {"anchors": None}, "recipe of comparison: anchors: expected a list, got None"),
+        (BARE | {"anchors": "r0, r1"}, "recipe of comparison: anchors: expected a list, got 'r0, r1'"),
+        (BARE | {"source": "word2vec-novels"}, "recipe of comparison: source: expected an object, got 'word2vec-novels'"),
         (
             BARE | {"source": {"source": "web", "name": "a"}},
             "source: expected one of 'bundled', 'file', 'gensim-data', 'encoding', 'renamed', got 'web'",
@@ -107,7 +108,7 @@ def without(name):
 )
 def test_mangled_recipes_are_refused(record, message):
     with pytest.raises(SpaceError, match=message):
-        ComparisonRecipe.from_json(record)
+        recipe_of(record)
 
 
 def test_the_pair_is_loaded_and_matched(files, pair):
@@ -130,7 +131,7 @@ def test_a_pair_that_had_to_be_matched_is_drawn_again(shuffled):
     assert (len(matched), matched.n_source_only, matched.n_target_only) == (40, 20, 1)
     digests = {"source_digest": matched.source.digest, "target_digest": matched.target.digest}
     recipe = ComparisonRecipe(*shuffled, tuple(matched.ids[:4]), view=ViewSpec(tuple(matched.ids[:1]), 9), **digests)
-    figure = draw_panes(recipe, comparison_scene(recipe, matched))
+    figure = Panes.of(recipe).draw(comparison_scene(recipe, matched))
     assert exportable(json.loads(figure.bytes("json"))).table().equals(figure.table())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.comparing.figures import draw_training, exportable, training_of
+from relcore.comparing.figures import Training, exportable, training_of
 from relcore.encoding import encode
 from relcore.figures.style import Style
 from relcore.figures.training import (
@@ -79,7 +79,7 @@ def test_the_recipe_draws_the_encodings_curve_again(tmp_path, monkeypatch):
     (space,) = encode(dataset, encoder, store)
     key = next(found.key for found in store.summaries() if found.metadata.get("output") == "")
     spec = encoding_spec(dataset, encoder, "", key, space.name)
-    drawn = draw_training([spec])
+    drawn = Training((spec,)).draw()
     assert drawn.table().loss.tolist() == store.get(key).metadata["training"]["loss"]
     assert drawn.bytes("pdf").startswith(b"%PDF")
     pd.testing.assert_frame_equal(exportable(drawn.recipe).table(), drawn.table())

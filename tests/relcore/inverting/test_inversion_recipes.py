@@ -308,7 +308,7 @@ def test_the_csv_of_the_panes_has_each_rows_error(drawn, recipe):
         ({"inversion": {"gamma": 1}}, "recipe of inversion: unknown or misplaced setting"),
         ({"inversion": {"omega": "many"}}, "omega: expected a whole number"),
         ({"color_by": "mood"}, "color_by: expected one of"),
-        ({"mood": 1}, "recipe: unknown or misplaced setting"),
+        ({"mood": 1}, "recipe: expected settings among .* got 'mood'"),
     ],
 )
 def test_a_recipe_with_wrong_settings_says_which(drawn, changes, message):

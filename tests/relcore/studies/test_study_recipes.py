@@ -11,7 +11,7 @@ from relcore.figures.style import PAPER
 from relcore.spaces import SpaceError
 from relcore.store import Store
 from relcore.studies import study_of
-from relcore.studies.figures import draw_study
+from relcore.studies.figures import StudyChart
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec
 
@@ -33,7 +33,7 @@ def stored(tmp_path, monkeypatch):
 
 
 def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
-    drawn = draw_study(SPEC, table=stored.table(Store()))
+    drawn = StudyChart(SPEC.to_json()).draw(stored.table(Store()))
     again = exportable(json.loads(drawn.bytes("json")))
     assert again.bytes("csv") == drawn.bytes("csv")
     assert again.filename("pdf") == "relscope-robustness-scores.pdf"
@@ -43,7 +43,7 @@ def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
 
 
 def test_the_conclusion_stands_above_the_chart(stored):
-    drawn = draw_study(SPEC)
+    drawn = StudyChart(SPEC.to_json()).draw()
     told = drawn.interactive(LIGHT).layout.annotations[0].text
     assert told.startswith("Where the share of the anchors that are missing goes from 0 to 0.6, the MRR of relative rows")
     assert told.count("95 %") == 5, "each of the four numbers has its interval, and the note its own"
@@ -54,9 +54,9 @@ def test_the_conclusion_stands_above_the_chart(stored):
     ("change", "message"),
     [
         ({"chart": "nothing"}, "expected one of scores"),
-        ({"chart": 3}, "name of a chart, got 3"),
+        ({"chart": 3}, "recipe of study: chart: expected a string, got 3"),
         ({"study": SPEC.to_json() | {"version": 99}}, f"expected version {SPEC.version} of 'robustness', got 99"),
-        ({"runs": 3}, r"expected 'study' and 'chart' and nothing else; \['runs'\]"),
+        ({"runs": 3}, "recipe of study: expected settings among 'study', 'chart', got 'runs'"),
     ],
 )
 def test_a_recipe_that_does_not_fit_says_so(change, message, stored):
