@@ -1,1 +1,1 @@
-"""What all pages share; the only place besides pages/ that knows Streamlit."""
+"""What all pages share. Only app/ and pages/ import Streamlit."""

@@ -1,4 +1,4 @@
-"""How alike are all of them? Every pair of the session's spaces as a heat map; a click makes a pair source and target."""
+"""A heat map of every pair of the session's spaces; clicking a cell makes its pair source and target."""
 
 from __future__ import annotations
 
@@ -20,13 +20,10 @@ from relcore.spaces import LatentSpace, SpaceError
 
 
 def all_pairs(workspace: Workspace) -> None:
-    """The section at the bottom of a page; with two spaces one line that says how to get more."""
-    st.subheader("How alike are all of them?", anchor=False)
+    """The section at the end of a page; with only two spaces, a line on how to add more."""
+    st.subheader("All pairs", anchor=False)
     if len(workspace.spaces) < 3:
-        st.caption(
-            "This session has two spaces. Add a third on the Spaces page, from a file or an encoder, and every pair is "
-            "compared here."
-        )
+        st.caption("This session has two spaces. Add a third one on the Spaces page to compare every pair here.")
         return
     specs, spaces = _readable(workspace)
     if len(spaces) < 2:
@@ -42,7 +39,7 @@ def all_pairs(workspace: Workspace) -> None:
             key="all-pairs.metric",
             persist_state="session",
         )
-        grouped = st.toggle("Group alike ones", key="all-pairs.grouped", persist_state="session", help=_GROUPING)
+        grouped = st.toggle("Group similar spaces", key="all-pairs.grouped", persist_state="session", help=_GROUPING)
     with picture:
         if "anchors" in METRICS[metric].needs and not workspace.anchors:
             st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
@@ -61,11 +58,11 @@ def all_pairs(workspace: Workspace) -> None:
     exports.export_bar(recipe.draw(found), "all-pairs")
 
 
-_GROUPING = "Alike spaces side by side: ordered by average-linkage clustering of 1 − score."
+_GROUPING = "Orders the spaces by average-linkage clustering of 1 − score, so that similar spaces are adjacent."
 
 
 def _readable(workspace: Workspace) -> tuple[list[SpaceSpec], list[LatentSpace]]:
-    """The session's spaces as far as they can still be read; what is left out is said."""
+    """The session's spaces that can be read, with a warning for each of the others."""
     specs, spaces = [], []
     for spec in workspace.spaces:
         try:
@@ -83,7 +80,7 @@ def settings_of(workspace: Workspace) -> dict[str, Any]:
 
 
 def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores) -> None:
-    """The figure; its key holds the pair, since a cell that is selected already would not hear a second click."""
+    """The figure; its key contains the pair, because Streamlit ignores a second click on a selected cell."""
     from relcore.figures.pairs_interactive import pairs_figure
 
     by_name = dict(zip(names, specs, strict=True))
@@ -100,7 +97,7 @@ def _pick(points: Sequence[Mapping[str, Any]], by_name: dict[str, SpaceSpec]) ->
 
 
 def pair_of(points: Sequence[Mapping[str, Any]], by_name: Mapping[str, SpaceSpec]) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """The two spaces of the cell that was clicked, its row first; None for a space with itself, and where nothing is picked."""
+    """The two spaces of the clicked cell, its row first; None for a space with itself or without a selection."""
     if not points:
         return None
     source, target = (by_name.get(name) for name in points[0]["customdata"])
@@ -112,22 +109,22 @@ def _circumstances(found: PairScores) -> str:
     pairs = [found.scores[i][j] for i in range(n) for j in range(i + 1, n)]
     scores = [score for score in pairs if score is not None]
     if not scores:
-        return "No two of these spaces can be compared; hover a cell to read why."
+        return "None of these spaces can be compared with another; hover over a cell to see why."
     counts = sorted({score.n for score in scores})
     rows = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
     some = next((score for score in scores if score.n_queries < score.n), None)
     asked = f", {some.n_queries:,} of them as queries" if some else ""
     asked += f" for their k = {scores[0].k} nearest" if scores[0].k else ""
-    left_out = " Hatched: cannot be compared, hover to read why." if len(scores) < len(pairs) else ""
+    left_out = " Hatched cells cannot be compared; hover over one to see why." if len(scores) < len(pairs) else ""
     best = ""
     if found.best_chance:
         first, second, score = found.best
         band = found.best_chance
         best = (
-            f" Most alike: {first} and {second}, {short(score)}; the best of {len(scores)} pairs is {short(band.low)} … "
-            f"{short(band.high)} by chance."
+            f" Highest score: {first} and {second}, {short(score)}. Chance level of the highest of {len(scores)} scores: "
+            f"{short(band.low)} … {short(band.high)}."
         )
     return (
-        f"{rows} rows, paired by id{asked}.{best} Chance: the rows of one space are permuted; hover for its "
-        f"95 % band. Click a cell to compare that pair: row as source, column as target.{left_out}"
+        f"{rows} rows, paired by id{asked}.{best} Chance level: the rows of one space are permuted; hover for its 95 % band. "
+        f"Click a cell to compare its pair: the row becomes the source, the column the target.{left_out}"
     )

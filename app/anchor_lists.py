@@ -1,4 +1,4 @@
-"""Anchors by search, uploaded list and named set, and the list as a download."""
+"""Choose anchors by search, from an uploaded list or a named set; download the list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relcore.spaces import Match, SpaceError, quote
 
 
 def pickers(workspace: Workspace, pair: Match) -> None:
-    """Search and step buttons above the panes; lasso and click are in the panes, strategies in the sidebar."""
+    """Search and step buttons above the panes. Lasso and click are in the panes, strategies in the sidebar."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="anchor-pickers"):
         st.text_input(
             "Add anchors by name",
@@ -19,7 +19,10 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             key="anchors.search",
             on_change=_add_typed,
             args=(pair,),
-            help="Separate several with commas. Or draw with the lasso, click a point, or choose a strategy in the sidebar.",
+            help=(
+                "Separate names with commas. You can also draw with the lasso, click a point, or choose a strategy in the "
+                "sidebar."
+            ),
             width=420,
         )
         if (items := items_of(workspace)) is not None:
@@ -29,7 +32,7 @@ def pickers(workspace: Workspace, pair: Match) -> None:
                 key="anchors.find",
                 on_change=_find,
                 args=(pair, items),
-                help="Selects them, as the lasso does; the buttons beside this then add or remove them.",
+                help="Selects the items found, like the lasso. The buttons next to this field add or remove them.",
                 width=280,
             )
         brushed = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
@@ -80,11 +83,11 @@ def _add_known(pair: Match, ids: list[str]) -> None:
 
 
 def named_sets(workspace: Workspace, pair: Match) -> None:
-    """Keep the present anchors under a name, take a kept set back, bring and take lists as text files."""
+    """Save the current anchors under a name, restore a saved set, upload and download lists as text files."""
     keep, files = st.columns(2, gap="large")
     with keep:
         st.text_input(
-            "Keep these anchors as", placeholder="frequent verbs", key="anchors.set-name", on_change=_keep_set, max_chars=80
+            "Save these anchors as", placeholder="frequent verbs", key="anchors.set-name", on_change=_keep_set, max_chars=80
         )
         for name, ids in workspace.named_sets:
             with st.container(horizontal=True, vertical_alignment="center"):
@@ -99,13 +102,13 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
                     "", key=f"anchors.forget-{name}", icon=":material/delete:", help="Forget", on_click=_forget, args=(name,)
                 )
     with files:
-        uploaded = st.file_uploader("List of ids, one a line", type=["txt", "csv"], key="anchors.upload")
+        uploaded = st.file_uploader("List of ids, one per line", type=["txt", "csv"], key="anchors.upload")
         if uploaded is not None:
             with st.container(horizontal=True):
-                st.button("Replace anchors by it", on_click=_upload, args=(pair, uploaded.getvalue(), True))
+                st.button("Replace the anchors", on_click=_upload, args=(pair, uploaded.getvalue(), True))
                 st.button("Add it", on_click=_upload, args=(pair, uploaded.getvalue(), False))
         st.download_button(
-            "Download the list",
+            "Download the anchors",
             data="\n".join(workspace.anchors) + "\n",
             file_name="anchors.txt",
             mime="text/plain",
@@ -119,7 +122,7 @@ def _keep_set() -> None:
     if name:
         workspace = session.workspace()
         kept = dict(workspace.named_sets) | {name: workspace.anchors}
-        session.edit(f"keep set “{name}”", named_sets=tuple(kept.items()))
+        session.edit(f"save set “{name}”", named_sets=tuple(kept.items()))
         st.session_state["anchors.set-name"] = ""
 
 
@@ -137,7 +140,7 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     if not known:
         session.notify(
-            f"list: none of its {len(ids)} ids is in both spaces, first {quote(ids[:3])}; one id a line, as in the spaces"
+            f"list: none of its {len(ids)} ids is in both spaces, first {quote(ids[:3])}; one id per line, as in the spaces"
         )
     elif replace:
         unknown = [identifier for identifier in ids if identifier not in pair.source.index]
@@ -149,7 +152,7 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
 
 
 def read_ids(content: bytes) -> list[str]:
-    """Ids of a text file, one a line, blank lines left out.
+    """Ids of a text file, one per line, without blank lines.
 
     Raises
     ------
@@ -159,8 +162,8 @@ def read_ids(content: bytes) -> list[str]:
     try:
         lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
-        raise SpaceError("list: expected UTF-8 text with one id a line, got something else") from error
+        raise SpaceError("list: expected UTF-8 text with one id per line, got something else") from error
     ids = [line.strip() for line in lines if line.strip()]
     if not ids:
-        raise SpaceError("list: expected one id a line, got an empty file")
+        raise SpaceError("list: expected one id per line, got an empty file")
     return ids

@@ -32,7 +32,7 @@ from relcore.views import View, ViewSpec, sample_view
 
 AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
 LEAST_HELD_OUT = 5
-TOO_MANY_ANCHORS = "Nearly every row is an anchor, so too few are held out to be scored. Remove some anchors."
+TOO_MANY_ANCHORS = "Nearly every row is an anchor, so too few held-out rows remain to compute scores. Remove some anchors."
 _SECONDS = "relscope.seconds"
 
 
@@ -87,7 +87,7 @@ def _equal_rows(digest: str, _space: LatentSpace) -> int:
 
 
 def equal_rows(space: LatentSpace) -> int:
-    """How many rows have a vector that occurs more than once."""
+    """The number of rows whose vector is equal to another row's."""
     return _equal_rows(space.digest, space)
 
 
@@ -103,11 +103,11 @@ def _match(source_digest: str, target_digest: str, source: str, target: str, _sp
 
 
 def pair_key(pair: Match) -> str:
-    """What names a matched pair in a cache key."""
+    """The key of a matched pair in a cache."""
     return f"{pair.source.digest}/{pair.target.digest}"
 
 
-# Streamlit hashes a tuple string by string, each time anew: for 300 anchors in ten calls a run that is a tenth of a second.
+# Streamlit hashes a tuple string by string, in each call: a tenth of a second for 300 anchors and ten calls in a run.
 @lru_cache(maxsize=256)
 def _anchors_key(anchors: tuple[str, ...]) -> str:
     return digest_of(anchors)
@@ -176,7 +176,7 @@ def _pca_coordinates(
 
 
 def split_of(pair: Match, pane: str, anchors: tuple[str, ...]) -> Split:
-    """What the scores of a representation look at: the rows that are no anchors, or every row where anchors play no part."""
+    """The rows that scores of a representation use: those that are not anchors, or every row where anchors are not used."""
     needed = needed_anchors(pane, anchors)
     return _split(pair_key(pair), _anchors_key(needed), pair, needed)
 
@@ -269,7 +269,7 @@ def agreement(pair: Match, drawn: View) -> pd.DataFrame:
     return _agreement(pair_key(pair), drawn.digest, pair, drawn)
 
 
-@st.cache_data(max_entries=16, show_spinner="Looking at every neighbourhood …")
+@st.cache_data(max_entries=16, show_spinner="Comparing neighbourhoods …")
 @_timed
 def _agreement(key: str, rows: str, _pair: Match, _view: View) -> pd.DataFrame:
     return comparison.neighbour_agreement(_pair, _view.rows)

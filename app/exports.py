@@ -1,4 +1,4 @@
-"""The export bar: every figure as interactive page, print file, picture, numbers and recipe, each made when it is clicked."""
+"""The export bar: every figure as interactive page, print file, picture, numbers and recipe, each made on click."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ Picked = Callable[[Sequence[Mapping[str, Any]]], None]  # the points that were c
 _FORMATS = {
     "html": ("HTML", "Interactive page, works offline"),
     "pdf": ("PDF", "For the paper: vector axes, embedded fonts"),
-    "svg": ("SVG", "For the drawing program"),
+    "svg": ("SVG", "For a drawing program"),
     "png": ("PNG", "For slides"),
     "csv": ("CSV", "The plotted numbers"),
     "tex": ("LaTeX", "The table, for a paper that uses booktabs"),
-    "json": ("Recipe", "All settings as JSON: relscope figure recipe.json makes this figure again"),
+    "json": ("Recipe", "All settings as JSON: relscope figure recipe.json draws this figure again"),
 }
 
 
 def theme() -> Theme:
-    """The colours of the page as it is shown now."""
+    """The colours of the current page."""
     return DARK if st.context.theme.type == "dark" else LIGHT
 
 
@@ -41,7 +41,7 @@ def chart(
 
 
 def export_bar(figure: Exportable, key: str) -> None:
-    """A row of download buttons, and the style of print behind the last one."""
+    """A row of download buttons; the last one opens the print style."""
     shown = theme()  # the files are made in another thread, which does not know the page
     with st.container(horizontal=True, key=f"export-{key}", vertical_alignment="center", gap="small"):
         with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):

@@ -17,11 +17,11 @@ from relcore.views import MOST_PIVOTS
 LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
 MOST_SHOWN = 60  # items of a brush
 STYLE = Path(__file__).parents[1] / "assets" / "items.css"
-IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for ears: eyes see the shading
+IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for screen readers: the shading is visible only
 
 
 def inspector(pair: Match) -> None:
-    """The right-hand column: follows clicks and brushes, whichever page they were made on."""
+    """The right-hand column: shows the clicked or selected rows of any page."""
     st.html(STYLE)
     items = items_of(session.workspace())
     chosen = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
@@ -34,7 +34,7 @@ def inspector(pair: Match) -> None:
     if items is not None and items.problem:
         st.caption(f":material/hide_image: {items.problem}")
     if not chosen:
-        st.caption("Click a point to look at it. Draw with the lasso to choose many.")
+        st.caption("Click a point to inspect it. Draw with the lasso to select several.")
 
 
 def _one(pair: Match, identifier: str, items: Items | None) -> None:
@@ -56,9 +56,11 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         st.html(f'<p class="relscope-facts">{" · ".join(escape(fact) for fact in facts if fact)}</p>')
     k = min(session.workspace().k, len(pair) - 1)
     st.html(neighbours_html(pair, compute.neighbours_of(pair, identifier, k)))
-    st.caption(f"{k} nearest by cosine, centred, in each absolute space. Shaded: in both.")
+    st.caption(
+        f"The {k} nearest neighbours in each absolute space, by cosine after centring. Shaded ids are neighbours in both."
+    )
     is_anchor = identifier in session.workspace().anchors
-    verb, icon = ("Remove anchor", ":material/star_border:") if is_anchor else ("Make anchor", ":material/star:")
+    verb, icon = ("Remove anchor", ":material/star_border:") if is_anchor else ("Add as anchor", ":material/star:")
     change = session.remove_anchors if is_anchor else session.add_anchors
     pinned = identifier in session.workspace().pinned
     st.button(
@@ -72,7 +74,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         help="Pinned: unpin it on the Anchors page first" if pinned else None,
     )
     view = session.workspace().view
-    # In the colours of labels pivots are not seen: there this one begins anew.
+    # Pivots do not show in the colours of labels: start again with this one.
     pivots = () if view.color_by == "labels" else view.pivots
     if identifier not in pivots and len(pivots) < MOST_PIVOTS:
         st.button(
@@ -87,7 +89,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
 
 
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
-    """Two lists side by side; ids that stand in both are shaded. Of items the picture or the text, with the id in the title."""
+    """Two lists side by side; ids in both are shaded. Items are shown by picture or text, with the id in the title."""
     items = items_of(session.workspace())
     shown = {}
     if items is not None:
@@ -112,7 +114,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
 
 
 def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
-    """Of each id its small picture as HTML, what names it in a list, and all that is known of it."""
+    """For each id: its small picture as HTML, its name in a list, and everything that is known about it."""
     rows = pair.source.rows(ids)
     labels = pair.source.labels[rows] if pair.source.labels is not None else [""] * len(ids)
     pictures = items.pictures(ids, SMALL) if items.has_pictures else [""] * len(ids)
@@ -142,7 +144,7 @@ def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
     n_removable = sum(identifier in anchors and identifier not in pinned for identifier in chosen)
     st.caption(f"{n_anchors:,} of them are anchors.")
     st.button(
-        f"Make {len(chosen) - n_anchors:,} anchors",
+        f"Add {len(chosen) - n_anchors:,} anchors",
         icon=":material/star:",
         on_click=session.add_anchors,
         args=(chosen,),
@@ -151,9 +153,9 @@ def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
         key="inspector.add",
     )
     st.button(
-        "Only these as anchors",
+        "Use only these as anchors",
         on_click=session.set_anchors,
-        args=(f"take {len(chosen)} selected as anchors", chosen),
+        args=(f"use {len(chosen)} selected as anchors", chosen),
         width="stretch",
         key="inspector.only",
     )
@@ -170,7 +172,7 @@ def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
         step = -(-len(chosen) // MOST_SHOWN)  # the first ones of all would be of one class where rows stand by class
         st.html(items_html(pair, list(chosen[::step]), items))
         if step > 1:
-            st.caption(f"{len(chosen[::step])} of them: one in {step}, in the order of the rows.")
+            st.caption(f"Shown: {len(chosen[::step])} rows, one in {step}.")
         return
     rows = pair.source.rows(chosen)
     table = pd.DataFrame({"id": chosen})

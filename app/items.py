@@ -29,7 +29,7 @@ _AT_ONCE = 16  # pictures in memory at once
 
 
 class Items:
-    """Texts and pictures by id; nothing is decoded before it is asked for, and nothing twice while it is remembered.
+    """Texts and pictures by id, decoded on demand and cached.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Items:
         return self._pictures is not None
 
     def texts(self, ids: Sequence[str]) -> list[str]:
-        """The text of each id in one line of white space, "" where there is none; of two columns one beneath the other."""
+        """The text of each id on one line, "" where there is none; the texts of two columns on two lines."""
         columns = [column.texts(ids) for column in self._texts]
         return ["\n".join(filter(None, dict.fromkeys(texts))) for texts in zip(*columns, strict=True)] or [""] * len(ids)
 
@@ -81,7 +81,7 @@ class Items:
         return [found[identifier] for identifier in ids]
 
     def find(self, pair: Match, query: str) -> tuple[str, ...]:
-        """Ids, in the order of the pair, whose text holds the query, or whose label or id is it, letter case aside."""
+        """Ids, in the order of the pair, whose text contains the query, or whose label or id equals it, ignoring case."""
         wanted = " ".join(query.casefold().split())
         if not wanted:
             return ()
@@ -136,7 +136,7 @@ class _Column:
 
 
 def _read(dataset: Dataset, rows: np.ndarray) -> Iterator:
-    """The items of ascending rows, those that follow each other at once."""
+    """The items of ascending rows; consecutive rows are read together."""
     for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
         for start in range(0, len(run), _AT_ONCE):
             part = run[start : start + _AT_ONCE]
@@ -144,14 +144,14 @@ def _read(dataset: Dataset, rows: np.ndarray) -> Iterator:
 
 
 def items_of(workspace: Workspace) -> Items | None:
-    """What the compared spaces are encodings of; None for spaces that came as vectors, and for graphs."""
+    """The dataset that the compared spaces encode; None for spaces loaded as vectors, and for graphs."""
     specs = dict.fromkeys(spec.dataset for spec in (workspace.source, workspace.target))
     specs = tuple(spec for spec in specs if spec is not None and spec.source != "planetoid")
     return _items(specs, tuple(map(_stamp, specs))) if specs else None
 
 
 def _stamp(spec: DatasetSpec) -> int | None:
-    """When the file or folder was last changed: what was read of it before then is forgotten."""
+    """When the file or folder was last changed; caches are keyed on it."""
     path = Path(spec.name).expanduser() if spec.source in ("file", "folder") else None
     return path.stat().st_mtime_ns if path and path.exists() else None
 
@@ -212,7 +212,7 @@ def cut(text: str, longest: int = LONGEST) -> str:
 
 
 def sheet_of(pair: Match, drawn: View, items: Items | None) -> Sheet | None:
-    """Small pictures of the drawn rows; one sheet for all rows where they fit on one, so that it outlives a change of view."""
+    """Small pictures of the drawn rows; one sheet for all rows if they fit, so that it is reused when the view changes."""
     if items is None or not items.has_pictures:
         return None
     pair_key = compute.pair_key(pair)

@@ -1,4 +1,4 @@
-"""Long work on the page: one engine for the app, a bar that follows a job, a button that stops it."""
+"""Jobs on the page: one engine for the app, a progress bar and a stop button for each job."""
 
 from __future__ import annotations
 
@@ -80,10 +80,9 @@ def scores(
 def follow(
     jobs: Sequence[Job], below: Callable[[list[Job]], None] | None = None, dismiss: Callable[[Job], None] | None = None
 ) -> None:
-    """Bars of jobs under way, refreshed twice a second until all have ended and the page is drawn anew; what stopped, once.
+    """Bars of running jobs, refreshed twice a second until all have ended and the page is drawn again; failures are shown once.
 
-    `below` draws more of the same jobs each time, as long as one is under way; `dismiss` is called when the user has read why
-    a job failed or was stopped.
+    `below` draws more about the same jobs while one is running; `dismiss` is called when the user has read why a job failed.
     """
     for job in jobs:
         status = job.status()
@@ -115,7 +114,7 @@ def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
 
 
 def _progress(job: Job) -> str:
-    """What a bar says: title, what is done, and how long still; nothing twice."""
+    """The text of a bar: title, progress and time left."""
     status = job.status()
     head, colon, rest = status.message.partition(": ")
     message = rest if colon and job.title.startswith(head) else status.message
@@ -134,7 +133,7 @@ def _why(job: Job) -> str:
 
 
 def asked_again(job: Job) -> bool:
-    """Whether the user wants this ended job once more: by itself a job that failed or was stopped is not repeated."""
+    """Whether the user runs this failed or stopped job again; it is never repeated automatically."""
     if st.session_state.get(_AGAIN) != job.key or not job.status().ended:
         return False
     del st.session_state[_AGAIN]

@@ -1,4 +1,4 @@
-"""Layer by layer: all layers of one model against all layers of another, and how well one's heads read the other's rows."""
+"""Layer by layer: all layers of one model compared with all layers of another, by similarity and stitched accuracy."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _KEEP = {"persist_state": "session"}
 
 
 def layers(workspace: Workspace) -> None:
-    """The section at the foot of a page; without layers, and fewer than three spaces, nothing."""
+    """The section at the end of a page; shows nothing without layers and with fewer than three spaces."""
     found = {model.title: model.layers for model in models(workspace.spaces)}
     if not found and len(workspace.spaces) < 3:
         return
     st.subheader("Layer by layer", anchor=False)
     if not found:
         st.caption(
-            "Encode a dataset with several layers of one model on the Spaces page, and all of them are compared here. "
-            "Checkpoints from files can be chosen by hand."
+            "To compare layers here, encode a dataset with several layers of one model on the Spaces page. Checkpoints loaded "
+            "from files can be chosen by hand."
         )
         if not st.toggle("Choose spaces by hand", key="layers.by-hand", **_KEEP):
             return
@@ -79,7 +79,7 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
             default="relative",
             format_func=lambda one: METHODS[one].title,
             key="layers.method",
-            help="How the rows of one layer reach the head of another: both are written relative to the same anchors.",
+            help="The representation that heads read. Both layers are relative to the same anchors.",
             **look,
         )
         usual = "session" if workspace.anchors else "random"
@@ -89,7 +89,7 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
             default=usual,
             format_func=_ANCHORS.get,
             key=f"layers.anchors-{usual}",
-            help="Random: drawn among the training rows.",
+            help="Random anchors are drawn from the training rows.",
             **look,
         )
     if "anchors" in METRICS[metric].needs and not workspace.anchors:
@@ -122,7 +122,7 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
 def _stitching(workspace: Workspace, specs: tuple[SpaceSpec, ...], method: str, anchors_from: str) -> StitchSpec | str:
     """How to stitch these spaces, or why they cannot be."""
     if any(spec.source == "bundled" for spec in specs):
-        return "too few of the bundled words have a label to train a head on."
+        return "too few of the bundled words have a label."
     try:
         rows = shared(specs)
     except SpaceError as error:
@@ -142,24 +142,29 @@ def _stitched(specs: tuple[SpaceSpec, ...], spaces: Sequence[LatentSpace], spec:
 
 
 def _lead(scores: LayerScores, result: StitchResult | None) -> str:
-    told = [f"Best: {one}." if (one := best_told(scores)) else "No two of these spaces can be compared."]
+    told = [f"Best: {one}." if (one := best_told(scores)) else "None of these spaces can be compared with another."]
     if result is not None and (stitched := best_stitched_told(scores, result)):
         told.append(f"Best stitched: {stitched}.")
     return " ".join(map(escape, told))
 
 
 def _circumstances(scores: LayerScores, result: StitchResult | None) -> str:
-    told = ["Framed: the best cell. By chance: the rows of one side are permuted, by one permutation for all cells."]
+    told = [
+        "The frame marks the best cell. Chance level: the rows of one side are permuted, with the same permutation for all "
+        "cells."
+    ]
     if scores.itself:
-        told.append("Dotted: a space with itself; it takes no part in the best.")
+        told.append("Dotted cells compare a space with itself; they are not candidates for the best.")
     if result is not None:
         run, spec = result.runs[0], result.spec
         n_anchors = f"{len(spec.anchors) or spec.n_anchors:,} {'anchors of the session' if spec.anchors else 'random anchors'}"
         told.append(
-            f"Right: the head of each column, trained on its own layer, reads the rows of each row layer through {n_anchors}; "
-            f"{len(run.truth):,} held-out rows; small print: the head on its own layer, not stitched."
+            "Right: accuracy of each column's head, trained on its own layer, on the rows of each row's layer, with "
+            f"{n_anchors} and {len(run.truth):,} held-out rows. Small numbers: the head on its own layer, not stitched."
         )
-    return " ".join([*told, "Hover a cell for its chance level. Click a cell to compare that pair: row as source."])
+    return " ".join(
+        [*told, "Hover over a cell for its chance level. Click a cell to compare its pair: the row becomes the source."]
+    )
 
 
 def _pick(points: Sequence[Mapping[str, Any]], rows: Sequence[SpaceSpec], columns: Sequence[SpaceSpec]) -> None:

@@ -38,7 +38,7 @@ PAGES = [
     st.Page(ROOT / "pages" / "papers.py", title="Papers", icon=":material/menu_book:"),
 ]
 page = st.navigation(PAGES, position="top")
-# For ears: the outline begins here, since the page that is open is seen in the navigation; sections are third-level.
+# For screen readers: the outline begins here, because the open page is marked in the navigation only; sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 session.history(start.first_workspace)
 if notice := session.pop_notice():
@@ -54,5 +54,5 @@ try:
     page.run()
 except (SpaceError, EngineError, StoreError) as error:
     st.error(str(error), icon=":material/error:")
-    st.caption("Nothing is lost: undo the last step in the sidebar, or choose other spaces or settings.")
+    st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
 sidebar.draw_status()

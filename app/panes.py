@@ -23,7 +23,7 @@ from relcore.views import View
 
 @dataclass(frozen=True)
 class Drawing:
-    """What the panes show now, the rows behind it, how to draw it again, and the jobs that will refine it."""
+    """The panes' current scene, its rows, its recipe, and the jobs that will refine it."""
 
     scene: Scene
     view: View
@@ -33,7 +33,7 @@ class Drawing:
 
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
-    """The panes as far as they can be drawn now: while UMAP or t-SNE is under way, PCA stands in."""
+    """The panes as they can be drawn now: PCA until UMAP or t-SNE is done."""
     if workspace.reduction.method == "pca":
         return _drawing(pair, workspace, compute.pca_coordinates)
     refined = _drawing(pair, workspace, jobs.reduction)
@@ -68,7 +68,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
 
         figure = panes_figure(scene, exports.theme(), height=height)
         exports.chart(figure, f"{key}-solid")
-        st.caption("Three dimensions are to look at; pick in two dimensions or in the tables.")
+        st.caption("Points cannot be selected in three dimensions. Use two dimensions or the tables.")
     else:
         linked_scatter(
             scene,

@@ -1,4 +1,4 @@
-"""The rows of the Papers page: filter, tables side by side, a run with its bar, and the way to the page that explores it."""
+"""The rows of the Papers page: filter, tables side by side, runs with their bars, and links to the pages that explore them."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def draw() -> None:
         f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{told}</b> have numbers measured '
         f"here. The paper’s pattern holds in <b>{holds}</b>, holds partly in <b>{partly}</b> and does not hold in "
         f"<b>{does_not}</b>. Published numbers come from the papers’ data and models, ours from the data and models at hand: "
-        "compare the patterns, not the digits.</p>"
+        "compare the patterns, not the values.</p>"
     )
     chosen = _filtered(rows, found)
     _exports(chosen, found)
     if not chosen:
-        st.info("No row fits. Choose another paper, or show rows without numbers, too.", icon=":material/filter_alt_off:")
+        st.info("No row matches. Choose another paper, or also show rows without numbers.", icon=":material/filter_alt_off:")
     shown_jobs: set[str] = set()
     for row in chosen:
         _row(row, found, shown_jobs)
@@ -79,7 +79,7 @@ def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperR
 
 def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
     files = {
-        "csv": ("CSV", tables.as_csv, "text/csv", "A line a number, printed and measured"),
+        "csv": ("CSV", tables.as_csv, "text/csv", "One number per line, published and measured"),
         "tex": ("LaTeX", tables.as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
         "json": ("JSON", tables.as_json, "application/json", "Everything, with settings, dates and versions"),
     }
@@ -119,12 +119,12 @@ def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
     if verdict := verdict_of(row, found):
         parts.insert(0, papers_tables.verdict(verdict))
     if parts and row.differs:
-        parts.append(papers_tables.told(row.differs, "Otherwise than in the paper:"))
+        parts.append(papers_tables.told(row.differs, "Differences from the paper:"))
     waiting = [f"{RUNS[name].title}, {_told(expected(name, engine().store))}" for name in names if name not in found]
     if waiting:
         parts.append(papers_tables.told(f"{'; '.join(waiting)}.", "Not run yet:"))
     if not names:
-        parts.append(papers_tables.told(row.why_not, "Nothing is measured here:"))
+        parts.append(papers_tables.told(row.why_not, "Not measured here:"))
     st.html("".join(parts))
 
 
@@ -143,7 +143,7 @@ def _actions(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> Non
         if asked_again(job):
             job = _start(name)
         if job.key in shown_jobs:  # another row above has the same run, and its bar
-            st.caption(f"{job.title}: under way above.")
+            st.caption(f"{job.title}: see its progress above.")
         else:
             shown_jobs.add(job.key)
             follow([job])
@@ -165,7 +165,7 @@ def _button(row: PaperRow, name: str, known: bool) -> None:
 
 
 def _start(name: str):
-    """Submit the run; what the store has of it is measured anew."""
+    """Submit the run; it is measured again even if the store has it."""
     key = run_key(name)
     engine().store.remove(key)
     return engine().submit(key, paper_job, title=RUNS[name].title, expected=expected(name, engine().store), name=name)

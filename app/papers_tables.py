@@ -1,4 +1,4 @@
-"""What a paper prints and what was measured here, as two small tables of HTML that stand beside each other."""
+"""The published and the measured numbers as two small HTML tables side by side."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def published(row: PaperRow) -> str:
 
 
 def told(text: str, what: str = "") -> str:
-    """A line in small type, with what it is about before it."""
+    """A line in small type, with its topic in bold."""
     return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
 
 
 def here(ours: Ours, groups: tuple[str, ...]) -> str:
-    """The measured table: a line a label, a column a metric; what it was measured on, when and with what."""
+    """The measured table: a line per label, a column per metric; the data, the date and the settings."""
     numbers = ours.of_groups(groups)
     return (
         f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
@@ -50,7 +50,7 @@ def here(ours: Ours, groups: tuple[str, ...]) -> str:
 
 
 def verdict(found: Verdict) -> str:
-    """The word, how many comparisons hold, and, folded, each of them with its difference and the rule."""
+    """The verdict, how many comparisons hold, and, folded, each comparison with its difference, and the rule."""
     kind = {HOLDS: "holds", DOES_NOT: "not"}.get(found.word, "partly")
     lines = "".join(f"<li>{_claim(one)}</li>" for one in found.claims)
     return (
@@ -87,7 +87,7 @@ def _cell(cell: Cell, words: bool) -> str:
 
 
 def _measured(numbers: tuple[Number, ...]) -> str:
-    """Labels that have the same metrics stand in one table, so that none is full of holes."""
+    """A table for each group of labels with the same metrics, so that no table has empty cells."""
     by_label: dict[str, dict[str, Number]] = {}
     for number in numbers:
         by_label.setdefault(number.label, {})[number.metric] = number

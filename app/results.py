@@ -1,4 +1,4 @@
-"""What may take long, on a page: from the store, at once where it is quick, or else a button with the cost, then a bar."""
+"""Results that may take long: from the store, computed at once if quick, or by a job with a button and a bar."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def result_of(
                 on_click=_ask,
                 args=(key,),
             )
-            told = "A job in the background: you can go on meanwhile, and the result stays."
+            told = "Runs in the background. You can keep working, and the result is saved."
             st.caption(told + encoding_costs.learned([likely]))
             return None
     if job is None or asked_again(job):
@@ -156,5 +156,5 @@ def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
 
 
 def place_of(specs: Sequence[SpaceSpec], *more: Any) -> str:
-    """For the key of a chooser whose default depends on these: other ones, another default."""
+    """For the key of a chooser whose default depends on these spaces."""
     return digest_of(tuple(specs), *more)[:8]

@@ -1,4 +1,4 @@
-"""The table of scores: each number with its chance level beneath it, and a bar that shows how far above chance it is."""
+"""The table of scores: each number with its chance level below it, and a bar of its size."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from relcore.names import METRICS
 from relcore.numbers import short
 
 EXPLANATIONS = {
-    "absolute": "the vectors as they are",
+    "absolute": "the unchanged vectors",
     "relative": "similarities to the anchors",
-    "whitened": "relative, decorrelated by (K + λI)^−½; ours",
-    "procrustes": "reference: one space rotated into the other, needs both at once",
-    "ground truth": "relative to all the true anchors",
-    "seeds": "relative to the seeds alone",
+    "whitened": "relative, decorrelated by (K + λI)^−½; our addition",
+    "procrustes": "reference: one space rotated onto the other, uses both",
+    "ground truth": "relative to all true anchors",
+    "seeds": "relative to the seeds only",
     "found": "relative to the anchors found",
-    "found, continuous": "relative to the optimised anchors themselves, before their nearest rows are taken",
+    "found, continuous": "relative to the optimised vectors, before they are replaced by their nearest rows",
 }
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
-    """Representations, or what `head` says, down; metrics across."""
+    """A row per representation (or `head`), a column per metric."""
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
     columns = "".join(f'<th scope="col">{METRICS[metric].title}</th>' for metric in metrics)
     body = "".join(
@@ -43,7 +43,7 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
 
 def _cell(score: Score | None) -> str:
     if score is None:
-        return '<td class="none" title="needs spaces of one width">–</td>'
+        return '<td class="none" title="needs spaces of equal dimension">–</td>'
     parts = [f"<b>{short(score)}</b>"]
     if score.interval:
         parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
@@ -63,5 +63,5 @@ def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
         asked = lists[0]
         sampled = f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)" if asked.interval else ""
         parts.append(f"Jaccard and MRR: k = {asked.k}, {asked.convention} convention{sampled}")
-    parts.append("chance: rows of one space permuted, mean and 95 % band (cosine and CKA over all permutations)")
+    parts.append("chance level: rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)")
     return " · ".join(parts)

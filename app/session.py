@@ -38,7 +38,7 @@ def workspace() -> Workspace:
 
 
 def edit(step: str, **changes: Any) -> None:
-    """Change fields of the workspace as one step that can be undone."""
+    """Change fields of the workspace as one undoable step."""
     history().edit(step, dataclasses.replace(workspace(), **changes))
 
 
@@ -48,7 +48,7 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
 
 
 def guarded(change: Callable[..., None], *arguments: Any) -> None:
-    """A change as a callback: what is wrong with it becomes a message, and nothing is changed."""
+    """A change as a callback: an error becomes a message and leaves everything unchanged."""
     try:
         change(*arguments)
     except (SpaceError, EngineError, StoreError) as error:
@@ -56,7 +56,7 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
 
 
 def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:
-    """Replace the anchors as one step; more than the app can carry for all its users are refused."""
+    """Replace the anchors as one step; raises above the app's limit."""
     if len(ids) > MOST_ANCHORS:
         notify(f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(ids):,}; choose fewer, or use a script")
         return
@@ -64,7 +64,7 @@ def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None
 
 
 def add_anchors(ids: tuple[str, ...]) -> None:
-    """More anchors, behind those that are there."""
+    """Add anchors after the current ones."""
     present = set(workspace().anchors)
     new = tuple(dict.fromkeys(identifier for identifier in ids if identifier not in present))
     if new:
@@ -72,7 +72,7 @@ def add_anchors(ids: tuple[str, ...]) -> None:
 
 
 def remove_anchors(ids: tuple[str, ...]) -> None:
-    """Take anchors out; pinned ones stay, that is what the pin is for."""
+    """Remove anchors, except pinned ones."""
     asked, pinned = set(ids), set(workspace().pinned)
     gone = tuple(identifier for identifier in workspace().anchors if identifier in asked and identifier not in pinned)
     if gone:
@@ -87,7 +87,7 @@ def pin_anchors(ids: tuple[str, ...]) -> None:
 
 
 def unpin_anchors(ids: tuple[str, ...]) -> None:
-    """Let these anchors go with the others again."""
+    """Unpin these anchors."""
     free = set(ids)
     edit(f"unpin {_count(ids)}", pinned=tuple(one for one in workspace().pinned if one not in free))
 
@@ -97,12 +97,12 @@ def _count(ids: tuple[str, ...]) -> str:
 
 
 def selection() -> tuple[str, ...]:
-    """Ids that are brushed, the same on every page."""
+    """Selected ids, the same on every page."""
     return st.session_state.get(_SELECTION, ())
 
 
 def select(ids: tuple[str, ...]) -> None:
-    """Brush these ids; no step of the history, as brushing changes nothing but what is looked at."""
+    """Select these ids; this is not a step of the history."""
     st.session_state[_SELECTION] = ids
 
 
@@ -116,7 +116,7 @@ def uploads_folder() -> Path:
 
 
 class _Folder:
-    """Something that can be weakly referenced: it dies with the session's state."""
+    """A weakly referenceable object that lives as long as the session's state."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -133,7 +133,7 @@ def pop_notice() -> str | None:
 
 
 def announce(text: str) -> None:
-    """Good news for the next run, shown for a moment."""
+    """A message for the next run, shown briefly."""
     st.session_state[_NEWS] = text
 
 
@@ -148,5 +148,5 @@ def awaited_jobs() -> tuple[str, ...]:
 
 
 def await_jobs(keys: tuple[str, ...]) -> None:
-    """Wait for these, and no others."""
+    """Wait for these keys only."""
     st.session_state[_AWAITED] = keys

@@ -1,4 +1,4 @@
-"""A sheet: small pictures of many rows in one file, so that a hover shows one at once and a rerun sends none again."""
+"""A sheet: small pictures of many rows in one file, so that a hover shows one at once and a rerun does not send them again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from relcore.sources.images import png_thumbnail
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-CRISP = 32  # pictures up to so many pixels a side are kept as they are, and drawn as squares
-SIDE = 48  # larger ones are made so small
+CRISP = 32  # pixels per side up to which pictures are kept unchanged and drawn as squares
+SIDE = 48  # pixels per side of larger ones, after scaling
 MOST_PIXELS = 5000 * SIDE * SIDE
 MOST_SECONDS = 8.0  # of this thread's work, whatever else the machine does; reading photographs takes longer
 MOST_WAITING = 20.0  # seconds in all, where the disk is slow or the machine is busy
@@ -27,7 +27,7 @@ _LOOK_AT = 16
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """Pictures in square cells of `side` pixels, `columns` a line; row i is in cell `cells[i]`."""
+    """Pictures in square cells of `side` pixels, `columns` per line; row i is in cell `cells[i]`."""
 
     content: bytes
     mimetype: str
@@ -75,7 +75,7 @@ def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:
 
 
 def _too_slow(started: float, worked: float, done: float) -> bool:
-    """Whether the sheet, of which this share is done, takes too long, as far as can be told."""
+    """Whether the sheet, of which this share is done, is likely to take too long."""
     seconds = time.thread_time() - worked
     rest = (
         seconds / done - seconds if done and seconds > 0.5 else 0.0
@@ -84,7 +84,7 @@ def _too_slow(started: float, worked: float, done: float) -> bool:
 
 
 def _opaque(pictures: Iterable[Image]) -> Iterator[Image]:
-    """In grey or colours; what shines through is white."""
+    """In grey or colours, on white."""
     from PIL import Image
 
     for picture in pictures:
@@ -97,5 +97,5 @@ def _opaque(pictures: Iterable[Image]) -> Iterator[Image]:
 
 
 def digest_of_bytes(content: bytes) -> str:
-    """Names a file by all of its bytes: Streamlit's own names of large files are made of samples."""
+    """Names a file by all of its bytes; Streamlit names large files by samples."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()

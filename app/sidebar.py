@@ -22,11 +22,11 @@ _ON_THEIR_OWN = ("Stitch", "Studies", "Papers")
 
 
 def draw(page: str) -> None:
-    """Everything that is always at hand; a page that chooses for itself is said to."""
+    """The sidebar; with a note on pages that have their own choosers."""
     with st.sidebar:
         _undo_and_redo()
         if page in _ON_THEIR_OWN:
-            st.caption(f"{page} chooses its own spaces and anchors: these are for Compare, Anchors, Invert and Bootstrap.")
+            st.caption(f"The {page} page has its own choosers. These settings apply to Compare, Anchors, Invert and Bootstrap.")
         workspace = session.workspace()
         space_choosers(workspace)
         pair = _matched(workspace)
@@ -41,7 +41,7 @@ def draw(page: str) -> None:
 
 
 def draw_status() -> None:
-    """What was computed on what, and how long the last computation took."""
+    """The device, and how long the last computation took."""
     with st.sidebar:
         st.caption(f"{_device()} · last step {compute.seconds_of_last_computation():.2f} s")
 
@@ -78,7 +78,7 @@ def _matched(workspace: Workspace) -> Match | None:
     try:
         pair = compute.matched(workspace.source, workspace.target)
     except SpaceError:  # the page says what is wrong; here the choosers stay at hand
-        st.caption(":material/link_off: These two cannot be compared; choose another.")
+        st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
     st.caption(
         f"{len(pair):,} rows in both · {_dimensions(pair)}"
@@ -86,7 +86,7 @@ def _matched(workspace: Workspace) -> Match | None:
         + (f" · {pair.n_zero:,} zero vectors" if pair.n_zero else "")
     )
     if pair.n_zero:
-        st.warning(f"{pair.n_zero:,} zero vectors have no direction and are left out.", icon=":material/warning:")
+        st.warning(f"{pair.n_zero:,} zero vectors are left out, because they have no direction.", icon=":material/warning:")
     return pair
 
 
@@ -105,20 +105,20 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
         if missing:
             st.warning(f"{len(missing)} anchors are not in both spaces, first “{missing[0]}”.", icon=":material/warning:")
             kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
-            st.button("Keep the others", on_click=session.set_anchors, args=("drop anchors that are missing", kept))
+            st.button("Remove the missing anchors", on_click=session.set_anchors, args=("drop anchors that are missing", kept))
         strategy_choosers(pair, "sidebar")
         strategy, n_anchors, random_state = anchors_origin(workspace)
         st.button(
             "Draw again",
             icon=":material/casino:",
-            help="The same strategy with another random state",
+            help="Uses the same strategy with another random state",
             disabled=strategy == "most-frequent",
             on_click=session.guarded,
             args=(choose_anchors, pair, strategy, min(n_anchors, len(pair)), random_state + 1),
             width="stretch",
         )
         if not workspace.anchors_from:
-            st.caption(f"Picked by hand, {len(workspace.pinned)} pinned.")
+            st.caption(f"Chosen by hand, {len(workspace.pinned)} pinned.")
 
 
 def _session_file(workspace: Workspace) -> None:
@@ -133,12 +133,12 @@ def _session_file(workspace: Workspace) -> None:
             on_click="ignore",
             width="stretch",
         )
-        uploaded = st.file_uploader("Open a session", type="json", key="session.file")
+        uploaded = st.file_uploader("Open a session file", type="json", key="session.file")
         if uploaded is not None:
-            st.button("Open it", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch")
+            st.button("Open the session", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch")
         st.caption(
-            "The address bar holds the small settings: copy it to share a view of the bundled spaces. Hand-picked anchors and "
-            "spaces of yours travel in the session file; an uploaded file has to be uploaded first."
+            "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors chosen by hand "
+            "and your own spaces; files that you uploaded must be uploaded again."
         )
 
 
@@ -150,7 +150,7 @@ def _open_session(content: bytes) -> None:
             if digest and found != digest:
                 raise SpaceError(
                     f"session file: {spec.name!r} has changed since it was saved (expected content {digest[:8]}…, got "
-                    f"{found[:8]}…); put the original back, or choose the spaces anew"
+                    f"{found[:8]}…); restore the original, or choose the spaces again"
                 )
     except SpaceError as error:
         session.notify(str(error))

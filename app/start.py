@@ -1,4 +1,4 @@
-"""How a session begins: the bundled words, or what a permalink or `relscope app` asks for, with anchors chosen."""
+"""How a session begins: with the bundled words, a permalink, or the files given to `relscope app`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def first_workspace() -> Workspace:
     try:
         return _with_chosen_anchors(from_query(st.query_params.to_dict(), default))
     except SpaceError as error:  # a mangled link must not keep the app from opening
-        session.notify(f"The link asks for something that cannot be done, so here is the usual start. {error}")
+        session.notify(f"The link has invalid settings, so the session starts with the defaults. {error}")
         return _with_chosen_anchors(default)
 
 

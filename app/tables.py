@@ -1,4 +1,4 @@
-"""Tables of which rows can be chosen."""
+"""Tables with selectable rows."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from relcore.store import digest_of
 
 
 def chosen_rows(table: pd.DataFrame, key: str, *, several: bool = False, hide_index: bool = True, **look: Any) -> list[int]:
-    """Draw a table of which a row can be chosen, or several, and give their numbers; `look` is for `st.dataframe`."""
+    """Draw a table and return the numbers of the selected rows; `look` is passed to `st.dataframe`."""
     mode = "multi-row" if several else "single-row"
     state = st.dataframe(table, key=key, on_select="rerun", selection_mode=mode, hide_index=hide_index, **look)
     return [row for row in state.selection.rows if row < len(table)]  # a longer table may have stood here
 
 
 def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
-    """Draw a table with a column "id", whose chosen rows are selected in the panes; of other rows nothing is chosen yet."""
+    """Draw a table with a column "id"; its selected rows are selected in the panes. New rows start unselected."""
     place = f"{key}-{digest_of(table['id'].tolist())[:8]}"
 
     def brush() -> None:

@@ -1,4 +1,4 @@
-"""What the panes show: pivots or everything, which representations, how they are brought to two or three dimensions."""
+"""What the panes show: pivots or all rows, which representations, and the reduction to two or three dimensions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from relcore.reduction import NAMES
 from relcore.spaces import Match, SpaceError, quote
 from relcore.views import MOST_PIVOTS
 
-_FITS = {"first": "on the first space", "apart": "each space apart"}
+_FITS = {"first": "one map, fitted on the first space", "apart": "separate maps"}
 _LOWER = {"relative": "relative", "whitened": "whitened"}
 
 
 def view_choosers(workspace: Workspace, pair: Match) -> None:
-    """One row above the panes: the usual choices in sight, the rest behind a button."""
+    """One row above the panes: common choices, and a button for the rest."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
         classes = pair.source.labels is not None and pair.source.counts is None
         if classes:
@@ -55,7 +55,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             options=list(NAMES),
             format_func=NAMES.get,
             required=True,
-            help="PCA at once. UMAP and t-SNE run as jobs in the background; PCA stands in until they are done.",
+            help="PCA is computed at once. UMAP and t-SNE run as background jobs; the panes show PCA until they are done.",
         )
         with st.popover("More", icon=":material/tune:"):
             _further_choosers(workspace)
@@ -79,7 +79,7 @@ def _color_chooser(workspace: Workspace) -> None:
 def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
     bound(
         st.multiselect,
-        "Pivots, each with its neighbourhood in one colour",
+        "Pivots, each with its neighbourhood in its own colour",
         "view.pivots",
         list(workspace.view.pivots),
         lambda value: _choose_pivots(pair, value),
@@ -117,15 +117,15 @@ def _further_choosers(workspace: Workspace) -> None:
         options=list(_FITS),
         format_func=_FITS.get,
         required=True,
-        help="On the first space: one map for both, so equal pictures mean equal coordinates (Moschella et al., Fig. 5).",
+        help="One map, fitted on the first space: equal pictures mean equal coordinates (Moschella et al., Fig. 5).",
     )
     bound(
         st.toggle,
-        "Align by Procrustes",
+        "Align the second picture",
         "view.align",
         reduction.align,
         change("align", "reduction", "align"),
-        help="Turn, mirror and scale the second picture onto the first, for the eye alone.",
+        help="Rotates, mirrors and scales the second picture onto the first (Procrustes). It changes the display only.",
     )
     bound(
         st.segmented_control,
@@ -148,10 +148,10 @@ def _further_choosers(workspace: Workspace) -> None:
         )
         bound(
             st.number_input,
-            "UMAP least distance",
+            "UMAP minimum distance",
             "view.min_dist",
             reduction.min_dist,
-            change("UMAP least distance", "reduction", "min_dist"),
+            change("UMAP minimum distance", "reduction", "min_dist"),
             min_value=0.0,
             max_value=1.0,
             step=0.05,

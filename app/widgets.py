@@ -21,7 +21,8 @@ from relcore.views import ViewSpec, default_view
 def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any) -> Any:
     """A widget that shows `value` and calls ``apply(new value)`` when the user changes it.
 
-    The value is set anew in each run: Streamlit forgets widgets of a page that is left, and undo must move them too.
+    The value is set again in each run, because Streamlit forgets the widgets of a page that is left, and undo must change
+    them too.
     """
     st.session_state[key] = value
 
@@ -55,7 +56,7 @@ def space_choosers(workspace: Workspace) -> None:
                 "Swap",
                 key="choose.swap",
                 icon=":material/swap_vert:",
-                help="Make the target the source, and the source the target",
+                help="Makes the target the source and the source the target",
                 on_click=choose_pair,
                 args=(workspace.target, workspace.source, "swap source and target"),
                 type="tertiary",
@@ -73,7 +74,7 @@ def space_choosers(workspace: Workspace) -> None:
 
 
 def _whole_name(spec: SpaceSpec) -> str:
-    """A chooser cuts a long name: here it stands whole, a file with its path."""
+    """The full name of a space, which a chooser shortens; of a file its path."""
     return f"`{spec.name.replace('`', chr(39))}`"
 
 
@@ -85,7 +86,7 @@ def choose_space(side: str, spec: SpaceSpec) -> None:
 
 
 def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
-    """Make two spaces source and target, as one step; pivots and anchors that the new pair lacks are chosen anew."""
+    """Make two spaces source and target, as one step; missing pivots and anchors are chosen again."""
     before = session.workspace()
     changed = replace(before, source=source, target=target)
     with suppress(SpaceError):  # chosen all the same: the page says what is wrong, and another choice mends it
@@ -97,9 +98,9 @@ def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
-    """The workspace with pivots and anchors that both spaces have.
+    """The workspace with pivots and anchors that are in both spaces.
 
-    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen anew if one is missing. A
+    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen again if one is missing. A
     pair that has none of the pivots begins with its own default view.
 
     Raises
@@ -130,7 +131,7 @@ def _fitting_view(view: ViewSpec, pair: Match) -> ViewSpec:
 
 
 def _behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
-    """The pinned anchors first, then as many of those chosen as make up the number."""
+    """The pinned anchors, then enough of the chosen ones to reach the number."""
     held = set(pinned)
     rest = tuple(identifier for identifier in chosen if identifier not in held)
     return pinned + rest[: max(n_anchors - len(pinned), 0)]
@@ -152,8 +153,10 @@ def strategy_choosers(pair: Match, key: str) -> None:
         strategy,
         lambda value: choose(strategy=value),
         options=usable,
-        help="Random: uniform. Farthest-point: each next one farthest from those chosen. k-means: the row nearest to each "
-        "centroid. Most frequent: by corpus count. Class-balanced: the same number from each label.",
+        help=(
+            "Random: uniform. Farthest-point: each anchor is the row farthest from those already chosen. k-means: the row "
+            "nearest to each centroid. Most frequent: by corpus count. Class-balanced: the same number from each label."
+        ),
     )
     bound(
         st.number_input,
@@ -164,12 +167,12 @@ def strategy_choosers(pair: Match, key: str) -> None:
         min_value=1,
         max_value=max(min(len(pair), MOST_ANCHORS), n_anchors),
         step=10,
-        help="More anchors tell more apart and cost more. The papers use 300 for words.",
+        help="More anchors distinguish more rows and take longer to compute. The papers use 300 for words.",
     )
 
 
 def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
-    """Strategy, number and random state behind the anchors; for hand-picked ones what a new strategy would start from."""
+    """Strategy, number and random state of the anchors; for anchors chosen by hand, those of a new strategy."""
     parts = workspace.anchors_from.split(" ")
     if len(parts) == 3 and parts[0] in STRATEGIES and all(part.isascii() and part.isdecimal() for part in parts[1:]):
         return parts[0], max(1, int(parts[1])), int(parts[2])
@@ -177,7 +180,7 @@ def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
 
 
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
-    """Anchors by strategy, behind those that are pinned, as one step.
+    """Choose anchors by strategy, after the pinned ones, as one step.
 
     Raises
     ------
@@ -198,7 +201,7 @@ def projection_choosers(workspace: Workspace) -> None:
         workspace.projection.similarity,
         lambda value: session.edit_spec(f"similarity {value}", "projection", similarity=value),
         options=SIMILARITIES,
-        help="Cosine is the papers'. Quantised is cosine after clustering (Moschella et al., Fig. 7).",
+        help="The papers use cosine. Quantised is cosine after clustering (Moschella et al., Fig. 7).",
     )
     bound(
         st.toggle,
@@ -206,7 +209,10 @@ def projection_choosers(workspace: Workspace) -> None:
         "projection.center",
         workspace.projection.center,
         lambda value: session.edit_spec("centre" if value else "do not centre", "projection", center=value),
-        help="Subtract each space's mean, so that a shift does not matter (Maiorca et al. 2024). Off: Moschella et al. 2023.",
+        help=(
+            "Subtracts each space's mean, so that shifts have no effect (Maiorca et al. 2024). Turn it off to reproduce "
+            "Moschella et al. 2023."
+        ),
     )
     bound(
         st.number_input,
@@ -217,7 +223,10 @@ def projection_choosers(workspace: Workspace) -> None:
         min_value=0.001,
         max_value=100.0,
         step=0.1,
-        help="Of the whitened form, X Aᵀ (K + λI)^(−½): larger is nearer to the plain relative form. 1 weighs as one anchor.",
+        help=(
+            "λ of the whitened form, X Aᵀ (K + λI)^(−½). Larger values bring it nearer to the plain relative form. λ = 1 "
+            "counts as much as one average anchor."
+        ),
     )
     if workspace.projection.similarity == "quantised":
         bound(
@@ -229,12 +238,12 @@ def projection_choosers(workspace: Workspace) -> None:
             min_value=0.1,
             max_value=10.0,
             step=0.5,
-            help="Ward distance at which clusters are cut; Moschella et al. show 1, 1.5 and 2.",
+            help="Ward distance at which the clustering is cut. Moschella et al. show 1, 1.5 and 2.",
         )
 
 
 def score_choosers(workspace: Workspace) -> None:
-    """Neighbours looked at, and whose they are."""
+    """The number of neighbours, and the convention."""
     bound(
         st.number_input,
         "Neighbours k",
@@ -251,6 +260,8 @@ def score_choosers(workspace: Workspace) -> None:
         workspace.convention,
         lambda value: session.edit(f"{value} convention", convention=value or workspace.convention),
         options=CONVENTIONS,
-        help="Paper: both neighbourhoods among the target's rows, the word itself included (Moschella et al., their code). "
-        "Mutual: each space its own neighbours, the word itself left out.",
+        help=(
+            "Paper: both neighbourhoods are searched among the target's rows, including the row itself (code of Moschella et "
+            "al.). Mutual: each space has its own neighbours, without the row itself."
+        ),
     )

@@ -1,4 +1,4 @@
-"""Workspace: everything that a user chose, as one immutable value with undo, redo, a session file and a permalink."""
+"""Workspace: all settings of a user as one immutable value with undo, redo, a session file and a permalink."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ UNDO_STEPS = 200
 
 @dataclasses.dataclass(frozen=True)
 class Workspace:
-    """What is compared, through which anchors, and how it is shown. Equal workspaces show equal pages.
+    """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
     `anchors_from` tells how the anchors came about as "strategy n random_state", "" once they were changed by hand; pinned
-    anchors outlive a new strategy.
+    anchors stay when a new strategy is chosen.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -92,7 +92,7 @@ class History:
         self._future: list[tuple[str, Workspace]] = []
 
     def edit(self, step: str, changed: Workspace) -> None:
-        """Make `changed` the present; what was undone before is forgotten. A change of nothing is no step."""
+        """Make `changed` the present and forget undone steps. An unchanged workspace is not a step."""
         if changed == self.present:
             return
         self._past = [*self._past, (step, self.present)][-UNDO_STEPS:]
@@ -130,7 +130,7 @@ class History:
 
 
 def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
-    """The workspace as JSON text, with the digests of the spaces it stands on."""
+    """The workspace as JSON text, with the digests of its spaces."""
     body = record.to_json(workspace) | {
         "spaces": [record.to_json(spec) | {"digest": digests.get(spec, "")} for spec in workspace.spaces],
         "source": workspace.spaces.index(workspace.source),
@@ -190,7 +190,7 @@ def _query(workspace: Workspace) -> dict[str, str]:
 
 
 def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
-    """The workspace with the settings of a permalink; what does not make sense is left as it was, links get mangled."""
+    """The workspace with the settings of a permalink; invalid settings are ignored, because links get mangled."""
     view, projection, reduction = workspace.view, workspace.projection, workspace.reduction
     view = dataclasses.replace(view, pivots=_pivots(query.get("pivots", ""), view.pivots))
     view = dataclasses.replace(view, n_nearest=_number(query.get("nearest", ""), 2000, view.n_nearest))
@@ -229,7 +229,7 @@ def _inversion(text: str, otherwise: InversionSpec) -> InversionSpec:
 
 
 def _number(text: str, most: int, otherwise: int) -> int:
-    """A number from 1 to `most`, or else what there was."""
+    """A number from 1 to `most`, or else `otherwise`."""
     readable = text.isascii() and text.isdecimal() and len(text) <= 9
     return int(text) if readable and 1 <= int(text) <= most else otherwise
 

@@ -21,7 +21,7 @@ def benchmark() -> Benchmark:
 
     assert np.isclose(linear_cka(*fewer), gram_cka(*fewer), atol=1e-3)  # float32 products of 5,000 terms
     return Benchmark(
-        "Linear CKA with its null",
+        "Linear CKA with its chance level",
         floor=("floor: NumPy, XᵀX, YᵀY and XᵀY", products),
         ours={"linear_cka": (lambda: linear_cka(source, target), 1.5)},
         peers={

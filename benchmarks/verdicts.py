@@ -1,7 +1,7 @@
-"""``python -m benchmarks.verdicts [part …]``: how often Bootstrap says that two spaces fit, on noise and on the bundled words.
+"""``python -m benchmarks.verdicts [part …]``: the verdicts of Bootstrap on noise and on the bundled words.
 
 40 draws of unrelated Gaussian spaces of each size and 20 draws of seeds for the words. A line for each draw goes to a file as
-soon as it is there (default verdicts.jsonl, which git ignores), and the same command goes on where it was stopped.
+soon as it is there (default verdicts.jsonl, which git ignores), and the same command resumes where it was stopped.
 """
 
 from __future__ import annotations

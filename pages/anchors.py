@@ -1,4 +1,4 @@
-"""Which anchors? Pick by brush, click, search, list or strategy, and see at once what each choice does to the scores."""
+"""Choose anchors by lasso, click, search, list or strategy, and see how each change moves the scores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLE_ROWS = 5000  # above that many the browser's table gives up selections; th
 
 
 def show_effect(workspace: Workspace, pair: Match) -> None:
-    """Scores with these anchors in the lower panes' representation, and how far the last step moved them."""
+    """Scores with these anchors in the lower panes' representation, and their change by the last step."""
     form, before = workspace.panes[1], session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     found = scores(pair, form, workspace.anchors, *settings)
@@ -43,20 +43,20 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
         )
     st.caption(
         f"{'; '.join(score.describe() for score in found.values())}. Only held-out rows are scored, never an anchor. An arrow "
-        "shows how far the last step moved a score, on the same rows before and after; there is none where the 95 % interval "
-        "of the difference holds 0."
+        "shows how much the last step changed a score, measured on the same rows before and after. It appears only if the 95 "
+        "% interval of the difference excludes 0."
     )
 
 
 def _comparable(before: Workspace, now: Workspace, pair: Match) -> bool:
-    """Whether only the anchors differ, so that a difference of scores is their doing."""
+    """Whether only the anchors differ, so that they explain a difference of scores."""
     same = all(getattr(before, field) == getattr(now, field) for field in ("source", "target", "projection", "k", "convention"))
     there = bool(before.anchors) and all(identifier in pair.source.index for identifier in before.anchors)
     return same and there and before.anchors != now.anchors
 
 
 def show_table(workspace: Workspace, pair: Match) -> None:
-    """All anchors with pins; select rows to look at them, remove the selected."""
+    """All anchors with pins; select rows to show, pin or remove them."""
     rows = pair.source.rows(workspace.anchors)
     table = pd.DataFrame({"number": range(1, len(rows) + 1), "id": workspace.anchors})
     table["pinned"] = table["id"].isin(workspace.pinned)
@@ -67,7 +67,7 @@ def show_table(workspace: Workspace, pair: Match) -> None:
     if len(table) > TABLE_ROWS:
         st.caption(f"The first {TABLE_ROWS:,} of {len(table):,} anchors; download the list for all.")
     shown, look = with_items(workspace, table.head(TABLE_ROWS))
-    look["column_config"]["pinned"] = st.column_config.CheckboxColumn(help="Pinned anchors outlive a new strategy")
+    look["column_config"]["pinned"] = st.column_config.CheckboxColumn(help="Pinned anchors stay when you choose a new strategy")
     key = f"anchors.table-{digest_of(workspace.anchors)}"  # another list, another selection
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, key, several=True, height=380, **look)])
     with st.container(horizontal=True):
@@ -83,22 +83,22 @@ def show_table(workspace: Workspace, pair: Match) -> None:
 
 
 def show_diagnostics(workspace: Workspace, pair: Match) -> None:
-    """Is this a good set? For both spaces side by side, with the spectrum of singular values."""
+    """Diagnostics of the anchor set in both spaces, with the spectrum of singular values."""
     spaces = (pair.source, pair.target)
     diagnosed = [compute.diagnose(space, workspace.anchors) for space in spaces]
     found = dict(zip(distinct_names(spaces), diagnosed, strict=True))
     table = pd.DataFrame({name: _diagnosis(diagnostics) for name, diagnostics in found.items()})
     st.dataframe(table.rename_axis("diagnostic").reset_index(), hide_index=True)
     st.caption(
-        "All after centring and scaling to length 1. A large condition number magnifies noise when a space is inverted. "
-        "Coverage: mean cosine of a row to its nearest anchor, beside that of as many random anchors."
+        "All rows are centred and scaled to length 1. A large condition number means that inverting a space amplifies noise. "
+        "Coverage is the mean cosine of a row to its nearest anchor; in brackets for the same number of random anchors."
     )
     figure = Spectrum.of(workspace.recipe(pair.source.digest, pair.target.digest)).draw(found)
     exports.chart(figure.interactive(exports.theme()), "anchors.spectrum")
     exports.export_bar(figure, "spectrum")
     duplicates = [(name, *pair_of_ids) for name, diagnostics in found.items() for pair_of_ids in diagnostics.near_duplicates]
     if duplicates:
-        st.markdown(f"**{len(duplicates)} near-duplicates** say almost the same thing twice:")
+        st.markdown(f"**{len(duplicates)} near-duplicates** are almost redundant:")
         st.dataframe(
             pd.DataFrame(duplicates, columns=["space", "anchor", "almost the same as", "cosine"]), hide_index=True, height=200
         )

@@ -1,4 +1,4 @@
-"""Which rows belong together? From a handful of known pairs, or none, to hundreds of parallel anchors."""
+"""Find hundreds of parallel anchors from a few known pairs, or from none."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from app import session
 from app.bootstrap import bootstrap_panel, bootstrap_setup
 
 st.html(
-    '<p class="relscope-lead">Relative spaces need anchors that both encoders know. Here a few known pairs, or none at all, '
-    "grow to hundreds: the spaces are turned onto each other until their rows find each other.</p>"
+    '<p class="relscope-lead">Two relative spaces need parallel anchors: rows whose partners in the other space are known. '
+    "This page finds hundreds of them from a few known pairs, or from none. It rotates one space onto the other and matches "
+    "nearest neighbours.</p>"
 )
 setup = bootstrap_setup.choose(session.workspace())
 if setup is not None:

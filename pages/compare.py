@@ -1,4 +1,4 @@
-"""Do two spaces agree? Absolute above, relative below, every score beside its chance level."""
+"""Compare two spaces: absolute above, relative below, every score with its chance level."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from relcore.views import View
 
 
 def lead(workspace: Workspace, pair: Match) -> str:
-    """What is seen here, in one sentence with its numbers."""
+    """The page's result in one sentence with its numbers."""
     if not workspace.anchors:
         return '<p class="relscope-lead">No anchors yet: choose some in the sidebar, or pick them on the Anchors page.</p>'
     if not compute.can_be_scored(pair, workspace.anchors):
         return f'<p class="relscope-lead">{compute.TOO_MANY_ANCHORS}</p>'
     found = {form: scores_of(workspace, pair, form) for form in ("absolute", "relative", "whitened")}
     if not all("mrr" in by_metric for by_metric in found.values()):
-        text = "Two spaces of different widths have no coordinates in common; relative to the same anchors they have."
+        text = "The two spaces have different dimensions, so they share no coordinates. Relative to the same anchors they do."
     else:
         numbers = ", ".join(f"{form} <b>{short(score)}</b>{_reach(score)}" for form, score in _mrr(found).items())
         about = _mrr(found)["relative"]
         asked = f"all {about.n:,}" if about.interval is None else f"{about.n_queries:,} of {about.n:,}"
         chance = short(about.null.mean, about.null.places)
         text = (
-            f"Two encoders, the same {len(pair):,} rows. Does a row of one find itself in the other? "
-            f"Mean reciprocal rank through {len(workspace.anchors):,} anchors: {numbers}; chance {chance}. "
-            f"Queries: {asked} held-out rows, none of them an anchor."
+            f"Two encoders, the same {len(pair):,} rows: how high does a row of one space rank as a neighbour of itself in the "
+            f"other? Mean reciprocal rank with {len(workspace.anchors):,} anchors: {numbers}; chance level {chance}. Queries: "
+            f"{asked} held-out rows, none of them an anchor."
         )
     return f'<p class="relscope-lead">{text}</p>'
 
@@ -60,10 +60,10 @@ def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
 def show_scores(workspace: Workspace, pair: Match) -> None:
     """The metric table, live from a sample or exact by job, and its exports."""
     title, button = st.columns([4, 1], vertical_alignment="bottom")
-    title.subheader("How alike are they?", anchor=False)
+    title.subheader("Scores", anchor=False)
     start = button.button(
         "Score every row",
-        help="Look up the neighbours of every held-out row, as a job. All pages then show the exact scores.",
+        help="Runs a job that searches the neighbours of every held-out row. All pages then show the exact scores.",
         icon=":material/done_all:",
         width="stretch",
     )
@@ -86,13 +86,13 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
 
 
 def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
-    """Rows whose neighbourhoods moved most and least; one row's neighbours in both spaces."""
-    moved, agree, one = st.tabs(["Moved most", "Agree most", "Neighbours of a row"])
+    """Rows whose neighbourhoods changed most and least; one row's neighbours in both spaces."""
+    moved, agree, one = st.tabs(["Changed most", "Changed least", "Neighbours of a row"])
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
     note = (
-        f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest in the absolute spaces (mutual kNN, centred), for "
-        f"{part} {len(drawn.rows):,} rows drawn. Select rows to see them in the panes."
+        f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute spaces (mutual kNN, "
+        f"centred), for {part} {len(drawn.rows):,} rows shown. Select rows to highlight them in the panes."
     )
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:
@@ -102,11 +102,9 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
             brushing_table(shown, f"compare.{key}", height=300, **look)
             st.caption(note)
     with one:
-        asked = st.text_input(
-            "Row", placeholder="Type an id, for instance: river", key="compare.asked", persist_state="session"
-        )
+        asked = st.text_input("Row", placeholder="Type an id, for example: river", key="compare.asked", persist_state="session")
         if asked and asked not in pair.source.index:
-            st.warning(f"“{asked}” is not among the {len(pair):,} rows that both spaces have.", icon=":material/search_off:")
+            st.warning(f"“{asked}” is not among the {len(pair):,} rows that are in both spaces.", icon=":material/search_off:")
         elif asked:
             st.html(neighbours_html(pair, compute.neighbours_of(pair, asked, min(25, len(pair) - 1))))
 

@@ -1,4 +1,4 @@
-"""From a relative space back to an absolute one, its own or another's: how much comes through?"""
+"""Map a relative space back to an absolute one, its own or another's, and measure what is lost."""
 
 from __future__ import annotations
 

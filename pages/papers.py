@@ -1,4 +1,4 @@
-"""What the three papers print, row by row, beside what this software measures."""
+"""The tables and figures of the three papers, next to what this software measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is loaded, what can be loaded here and now, what needs the network, and is any of it sick?"""
+"""Loaded spaces and their defects, spaces on this machine, and spaces that have to be downloaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from relcore.store import digest_of
 
 
 def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
-    """A table of the session's spaces with what may be wrong with each."""
+    """A table of the session's spaces with possible defects of each."""
     loaded, labels = {}, space_labels(workspace.spaces)
     for spec in workspace.spaces:
         try:
@@ -54,11 +54,14 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
             "space": st.column_config.TextColumn(width=300),
             "rows": st.column_config.NumberColumn(format="localized"),
             "offset": st.column_config.NumberColumn(
-                format="%.2f", help="Length of the mean vector over the mean length: above .1 centring matters"
+                format="%.2f",
+                help="Length of the mean vector ÷ mean length of the vectors. Above .1 centring changes the results",
             ),
             "mean norm": st.column_config.NumberColumn(format="%.2f"),
-            "equal rows": st.column_config.NumberColumn(help="Rows whose vector occurs more than once"),
-            "content": st.column_config.TextColumn(help="First digits of the content's digest: equal content, equal digest"),
+            "equal rows": st.column_config.NumberColumn(help="Rows whose vector is equal to another row's"),
+            "content": st.column_config.TextColumn(
+                help="First digits of the content's digest. Equal content has an equal digest"
+            ),
         },
     )
     with st.popover("Remove", icon=":material/close:", key="spaces.remove"):
@@ -70,7 +73,7 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
                 icon=":material/close:",
                 type="tertiary",
                 disabled=in_use,
-                help="It is source or target: choose another in the sidebar first" if in_use else None,
+                help="It is the source or the target. Choose another one in the sidebar first" if in_use else None,
                 on_click=remove_space,
                 args=(spec,),
             )
@@ -95,14 +98,14 @@ def show_match(workspace: Workspace) -> None:
 
 
 def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
-    """Distribution of vector lengths: spaces that differ here differ in scale, which cosine ignores."""
+    """Distribution of vector lengths: it shows differences in scale, which cosine ignores."""
     figure = Norms(tuple(loaded)).draw(list(loaded.values()))
     exports.chart(figure.interactive(exports.theme()), "spaces.norms")
     exports.export_bar(figure, "norms")
 
 
 def show_catalogue(folder: str | None) -> None:
-    """Everything that can be loaded, the first table here and now, the second over the network."""
+    """Everything that can be loaded: from this machine, and over the network."""
     entries = compute.available(folder)
     for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
         some = [entry for entry in entries if entry.where == where]
@@ -133,7 +136,7 @@ def _catalogue_table(entries: list[Entry], where: str) -> None:
     chosen = [entries[row] for row in rows]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         limit = st.number_input(
-            "At most so many rows", 1000, 10_000_000, 200_000, 10_000, key=f"spaces.limit-{where}", width=220
+            "Maximum number of rows", 1000, 10_000_000, 200_000, 10_000, key=f"spaces.limit-{where}", width=220
         )
         verb = (
             "Load" if where == "here" else f"Download {chosen[0].size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
@@ -145,18 +148,20 @@ def _catalogue_table(entries: list[Entry], where: str) -> None:
 
 
 def show_upload() -> None:
-    """A file of the user's; the file itself is deleted when the session ends."""
+    """Load the user's file; the copy is deleted when the session ends."""
     uploaded = st.file_uploader(
         f"Vectors: {', '.join(sorted(READERS))}",
         key="spaces.upload",
-        help="Ids pair spaces: a column named “id” or “ids”, an array named “ids” (npz, safetensors), the words of a word2vec "
-        "file, or row numbers where there is none.",
+        help=(
+            "Spaces are paired by ids. They are read from a column named “id” or “ids”, an array named “ids” (npz, "
+            "safetensors) or the words of a word2vec file; otherwise the row numbers are used."
+        ),
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         drop = st.toggle("Leave out rows with NaN or infinite values", key="spaces.drop-invalid")
         first = st.toggle("Keep only the first of duplicate ids", key="spaces.first-duplicate")
         limit = st.number_input(
-            "At most so many rows", 1000, 10_000_000, 1_000_000, 10_000, key="spaces.upload-limit", width=220
+            "Maximum number of rows", 1000, 10_000_000, 1_000_000, 10_000, key="spaces.upload-limit", width=220
         )
     if uploaded is None:
         return
@@ -167,7 +172,7 @@ def show_upload() -> None:
 
 
 def add_space(spec: SpaceSpec) -> None:
-    """Load it before it joins the session: what cannot be read never gets in."""
+    """Load the space first: one that cannot be read is not added to the session."""
     try:
         with st.spinner(f"Reading {space_name(spec)} …"):
             space = compute.load_space(spec)
@@ -182,13 +187,13 @@ def add_space(spec: SpaceSpec) -> None:
 
 
 def remove_space(spec: SpaceSpec) -> None:
-    """Take a space out of the session; undo brings it back."""
+    """Remove a space from the session; undo restores it."""
     spaces = tuple(one for one in session.workspace().spaces if one != spec)
     session.edit(f"remove {space_name(spec)}", spaces=spaces or BUNDLED)
 
 
 def show_gone(spec: SpaceSpec) -> None:
-    """An encoding that has left the store can be made again."""
+    """Encode again what is no longer in the store."""
     if spec.source == "encoding":
         st.button(
             "Encode it again",
@@ -200,7 +205,7 @@ def show_gone(spec: SpaceSpec) -> None:
 
 
 def encode_again(spec: SpaceSpec) -> None:
-    """The same encoder on the dataset as it is now, as a job."""
+    """Run the same encoder on the current dataset, as a job."""
     found = raw_data.preview(spec.dataset)
     encoding_jobs.submit(spec.dataset, found.digest, found.name, [spec.encoder])
 

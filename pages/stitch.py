@@ -1,4 +1,4 @@
-"""Does a head understand an encoder that it was not trained on? Every encoder with every head, live."""
+"""Combine every encoder with every head, without training, and score the result."""
 
 from __future__ import annotations
 

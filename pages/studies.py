@@ -1,4 +1,4 @@
-"""What do the papers' experiments say of data that is at hand? Choose a study, run it, and read its answer as it comes."""
+"""Run the papers' experiments on your data: choose a study, run it, and follow its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core of Relscope: latent spaces, absolute and relative to anchors. Importable without a screen.
+"""The core of Relscope: latent spaces, absolute and relative to anchors. Needs no screen.
 
 The names of `__all__` are imported when they are first used, so that ``import relcore`` takes no time.
 """

@@ -1,4 +1,4 @@
-"""Display alignment: turn, mirror and scale one picture of the rows so that it lies on another as well as it can."""
+"""Display alignment: rotate, mirror and scale one picture of the rows onto another (Procrustes)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from relcore.spaces import SpaceError
 def align(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The coordinates (n, c), moved, turned or mirrored, and uniformly scaled onto the reference (n, c), as float32.
 
-    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Distances within the
-    picture keep their ratios: it shows the same thing. Rows that are NaN in either (left out of a sample) do not count.
+    Orthogonal Procrustes: with both centred, R minimises ‖s·Y R − X‖ over orthogonal R and s > 0. Ratios of distances
+    within the picture are unchanged. Rows that are NaN in either picture (not in the sample) are ignored.
 
     Raises
     ------

@@ -26,7 +26,7 @@ LIVE_QUERIES = 300  # held-out rows whose neighbours are looked up where scores 
 
 @dataclass(frozen=True)
 class ProjectionSpec:
-    """How relative spaces are made; the parameters of `RelativeProjection` less `whiten`, which is a row of its own."""
+    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is another representation."""
 
     similarity: str = "cosine"
     center: bool = True
@@ -50,7 +50,7 @@ def represent(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the target ("procrustes").
 
-    Procrustes is the reference for what a method that sees both spaces at once can reach with the same anchors. The matrices
+    Procrustes is a reference: it uses both spaces and the same anchors. The matrices
     are read-only, like those of a space, as caches share them.
 
     Raises
@@ -77,9 +77,9 @@ def represent(
 
 
 def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str = "relative") -> Split:
-    """What scores of this representation look at: every row that is no anchor, or every row where anchors play no part.
+    """The rows that scores of this representation use: those that are not anchors, or all rows where no anchors are used.
 
-    So it is for "absolute", and for any other without `anchor_ids`, as the first paper published it.
+    The latter holds for "absolute", and for other representations without `anchor_ids`, as the first paper published them.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def score_differences(
     convention: str = "paper",
     n_queries: int | None = None,
 ) -> dict[str, Difference]:
-    """How far each score of `score_pair` moved, on the same held-out rows and queries, with 95 % intervals.
+    """The change of each score of `score_pair`, on the same held-out rows and queries, with 95 % intervals.
 
     The split's anchors are those of both: a row that is an anchor before or now is in neither score.
     """
@@ -141,8 +141,8 @@ def score_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[int]
     """`score_pair` with every held-out row as a query, as a job of the Engine; `inputs` are store keys of the two matrices."""
     entries = [context.store.get(key) for key in inputs]
     if None in entries:
-        raise SpaceError(f"the matrices are no longer in {context.store.root}; ask for the scores again")
-    context.report(0, 1, "looking up the neighbours of every held-out row")
+        raise SpaceError(f"the matrices are no longer in {context.store.root}; compute the scores again")
+    context.report(0, 1, "searching the neighbours of every held-out row")
     matrices = [entry.arrays["matrix"] for entry in entries]
     split = Split.held_out(range(len(matrices[0])), anchors)
     scores = score_pair(*matrices, split, k=k, convention=convention)
@@ -150,10 +150,10 @@ def score_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[int]
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
-    """Scores by representation (`form`) and metric as a long table, each row with its circumstances and its chance level.
+    """Scores by representation (`form`) and metric as a long table, each row with its settings and its chance level.
 
-    Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all rows were
-    asked), chance (its mean), convention, k, n, queries.
+    Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all rows are
+    queries), chance (the chance level's mean), convention, k, n, queries.
     """
     rows = []
     for form, by_metric in scores.items():
@@ -196,7 +196,7 @@ def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> Neighbours:
 
 
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
-    """How much of its neighbourhood each of these rows keeps from one space to the other, least first.
+    """The share of neighbours that each of these rows keeps from one space to the other, smallest first.
 
     Mutual kNN in the absolute spaces: no anchors are involved. Columns: row, id, overlap (Jaccard, 0 … 1), count (if known);
     of equal overlaps the more frequent row comes first.

@@ -1,4 +1,4 @@
-"""The same numbers from the same random state: torch with one thread, and its generator set and given back."""
+"""Reproducible torch: one thread, and its generator seeded and restored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def seeded(random_state: int) -> Iterator[None]:
-    """Within this, torch draws from `random_state`; what others draw after it is as if this had not been."""
+    """Inside, torch draws from `random_state`; afterwards its generator is restored."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -18,7 +18,7 @@ def seeded(random_state: int) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums over threads end differently with their number, and small networks wait for each other more than they gain."""
+    """Sums over threads depend on the number of threads, and small networks gain nothing from more."""
     import torch
 
     before = torch.get_num_threads()
@@ -31,7 +31,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def reproducible(random_state: int) -> Iterator[None]:
-    """Both, as a training of a small network needs them; on a GPU those of its kernels that give the same sum each time."""
+    """Both, for the training of a small network; on a GPU also deterministic kernels."""
     import torch
 
     settings = {"enabled": True, "benchmark": False, "deterministic": True}

@@ -1,4 +1,4 @@
-"""Encoding: a dataset through an encoder into the store, block by block, so that what is done is never done again."""
+"""Encoding: a dataset through an encoder into the store, block by block; finished blocks are never computed again."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def encode_again(spec: SpaceSpec, store: Store, report: Report | None = None) ->
     dataset = load_dataset(spec.dataset, store)
     if encoding_key(dataset.digest, spec.encoder, spec.option("output")) != spec.option("key"):
         raise SpaceError(
-            f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded; encode what is there "
-            "now on the Spaces page, and choose that"
+            f"{spec.name!r}: its dataset or the files of its encoder have changed since it was encoded; encode the current "
+            "data on the Spaces page, and choose that encoding"
         )
     encode(dataset, spec.encoder, store, report)
 
@@ -61,7 +61,7 @@ def encode(
     """One space for each output of the encoder, from the store where they are there, else computed and kept.
 
     Every `block_rows` rows are kept as soon as they are computed, and so are trained weights: after a kill or a full disk
-    the same call goes on where it was, to the same bytes. `report` is called as ``report(done, total, message)``.
+    the same call resumes and gives the same bytes. `report` is called as ``report(done, total, message)``.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def encode_job(context: Context, *, dataset: DatasetSpec | Dataset, encoder: Enc
     if len(keys) > 1:
         context.put({}, {"encodings": keys})
     elif context.key not in keys.values():
-        raise SpaceError(f"{encoder.title}: the dataset has changed since it was chosen; choose it anew, and encode that")
+        raise SpaceError(f"{encoder.title}: the dataset has changed since it was chosen; choose it again, and encode it")
 
 
 def _encoded(dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, report: Report, block_rows: int) -> dict[str, str]:
@@ -101,7 +101,7 @@ def _encoded(dataset: DatasetSpec | Dataset, encoder: Encoder, store: Store, rep
 
 
 class _Run:
-    """One encoding under way."""
+    """One running encoding."""
 
     def __init__(
         self, dataset: Dataset, spec: DatasetSpec | None, encoder: Encoder, store: Store, report: Report, block_rows: int
@@ -145,7 +145,7 @@ class _Run:
         return {output: entry.arrays[str(i)] for i, output in enumerate(self.encoder.outputs)}
 
     def _encoder_function(self) -> EncodeBatch:
-        """Prepared with the first block that is missing: a model takes seconds to load."""
+        """Prepared with the first missing block: a model takes seconds to load."""
         if self._encode_batch is None:
             if self._trained is not None:
                 self._encode_batch = self.encoder.restore(self._trained, self.dataset)

@@ -27,10 +27,10 @@ class EngineError(RuntimeError):
 
 
 class Job:
-    """One piece of long work, made by `Engine.submit`; every thread that asks for its key holds the same one.
+    """One piece of long work, made by `Engine.submit`; every thread that submits its key gets the same one.
 
     `function` and `arguments` are what was submitted, None and nothing where only the store knows of it: so a page that is
-    opened anew can tell what is under way.
+    opened again can list the running jobs.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Job:
         return entry
 
     def cancel(self) -> None:
-        """Stop the job for good: the process that runs it is killed, whatever it is doing, and started again empty."""
+        """Stop the job permanently: the process that runs it is killed and started again empty."""
         self._engine._cancel(self)
 
     def _hear(self, event: dict[str, Any]) -> None:
@@ -111,7 +111,7 @@ class Job:
                         self._curve.setdefault(name, []).append(value)
 
     def _end(self, state: State, error: str = "") -> bool:
-        """Whether this ended it: the first end counts."""
+        """Whether this call ended the job; only the first call does."""
         with self._lock:
             if self._ended.is_set():
                 return False
@@ -135,7 +135,7 @@ class Engine:
     n_workers : int, optional
         Local processes; default two, or one for every four processors where that is more.
     store : Store, optional
-        Where results go. The only way they come back: messages carry counts, never arrays.
+        Where results go. Results are only passed through the store: messages carry counts, never arrays.
     """
 
     def __init__(self, address: str | None = None, n_workers: int | None = None, store: Store | None = None) -> None:
@@ -149,7 +149,7 @@ class Engine:
         self._client = self._cluster = None
 
     def __repr__(self) -> str:
-        return f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} jobs under way)"
+        return f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} running jobs)"
 
     def submit(
         self,
@@ -163,10 +163,10 @@ class Engine:
     ) -> Job:
         """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
 
-        What waits with a higher priority goes first, then what was submitted earlier. The same key again gives the same job
-        while it waits or runs, and one that is done where the store has the result; a job that failed or was cancelled is run
-        anew. The function must be importable in the workers by its name. Where it is told what was expected, what the job
-        took is noted in the store, for the next estimate.
+        Waiting jobs run by priority, then by time of submission. The same key again gives the same job
+        while it waits or runs, and one that is done where the store has the result; a job that failed or was cancelled
+        runs again. The function must be importable in the workers by its name. If the expected time is given, the
+        measured time is saved in the store for the next estimate.
         """
         with self._lock:
             job = self._jobs.get(key)
@@ -195,12 +195,12 @@ class Engine:
             return list(reversed(self._jobs.values()))
 
     def start(self) -> None:
-        """Bring the processes up now (a second or two) rather than with the first job."""
+        """Start the processes now (a second or two) instead of with the first job."""
         with self._lock:
             self._connected()
 
     def close(self) -> None:
-        """Stop everything; the jobs under way count as cancelled. A later submit starts afresh."""
+        """Stop everything; running jobs count as cancelled. A later submit starts new processes."""
         with self._lock:
             for job, _ in list(self._running.values()):
                 job._end("cancelled", "the engine was closed")
@@ -283,7 +283,7 @@ class Engine:
             if there and job.expected and job._tries == 1:
                 pace.note(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
         elif isinstance(error, KilledWorker):
-            died = "the worker process died each time while it ran this (killed, or out of memory)"
+            died = "the worker process died each time it ran this job (killed, or out of memory)"
             job._end("failed", f"{died}; try fewer rows, or a machine with more memory")
         elif error is not None:
             job._end("failed", str(error) if type(error).__name__ == "SpaceError" else f"{type(error).__name__}: {error}")
@@ -302,7 +302,7 @@ class Engine:
                     self._kill(*job._place)
 
     def _withdraw(self, token: str, future: Any) -> None:
-        """Take a task from the scheduler; only then may its worker be killed, or it would be tried again."""
+        """Remove a task from the scheduler before its worker is killed; otherwise it would be retried."""
         future.cancel()
         deadline = time.monotonic() + 1
         while time.monotonic() < deadline and any(token in tasks for tasks in self._client.processing().values()):

@@ -1,7 +1,8 @@
 """Split: which rows are anchors, which are trained on and which are scored, disjoint by construction.
 
 Anchors are data that a method was fitted on: a relative space reproduces its own anchors, and a map fitted on pairs fits these
-pairs. A score on them flatters every method. So everything that scores takes a `Split` and looks at its test rows alone.
+pairs. A score on them is optimistic for every method. So everything that computes a score takes a `Split` and uses its test
+rows only.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ TEST_FRACTION = 0.2
 def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
     """A number in [0, 1) for each id, (n,) float64: uniform over ids, and the same for an id wherever it stands.
 
-    It depends on the id, the stream and the random state alone, so a row more or less in one of two spaces moves no other
-    row. Two streams are unrelated: rows drawn from one say nothing about those drawn from another.
+    It depends on the id, the stream and the random state alone, so one more or one less row in one of two spaces changes no
+    other row. Two streams are independent.
     """
     key = hashlib.blake2b(f"{stream}/{random_state}".encode(), digest_size=8).hexdigest()  # SipHash takes 16 characters
     hashed = pd.util.hash_array(np.asarray(ids, dtype=object), hash_key=key, categorize=False)
@@ -39,7 +40,7 @@ class Split:
     anchors : array (k,)
         In the order of the anchors; any map between two spaces is fitted on them.
     train : array (m,)
-        Ascending; what else may be learned from, such as their labels.
+        Ascending; rows that may be learned from in addition, such as their labels.
     test : array (t,)
         Ascending; what is scored.
     random_state : int
@@ -72,9 +73,9 @@ class Split:
         return np.sort(np.concatenate([self.anchors, self.train]))
 
     def queries(self, n_queries: int | None = None) -> np.ndarray:
-        """All test rows, or so many of them at random, ascending: those whose neighbours are looked up.
+        """The queries, ascending: all test rows, or `n_queries` of them at random, drawn by their own stream.
 
-        Drawn by a stream of their own. One test row more replaces at most one of them.
+        One more test row replaces at most one query.
 
         Raises
         ------
@@ -90,7 +91,7 @@ class Split:
 
     @classmethod
     def held_out(cls, ids: Sequence[str], anchors: np.ndarray = (), random_state: int = 0) -> Split:
-        """Every row that is no anchor is a test row: for scores that nothing but the anchors was fitted for.
+        """Every row that is not an anchor is a test row: for scores of methods that were fitted on the anchors only.
 
         Raises
         ------
@@ -100,7 +101,7 @@ class Split:
         ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
         test = _without(np.arange(len(ids)), anchors, len(ids))
         if not len(test):
-            raise SpaceError(f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer")
+            raise SpaceError(f"split: all {len(ids):,} rows are anchors, none is held out to be scored; choose fewer anchors")
         return cls(ids, anchors, np.empty(0, dtype=np.int64), test, random_state)
 
     @classmethod
@@ -119,16 +120,16 @@ class Split:
         Parameters
         ----------
         test_fraction : float
-            Share of the rows to test on, above 0 and below 1; each row is drawn by itself, so the share is met on average.
+            Share of the rows to test on, above 0 and below 1; each row is drawn independently, so the share is met on average.
         test_ids : ids, optional
-            Test on these instead; those that are unknown here are passed over.
+            Test on these instead; unknown ids are ignored.
         labels : n labels, optional
-            One row of each class that has no anchor stays in the training part, however the draw falls.
+            One row of each class that has no anchor always stays in the training part.
 
         Raises
         ------
         SpaceError
-            A share that is none, or no test row left.
+            A share outside 0 … 1, or no test row left.
         """
         ids, anchors = np.asarray(ids, dtype=object), np.asarray(anchors, dtype=np.int64)
         if not 0 < test_fraction < 1:
@@ -144,7 +145,11 @@ class Split:
                 _keep_one_of_each(drawn, keys, np.asarray(labels))
         test = np.flatnonzero(drawn)
         if not len(test):
-            given = f"none of the {len(test_ids):,} test ids is a row that is no anchor" if len(test_ids) else "too few rows"
+            given = (
+                f"none of the {len(test_ids):,} test ids belongs to a row that is not an anchor"
+                if len(test_ids)
+                else "too few rows"
+            )
             raise SpaceError(f"split: expected a row to test on, got {len(ids):,} rows and {len(anchors):,} anchors: {given}")
         return cls(ids, anchors, np.setdiff1d(np.flatnonzero(~drawn), anchors), test, random_state)
 

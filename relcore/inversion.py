@@ -23,7 +23,7 @@ LENGTHS = ("paper", "mean")
 
 @dataclass(eq=False)
 class InverseRelativeProjection(Estimator):
-    """Rows of a source space as rows of a target space, by way of their similarities to parallel anchors.
+    """Translate rows of a source space into a target space through their similarities to parallel anchors.
 
     With A the centred, unit anchors of a space, unit rows x translate by one matrix, whatever ω is::
 
@@ -31,9 +31,9 @@ class InverseRelativeProjection(Estimator):
         ridge     W = A_xᵀ (K_y + λI)⁻¹ A_y,  K = A Aᵀ           ours
         whitened  W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y   ours
 
-    and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, for the relative space knows nothing of a
-    row's own length. Each space is known to its own side only: the left part of W is the relative
-    projection of the source, the right part depends on the target alone.
+    and y = ‖a_y‖ xW + mean_y, ‖a_y‖ the mean length of the target's centred anchors, because the relative space does not
+    contain a row's length. Each side uses its own space only: the left part of W is the relative projection of the source,
+    the right part depends on the target.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class InverseRelativeProjection(Estimator):
     delta : float
         Pruning takes the farthest anchor under 1 − |cos| until it would be nearer than this, 0 … 1; 0 keeps all.
     ridge : float
-        λ, above 0; the trace of K is k, so 1 is the weight of one average anchor.
+        λ, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     random_state : int
         Draws the first anchors.
     lengths : {"paper", "mean"}
@@ -95,9 +95,9 @@ class InverseRelativeProjection(Estimator):
         source_mean: np.ndarray | None = None,
         target_mean: np.ndarray | None = None,
     ) -> InverseRelativeProjection:
-        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); twice the same: within a space.
+        """Learn the matrix from paired anchors, source (k, d_source) and target (k, d_target); the same twice: within a space.
 
-        The means are those that the rows are centred by, say of a whole space; default the anchors' own.
+        `means` centre the rows, such as those of the whole space; default: the anchors' means.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class InverseRelativeProjection(Estimator):
         if len(source) != len(target):
             raise SpaceError(f"expected paired anchors (k, d_source) and (k, d_target), got {source.shape} and {target.shape}")
         if len(source) < 2:
-            raise SpaceError(f"anchors: expected two or more, since the inverse of one is a single line, got {len(source)}")
+            raise SpaceError(f"anchors: expected two or more (the inverse of one spans a single line), got {len(source)}")
         self.source_mean_ = _mean(source, source_mean, "source_mean")
         self.target_mean_ = _mean(target, target_mean, "target_mean")
         units = [_directions(*side) for side in ((source, self.source_mean_, "source"), (target, self.target_mean_, "target"))]
@@ -227,7 +227,7 @@ def invert(anchors: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataFrame:
-    """How near each recovered row (n, d) is to the true one: a row each.
+    """How close each recovered row (n, d) is to the true one.
 
     Columns: cosine, between the two directions from the mean (d,), −1 … 1, 1 is perfect, 0 where either has none; error, the
     Euclidean distance over the true row's length from the mean.

@@ -1,4 +1,4 @@
-"""Where a job stands, as the pages and the command line read it."""
+"""The status of a job, for the pages and the command line."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 
 @dataclass(frozen=True)
 class JobStatus:
-    """Where a job stands: counts, seconds since it started, units a second, and what is left, as far as it is known.
+    """The status of a job: counts, seconds since its start, units per second, and the time left, if known.
 
-    `curve` is what it measured so far, ``{"loss": (2.1, 1.4, …)}``, one value a step.
+    `curve` holds its measurements, ``{"loss": (2.1, 1.4, …)}``, one value per step.
     """
 
     state: State

@@ -14,7 +14,7 @@ from typing import Any
 
 PARENT = "RELSCOPE_PARENT"
 # Dask has its workers give every free page back at once, and a network asks for the same pages again with each operation:
-# training took 1.7 times as long. So many bytes may be kept instead; the second number is the largest that glibc takes.
+# training took 1.7 times as long. These are the bytes to keep instead; the second number is the largest that glibc accepts.
 _MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(256 * 2**20), "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}
 _starting = threading.Lock()
 
@@ -58,7 +58,7 @@ class LocalCluster:
 
 
 def dask_setup(server: Any) -> None:
-    """What Dask calls in our scheduler and nannies: end within a second of the parent, which may be killed without a word."""
+    """Dask calls this in our scheduler and nannies: end within a second of the parent, which may be killed without notice."""
     os.setpgrp()  # a Ctrl-C in the terminal is for the parent, which stops its workers in order
     parent = int(os.environ[PARENT])  # and not os.getppid(): it may have died before this process came so far
 
@@ -85,7 +85,7 @@ def _for_workers(threads: int) -> dict[str, str]:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """SubprocessCluster's processes take their environment from this one's, and there is no other way in."""
+    """SubprocessCluster's processes take their environment from this one's, the only interface to set it."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

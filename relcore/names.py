@@ -112,7 +112,7 @@ METRICS = {
     "jaccard": Metric("Jaccard", "relcore.metrics.neighbour_metrics:Jaccard", of=("pair",)),
     "mrr": Metric("MRR", "relcore.metrics.neighbour_metrics:MeanReciprocalRank", of=("pair",)),
     "cosine": Metric("cosine", "relcore.metrics.cka:MeanCosine", of=("pair",)),
-    "cka": Metric("linear CKA", "relcore.metrics.cka:LinearCKA", "of the absolute spaces: do the same rows vary together?"),
+    "cka": Metric("linear CKA", "relcore.metrics.cka:LinearCKA", "similarity of the absolute spaces' Gram matrices, 0 to 1"),
     "debiased cka": Metric(
         "debiased CKA",
         "relcore.metrics.cka:DebiasedCKA",
@@ -122,14 +122,14 @@ METRICS = {
     "relative cosine": Metric(
         "relative cosine",
         "relcore.comparing.relative_cosine:RelativeCosine",
-        "of the rows relative to the anchors: do they have the same coordinates?",
+        "mean cosine of paired rows relative to the anchors",
         of=("spaces",),
         needs=("anchors", "projection"),
     ),
     "mutual knn": Metric(
         "mutual kNN",
         "relcore.metrics.neighbour_metrics:MutualKNN",
-        "share of a row's nearest neighbours that both absolute spaces agree on",
+        "share of a row's nearest neighbours that are the same in both absolute spaces",
         of=("spaces",),
         needs=("k", "n_queries"),
     ),

@@ -1,7 +1,7 @@
-"""Pace: what work took on this machine against what was estimated, so that the next estimate is better.
+"""Pace: measured over estimated time of work on this machine, to improve the next estimate.
 
 The store's folder keeps one small file, ``pace.json``: for each kind of work the last few ratios of measured to estimated
-seconds, and nothing else. Whoever tells an estimate multiplies it by their median.
+seconds, and nothing else. Every estimate is multiplied by their median.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Expected:
     Attributes
     ----------
     kind : str
-        ``"study/anchor-count"``: what shares a pace.
+        ``"study/anchor-count"``: runs of one kind share a pace.
     seconds : float
         By the formula or constant.
     pace : float
@@ -64,7 +64,7 @@ def expect(store: Store, kind: str, seconds: float) -> Expected:
 def note(store: Store, kind: str, seconds: float, measured: float) -> None:
     """Work of this kind was estimated at `seconds` and took `measured` ones.
 
-    Two that write at one moment may lose one of the ratios. A store that cannot be written to learns nothing.
+    Two simultaneous writers may lose one ratio. A store that cannot be written to keeps its old ratios.
     """
     if seconds <= 0 or max(seconds, measured) < _LEAST_SECONDS:
         return

@@ -1,4 +1,4 @@
-"""The worker's side of a job: what its function is called with, and how its progress gets out."""
+"""The worker's side of a job: the context its function receives, and how it reports progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS_BETWEEN_REPORTS = 0.2
 
 
 class Context:
-    """The first argument of a job's function: where it reports how far it is, and puts what it found.
+    """The first argument of a job's function: it reports progress and stores the result.
 
     A context without `send` serves to call the same function in place: ``reduce_job(Context(key, store), …)``.
     """
@@ -30,9 +30,10 @@ class Context:
         self._measured: list[dict[str, float]] = []
 
     def report(self, done: int, total: int, message: str = "", measured: Mapping[str, float] | None = None) -> None:
-        """So many of so many are done. Costs nothing: only the latest report is sent, five times a second at most.
+        """Report `done` of `total`.
 
-        What was `measured` at this step, such as a loss, is sent for every step: `JobStatus.curve` collects it.
+        Cheap: only the latest report is sent, at most five times a second. Values `measured` at this step, such as a loss, are
+        sent for every step: `JobStatus.curve` collects them.
         """
         if measured:
             self._measured.append({name: float(value) for name, value in measured.items()})
@@ -70,7 +71,7 @@ class Context:
 def run_in_worker(
     function: Callable[..., None], key: str, root: str, limit_bytes: int, topic: str, token: str, kwargs: dict[str, Any]
 ) -> None:
-    """What Dask runs for a job: say where it runs, call the function, check that its result is there."""
+    """What Dask runs for a job: report where it runs, call the function, check that the result is stored."""
     from distributed import get_worker
 
     worker = get_worker()

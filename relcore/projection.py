@@ -14,7 +14,7 @@ from relcore.spaces import SpaceError, need_one_of
 
 @dataclass(eq=False)
 class RelativeProjection(Estimator):
-    """Each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
+    """Describe each point by its similarities to the anchors: absolute (n, d) → relative (n, k).
 
     ``relative[i, j] = similarity(x_i, a_j)`` (Moschella et al. 2023, eq. 1). With the cosine it does not change when the
     space is rotated, reflected or scaled; with centring it does not change when the space is shifted either.
@@ -26,10 +26,10 @@ class RelativeProjection(Estimator):
     center : bool
         Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al. 2023.
     whiten : bool
-        Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric: anchors that say the same
-        thing count once. This is the Nyström feature map read as a shared coordinate system; ours, cosine only.
+        Multiply by (K + ridge · I)^(−1/2), K the anchors' own cosines (k, k), the root symmetric: near-duplicate
+        anchors count only once. This is the Nyström feature map read as a shared coordinate system; ours, cosine only.
     ridge : float
-        λ of the whitening, above 0; the trace of K is k, so 1 is the weight of one average anchor.
+        λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     threshold : float
         Distance at which "quantised" cuts the clustering.
     n_anchors : int

@@ -90,7 +90,7 @@ def object_of(settings: Mapping[str, Any], name: str, figure: str) -> dict[str, 
 def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
     """Every space, made again where it is an encoding that the store has not got; of the content that the digests tell."""
     if digests and len(digests) != len(specs):
-        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one a space, got {len(digests)}")
+        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}")
     spaces = [load_again(spec) for spec in specs]
     for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
         need_same_content(space, digest)

@@ -33,11 +33,11 @@ class ReductionSpec:
         Each space its own map, or all on the map of the first: only then is distance *between* pictures meaningful (Fig. 5
         of "Relative representations enable zero-shot latent space communication", ICLR 2023).
     align : bool
-        Turn, mirror and scale the other pictures onto the first, for the eye alone (`relcore.alignment.align`).
+        Rotate, mirror and scale the other pictures onto the first, for display only (`relcore.alignment.align`).
     n_neighbors, min_dist : UMAP's; `n_neighbors` is cut to n - 1.
     perplexity : t-SNE's; cut to (n - 1) / 3.
     metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
-    max_points : t-SNE draws a random sample of so many rows where there are more; the others are NaN.
+    max_points : The largest number of rows that t-SNE draws, at random; the others are NaN.
     random_state : int
     """
 

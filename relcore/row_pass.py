@@ -1,6 +1,6 @@
-"""What the rows of a matrix product still lack, centre, length and place, in one pass over memory.
+"""Centre, scale and shift the rows of a matrix product in one pass over memory.
 
-NumPy takes a pass for each of them, and three passes over 20,000 × 300 cost as much as two thirds of the product itself.
+NumPy needs a pass for each; three passes over 20,000 × 300 take two thirds of the time of the product.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more alike."""
+"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more similar."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
 
 
 def mean_row(X: np.ndarray) -> np.ndarray:
-    """(n, d) → (d,) float32, summed in float64: in float32 many rows lose digits that a shifted space cannot spare."""
+    """(n, d) → (d,) float32, summed in float64: float32 sums of many rows lose digits, which matters for shifted spaces."""
     return X.mean(axis=0, dtype=np.float64).astype(np.float32)
 
 

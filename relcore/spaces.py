@@ -1,4 +1,4 @@
-"""LatentSpace: the rows that an encoder gave, and who they are; match() pairs two of them by id."""
+"""LatentSpace: the rows of an encoder with their ids; match() pairs two spaces by id."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import pandas as pd
 
 
 class SpaceError(ValueError):
-    """Something about a space, a file or a choice is wrong, and the message says what and how to mend it."""
+    """A space, a file or a setting is wrong; the message says what and how to fix it."""
 
 
 class LatentSpace:
-    """An absolute space: one float32 vector a row, one id a row, nothing that can change.
+    """An absolute space: a float32 vector and an id per row; immutable.
 
     Parameters
     ----------
@@ -28,11 +28,11 @@ class LatentSpace:
     ids : n distinct strings
         What pairs this space with another; see `match`.
     name : str
-        What people call it: ``"word2vec-novels"``.
+        Its display name: ``"word2vec-novels"``.
     labels : n strings, optional
-        One category a row, for colour and class-balanced anchors; ``""`` where a row has none.
+        One category per row, for colours and class-balanced anchors; ``""`` where a row has none.
     payload : n items, optional
-        The raw thing behind each row (a sentence, the path of a picture).
+        The item of each row (a sentence, the path of a picture).
     counts : n non-negative integers, optional
         How often each row occurs in its corpus; "most frequent" anchors go by it, or by row order where it is absent.
 
@@ -76,7 +76,7 @@ class LatentSpace:
         self.counts = None if counts is None else _read_only(np.asarray(counts, dtype=np.int64))
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != len(vectors):
-                raise SpaceError(f"{name}: expected {len(vectors)} {what}, one a row, got {len(column)}")
+                raise SpaceError(f"{name}: expected {len(vectors)} {what}, one per row, got {len(column)}")
         self._check_finite()
         self._check_distinct()
 
@@ -162,7 +162,7 @@ class LatentSpace:
 
 @dataclass(frozen=True)
 class Match:
-    """Two spaces over the same ids in the same order, and what was left out to get there."""
+    """Two spaces over the same ids in the same order, and the number of rows left out."""
 
     source: LatentSpace
     target: LatentSpace
@@ -224,7 +224,7 @@ def _take_unless_all(space: LatentSpace, rows: np.ndarray) -> LatentSpace:
 
 
 def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
-    """One name a space, no two alike: those that share a name are numbered, ``"words (1)"``, ``"words (2)"``."""
+    """A distinct name for each space; equal names are numbered, ``"words (1)"``, ``"words (2)"``."""
     names = [space.name for space in spaces]
     taken, distinct = set(names), []
     for name in names:
@@ -268,7 +268,7 @@ def need_whole(settings: Any, **least: int) -> None:
 
 def _strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
     if len(items) != expected:
-        raise SpaceError(f"{name}: expected {expected} {what}, one a row, got {len(items)}")
+        raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
     strings = np.empty(expected, dtype=object)
     strings[:] = [str(item) for item in items]
     return strings

@@ -28,7 +28,7 @@ _KEY = re.compile(r"[0-9a-f]{16,128}")
 
 
 class StoreError(RuntimeError):
-    """The store cannot keep what it was given: the disk is full or closed to us, or the content cannot be written."""
+    """The store cannot save an entry: the disk is full, permission is missing, or the content cannot be written."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Summary:
-    """What can be told of an entry without reading its arrays: their shapes by name, the metadata, its bytes on the disk."""
+    """An entry without its arrays: their shapes by name, the metadata, its bytes on disk."""
 
     key: str
     shapes: dict[str, tuple[int, ...]]
@@ -50,18 +50,18 @@ class Summary:
 
 
 class Store:
-    """Arrays with metadata under hexadecimal keys, one safetensors file a key, nothing pickled.
+    """Arrays with metadata under hexadecimal keys, one safetensors file per key, nothing pickled.
 
-    A file appears whole or not at all: it is written aside, flushed to the disk, then renamed. The key is expected to say
-    all that decides the content (see `digest_of`), so two writers of one key write the same thing and either may win.
+    Writes are atomic: a file is written under another name, flushed to disk, then renamed. The key must depend on everything
+    that determines the content (see `digest_of`), so two writers of one key write the same content.
 
     Parameters
     ----------
     root : folder, optional
         Default: the environment's ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
     limit_bytes : int, optional
-        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the entries unused for the longest
-        time go; the one just written always stays, even alone above the limit.
+        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently used entries
+        are removed; the newest one always stays, even if it exceeds the limit.
     """
 
     def __init__(self, root: str | os.PathLike | None = None, limit_bytes: int | None = None) -> None:
@@ -83,7 +83,7 @@ class Store:
         return self._path(key).is_file()
 
     def get(self, key: str) -> Entry | None:
-        """What was put under the key, or None; a file that cannot be read whole counts as missing, and is removed."""
+        """The entry of the key, or None; a file that cannot be read counts as missing and is removed."""
         path = self._path(key)
         try:
             with safe_open(path, framework="numpy") as file:
@@ -103,7 +103,7 @@ class Store:
         return Entry(arrays, metadata)
 
     def summary(self, key: str) -> Summary | None:
-        """What the file's header tells, or None where there is none that can be read; asking is no use that keeps an entry."""
+        """The contents of the file's header, or None if there is none; this does not count as a use of the entry."""
         path = self._path(key)
         try:
             with safe_open(path, framework="numpy") as file:
@@ -118,7 +118,7 @@ class Store:
         return [found for key in self.entries() if (found := self.summary(key))]
 
     def put(self, key: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
-        """Keep the arrays and the metadata under the key, replacing what was there.
+        """Save the arrays and the metadata under the key, replacing an earlier entry.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class Store:
         try:
             text = json.dumps(dict(metadata or {}), ensure_ascii=False)
         except (TypeError, ValueError) as error:
-            raise StoreError(f"metadata: expected what JSON can say, got {error}") from error
+            raise StoreError(f"metadata: expected JSON values, got {error}") from error
         self._require_room(sum(array.nbytes for array in arrays.values()) + len(text))
         partial = self._partial / f"{os.getpid()}~{uuid.uuid4().hex}~{socket.gethostname()}"
         try:
@@ -154,7 +154,7 @@ class Store:
         return [path.stem for _, _, path in sorted(self._files(), reverse=True)]
 
     def remove(self, key: str) -> None:
-        """Forget the key; nothing happens where it is unknown."""
+        """Remove the key if it exists."""
         self._path(key).unlink(missing_ok=True)
 
     def clear(self) -> None:
@@ -167,7 +167,7 @@ class Store:
         return self._entries / key[:2] / f"{key}.safetensors"
 
     def _files(self) -> list[tuple[float, int, Path]]:
-        """Time of last use, bytes and path of each entry; files that vanish meanwhile are passed over."""
+        """Time of last use, bytes and path of each entry; files that vanish meanwhile are ignored."""
         files = []
         for path in self._entries.glob("*/*.safetensors"):
             with suppress(FileNotFoundError):
@@ -196,7 +196,7 @@ class Store:
             )
 
     def _sweep(self) -> None:
-        """Remove what writers left behind that were killed while they wrote."""
+        """Remove partial files of killed writers."""
         for path in self._partial.iterdir():
             with suppress(OSError, ValueError):
                 pid, _, host = path.name.split("~", 2)

@@ -1,4 +1,4 @@
-"""UMAP with what this project needs of it: exact neighbours from faiss, progress by epochs, and maps for other spaces."""
+"""UMAP with exact neighbours from faiss, progress by epochs, and maps for other spaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class UmapMap:
     n_components, n_neighbors, min_dist, metric, random_state
         As in umap-learn; `n_neighbors` counts the row itself, and is cut to n - 1.
     on_epoch : callable (done, total), optional
-        Called some times a second while the layout is improved.
+        Called a few times per second during the optimisation.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ def _tqdm_settings(on_epoch: Callable[[int, int], None]) -> dict[str, Any]:
 
 
 class _EpochReader:
-    """The file that UMAP's tqdm bar writes to: epochs are told in no other way."""
+    """The file that UMAP's tqdm bar writes to: UMAP reports epochs only there."""
 
     def __init__(self, on_epoch: Callable[[int, int], None]) -> None:
         self._on_epoch = on_epoch

@@ -1,4 +1,4 @@
-"""Which rows a picture shows and how they are coloured: a few pivots with their neighbourhoods, or everything."""
+"""Which rows a picture shows and how they are coloured: a few pivots with their neighbourhoods, or all rows."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
-MOST_PIVOTS = 20  # as many as there are colours that can be told apart
+MOST_PIVOTS = 20  # the number of distinguishable colours
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 
 @dataclass(frozen=True)
 class ViewSpec:
-    """What is drawn.
+    """Which rows are drawn, and their colours.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class ViewSpec:
     everything : bool
         Also draw all other rows, in grey.
     color_by : {"pivots", "labels"}
-        Whose colour a row has: that of the pivot in whose neighbourhood it lies, or that of its label.
+        The colour of a row: by the pivot in whose neighbourhood it lies, or by its label.
     show_anchors : bool
         Draw the anchors as stars, adding those that the view lacks.
     """
@@ -53,7 +53,7 @@ class ViewSpec:
 
 @dataclass(frozen=True)
 class View:
-    """Rows to draw (m,), ascending, with one category a row, -1 for none."""
+    """Rows to draw (m,), ascending, with a category per row, -1 for none."""
 
     rows: np.ndarray
     categories: np.ndarray
@@ -91,7 +91,7 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
 
 
 def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
-    """At most so many of the view's rows, a random sample where there are more."""
+    """At most `n` of the view's rows, a random sample."""
     if len(view.rows) <= n_most:
         return view
     kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
@@ -127,7 +127,7 @@ def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
 
 
 def default_view(space: LatentSpace) -> ViewSpec:
-    """What to begin with: classes are all rows in the colours of their labels, words are a few pivots with their neighbours.
+    """The default view: all rows in the colours of their labels for classes; a few pivots with their neighbours for words.
 
     Classes are 2 to `MOST_PIVOTS` labels of rows without word counts.
     """

@@ -1,1 +1,1 @@
-"""Components of our own: Python faces with the JavaScript beside them."""
+"""Streamlit components: Python wrappers with their JavaScript."""

@@ -1,7 +1,8 @@
-"""linked_scatter: up to four WebGL panes over the same rows, where a brush in one lights up the others.
+"""linked_scatter: up to four WebGL panes over the same rows; a selection in one is highlighted in the others.
 
-The browser draws, links and zooms by itself; Python hears of a selection or a click once it is made. Panes keep their zoom
-through every rerun, and of a new scene only what changed is redrawn: the payload has a digest of each array.
+The browser draws, links and zooms; Python receives selections and clicks. Panes keep their zoom through every rerun. Only
+changed
+arrays are redrawn, by the digest of each array in the payload.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class PaneEvent:
     def row(self) -> int:
         """The row that was clicked."""
         if self.kind != "click":
-            raise ValueError(f"only a click has one row, this is {self.kind!r} of {len(self.rows)}")
+            raise ValueError(f"expected a click, which has one row, got {self.kind!r} of {len(self.rows)}")
         return int(self.rows[0])
 
 
@@ -85,7 +86,7 @@ def linked_scatter(
         Pixels for all panes together.
     dark : bool, optional
         None follows Streamlit's theme.
-    palette : one colour a category, optional
+    palette : one colour per category, optional
         Hexadecimal; None takes the palette of the figures.
     sheet : Sheet, optional
         A small picture of each row, shown on hover.
@@ -207,7 +208,7 @@ def pack_scene(
     arrays["ids"] = _joined(scene.ids)
     if sheet is not None:
         if len(sheet.cells) != n:
-            raise ValueError(f"sheet: expected {n} cells, one a row, got {len(sheet.cells)}")
+            raise ValueError(f"sheet: expected {n} cells, one per row, got {len(sheet.cells)}")
         arrays["cells"] = np.asarray(sheet.cells, dtype="<u4").tobytes()
     if selected is not None:
         arrays["selected"] = pack_rows(selected, n)
@@ -270,7 +271,7 @@ def _categories(scene: Scene) -> bytes:
 
 def _theme(theme: Theme, n_categories: int, palette: Sequence[str] | None) -> dict[str, Any]:
     if palette is not None and len(palette) < n_categories:
-        raise ValueError(f"palette: expected {n_categories} colours, one a category, got {len(palette)}")
+        raise ValueError(f"palette: expected {n_categories} colours, one per category, got {len(palette)}")
     return {**asdict(theme), "colors": list(palette) if palette is not None else theme.category_colors(n_categories)}
 
 

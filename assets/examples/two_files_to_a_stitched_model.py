@@ -1,10 +1,10 @@
-"""From two files of vectors to a stitched model: a head that was trained on one space answers for the rows of the other.
+"""From two files of vectors to a stitched model: a head trained on one space classifies the rows of the other.
 
     python assets/examples/two_files_to_a_stitched_model.py [first.npz second.npz]
 
-Each file holds `vectors`, `ids` and `labels`, as `relscope encode … -o file.npz` writes them; without any, two small
-networks learn the same digits first, apart (test rows among them, which flatters all the numbers alike). Run it as it is, or
-cell by cell (`# %%`) in an editor that knows notebooks.
+Each file holds `vectors`, `ids` and `labels`, as `relscope encode … -o file.npz` writes them. Without files, two small
+networks are trained on the same digits first, including the test rows, so all numbers are optimistic. Run the whole script, or
+cell by cell (`# %%`) in an editor with notebook support.
 """
 
 # %% Two files

@@ -1,1 +1,1 @@
-"""Anchors: choosing them, and judging a choice."""
+"""Choose anchors and evaluate the choice."""

@@ -1,4 +1,4 @@
-"""bootstrap_anchors: from a handful of known pairs, or none, to hundreds of parallel anchors, and whether to believe them."""
+"""bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, with a verdict on their reliability."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Round:
-    """How far it was after one round.
+    """The state after one round.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Round:
     objective : float
         Mean CSLS of the rows with their partners; for the paper's method the mean squared error.
     found : float
-        Share of the asked anchors beyond the seeds with their true partner, 0 … 1; NaN where the truth is not known.
+        Share of the requested anchors beyond the seeds with their true partner, 0 … 1; NaN if the truth is unknown.
     """
 
     rows: int
@@ -45,7 +45,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What it takes to go on after a round; arrays and JSON values only."""
+    """What is needed to resume after a round; arrays and JSON values only."""
 
     arrays: Mapping[str, np.ndarray]
     numbers: Mapping[str, Any]
@@ -54,21 +54,21 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class BootstrapResult:
-    """Parallel anchors, how they were found, and whether they are to be believed.
+    """Parallel anchors, how they were found, and the verdict.
 
     Attributes
     ----------
     anchors : tuple of (source id, target id)
         The seeds first.
     pairs : tuple of (source id, target id)
-        All rows that found each other, seeds and anchors among them: one to one, what pairs the two spaces.
+        All matched rows, including seeds and anchors: one to one; they pair the two spaces.
     held_out : float
         Mean CSLS of rows that were held out of a second fit, see `fit_held_out`.
     null : tuple of float
-        What rows without a partner reach under that fit.
+        The same score of rows without a partner under that fit.
     verdict : one of `VERDICTS`
     reason : str
-        Why that is the verdict, with its numbers.
+        The reason for the verdict, with its numbers.
     vectors : array (n_anchors, d_target), optional
         Of the paper's method: the optimised anchors themselves, unit rows, before the nearest rows of the target are taken.
     """
@@ -85,7 +85,7 @@ class BootstrapResult:
 
     @property
     def success(self) -> bool:
-        """Whether the spaces were told to fit each other; False where it cannot be told."""
+        """Whether the verdict is that the spaces fit each other; False if undecided."""
         return self.verdict == "fits"
 
 
@@ -104,16 +104,16 @@ def bootstrap_anchors(
     after: Callable[[State], None] | None = None,
     **settings: Any,
 ) -> BootstrapResult:
-    """Find the target's partners of source anchors without reading an id but those of the seeds.
+    """Find the partners of source anchors in the target; only the ids of the seeds are read.
 
     Parameters
     ----------
     seeds : pairs of (source id, target id)
         Known pairs. None: self-learning begins from the similarities within each space (`unseeded`).
     n_anchors : int
-        How many, seeds included; chosen at random among the rows that found each other.
+        Number of anchors, seeds included; chosen at random among the matched rows.
     anchors : source ids, optional
-        Ask for the partners of these instead, whether they choose each other or not; the seeds come first all the same.
+        Find the partners of these instead, mutual or not; the seeds still come first.
     method : "self-learning" or "paper"
         "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `literal`; `settings` go to it: steps,
         learning_rate, device.
@@ -176,7 +176,7 @@ class _Task:
         return tuple(zip(self.source.ids[rows[0]].tolist(), self.target.ids[rows[1]].tolist(), strict=True))
 
     def found(self, asked: np.ndarray, partner: np.ndarray) -> float:
-        """Share of the asked rows with their true partner; the seeds do not count."""
+        """Share of the requested rows with their true partner; seeds are excluded."""
         hidden = ~np.isin(asked, self.seeds[0])
         return float((self.truth[asked] == partner)[hidden].mean()) if self.knows and hidden.any() else float("nan")
 
@@ -239,7 +239,7 @@ def _judge(task: _Task, found: Rows, k: int, random_state: int) -> Judgement:
 
 
 def _stages(task: _Task, asked: np.ndarray) -> list[Rows]:
-    """Rows with a direction; the most frequent first, with the seeds and what is asked for, where counts tell them."""
+    """Rows with a direction; the most frequent first, if counts are known, with the seeds and the requested anchors."""
     alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (task.X, task.Y))
     spaces = task.source, task.target
     if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:
@@ -261,7 +261,7 @@ def _asked_rows(task: _Task, anchors, n_anchors: int, method: str, random_state:
     if not max(len(seeds), 1) <= n_anchors <= most:
         raise SpaceError(f"n_anchors: expected {max(len(seeds), 1)} … {most:,}, from the seeds to the rows, got {n_anchors:,}")
     if method == "self-learning":
-        return seeds  # chosen when it is known which rows find each other
+        return seeds  # the others are chosen among the matched rows
     rest = np.setdiff1d(np.arange(len(task.source)), seeds)
     return np.r_[seeds, np.random.default_rng(random_state).choice(rest, n_anchors - len(seeds), replace=False)]
 
@@ -290,7 +290,7 @@ def _one_to_one(first: Rows, then: Rows) -> Rows:
 def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> Rows:
     seeds = list(dict.fromkeys(tuple(pair) for pair in seeds))
     if 0 < len(seeds) < 3:
-        raise SpaceError(f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or begin without")
+        raise SpaceError(f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or start without seeds")
     rows = []
     for side, space in enumerate((source, target)):
         ids = [pair[side] for pair in seeds]

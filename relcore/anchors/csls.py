@@ -14,7 +14,7 @@ BLOCK_BYTES = 64 * 2**20  # one block of similarities; two are never alive at on
 
 @dataclass(frozen=True)
 class Matching:
-    """For every row of the source its partner in the target, and which of them choose each other.
+    """For every row of the source its partner in the target, and the mutual pairs.
 
     Attributes
     ----------
@@ -23,7 +23,7 @@ class Matching:
     similarity : array (n,) float32
         That CSLS, 2 cos(x, y) − r(x) − r(y), −4 … 4; r is the mean cosine to the k nearest rows of the other space.
     mutual : array (m,)
-        Source rows whose partner has no better one; their partners are distinct.
+        Source rows that are the best match of their own best match; their partners are distinct.
     """
 
     partner: np.ndarray
@@ -37,7 +37,7 @@ class Matching:
 
     @property
     def mean(self) -> float:
-        """Mean CSLS of all rows with their partners: what self-learning raises."""
+        """Mean CSLS of all rows with their partners: the objective of self-learning."""
         return float(self.similarity.mean(dtype=np.float64))
 
 
@@ -47,8 +47,8 @@ def match_csls(
     """Match unit rows (n, d) with unit rows (m, d) of one width by CSLS (Conneau et al. 2018, eq. 3).
 
     Two passes over the same blocks of cosines, each computed once for both directions. Peak memory: one block. Below
-    `keep` = 1 every cosine takes part in the choice of partners with that probability only (Artetxe et al. 2018): the noise
-    by which self-learning leaves a poor start.
+    `keep` = 1 every cosine takes part in the choice of partners with that probability only (Artetxe et al. 2018): this
+    noise helps self-learning to leave a poor start.
 
     Raises
     ------

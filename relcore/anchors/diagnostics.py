@@ -1,4 +1,4 @@
-"""Is this a good set of anchors? Rank, condition, coverage and near-duplicates."""
+"""Diagnostics of a set of anchors: rank, condition, coverage and near-duplicates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relcore.spaces import LatentSpace
 
 @dataclass(frozen=True)
 class AnchorDiagnostics:
-    """What an anchor set can tell apart in one space.
+    """Diagnostics of an anchor set in one space.
 
     Attributes
     ----------
@@ -23,14 +23,14 @@ class AnchorDiagnostics:
     rank : int
         Numerical rank; below min(k, d) some anchors are combinations of others.
     condition_number : float
-        Largest over smallest singular value, 1 … ∞; large means that inverting a relative space magnifies noise.
+        Largest over smallest singular value, 1 … ∞; a large value means that inverting a relative space amplifies noise.
     effective_rank : float
-        exp of the entropy of the normalised squared singular values, 1 … min(k, d): how many directions carry the set
+        exp of the entropy of the normalised squared singular values, 1 … min(k, d): the effective number of directions
         (Roy and Vetterli 2007, on the squared values).
     coverage : float
         Mean over all rows of the cosine to the nearest anchor, −1 … 1.
     coverage_random : float
-        The same for as many random anchors: the baseline.
+        The same for equally many random anchors: the baseline.
     near_duplicates : tuple of (id, id, cosine)
         Anchor pairs with a cosine above the threshold, closest first.
     """

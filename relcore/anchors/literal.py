@@ -28,7 +28,7 @@ class LiteralStep:
     nearest : array (k,)
         The target row nearest to each anchor.
     state : name → array
-        What it takes to go on from here.
+        What is needed to resume after this step.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Pruning: which of many anchors are far enough from each other to be inverted, as Maiorca et al. 2024 choose them."""
+"""Pruning: select anchors that are far enough from each other for a stable inverse (Maiorca et al. 2024)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import numpy as np
 
 
 def first_anchors(n_anchors: int, omega: int, random_state: int = 0) -> np.ndarray:
-    """The anchor from which each of ω prunings starts, all different while there are enough; the first few are the same for
-    any larger ω, (ω,)."""
+    """The anchors (ω,) from which the prunings start, different if there are enough; a larger ω keeps the first ones."""
     rng = np.random.default_rng(random_state)
     rounds = [rng.permutation(n_anchors) for _ in range(-(-omega // n_anchors))]
     return np.concatenate(rounds)[:omega]
@@ -17,7 +16,7 @@ def farthest_order(similarity: np.ndarray, start: int, delta: float = 0.0) -> tu
     """Greedy farthest-point order under 1 − |cos| from the anchor `start`, until the next one is nearer than δ.
 
     Takes |cosines| (k, k); gives anchors (m,) and the distance (m,) of each to those before it, 1 for the first and never
-    rising. So the pruning at a larger δ is a beginning of this one.
+    rising. So the pruning at a larger δ is a prefix of this one.
     """
     order, distances = [int(start)], [1.0]
     nearest = similarity[start].copy()

@@ -1,4 +1,4 @@
-"""Choose anchors by strategy; the ids of the choice are what travels to other spaces."""
+"""Choose anchors by strategy; other spaces use the same ids."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def select_anchors(
 
 
 def shared_anchors(ids: Sequence[str], *spaces: LatentSpace) -> list[str]:
-    """The ids as a list, once it is sure that every space has them all and none comes twice.
+    """The ids as a list, checked to be distinct and in every space.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def farthest_points(directions: np.ndarray, n_points: int, start: int) -> np.nda
     Raises
     ------
     SpaceError
-        The rows point in fewer distinct directions than points were asked for.
+        The rows have fewer distinct directions than `n_points`.
     """
     chosen = np.empty(n_points, dtype=np.int64)
     chosen[0] = start
@@ -117,7 +117,7 @@ def farthest_points(directions: np.ndarray, n_points: int, start: int) -> np.nda
     for step in range(1, n_points):
         farthest = int(np.argmin(nearest))
         if nearest[farthest] > 1 - 1e-6:
-            raise SpaceError(f"n_anchors: expected at most {step}, the distinct directions there are, got {n_points}")
+            raise SpaceError(f"n_anchors: expected at most {step}, the number of distinct directions, got {n_points}")
         chosen[step] = farthest
         np.maximum(nearest, directions @ directions[farthest], out=nearest)
         nearest[farthest] = np.inf

@@ -1,4 +1,4 @@
-"""Self-learning: from a few pairs to a rotation, from the rotation to more pairs, and again (Artetxe et al. 2017)."""
+"""Self-learning: fit a rotation to a few pairs, match more pairs with it, and repeat (Artetxe et al. 2017)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_ROUNDS, MOST_ROUNDS_UNSEEDED = 15, 60  # without seeds the share that takes
 
 @dataclass(frozen=True)
 class Place:
-    """Where self-learning stands, plain numbers: what, with the rotation, it takes to go on.
+    """The position of self-learning, in plain numbers; together with the rotation it suffices to resume.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Place:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One round: the rotation and the place that the next begins with, and what this one matched among its stage's rows."""
+    """One round: the rotation and the position for the next round, and the rows of its stage that this one matched."""
 
     place: Place
     rotation: np.ndarray
@@ -56,8 +56,8 @@ class Step:
 def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Orthogonal Procrustes of paired rows (k, d_source), (k, d_target), without shift or scale: (d_source, d_target).
 
-    Fewer pairs than dimensions say nothing about the rest of the space: there the matrix is zero rather than arbitrary, and
-    rows are compared within what the pairs span. From 15 seeds that saves half of the rounds.
+    Fewer pairs than dimensions determine the rotation only on their span. Outside it the matrix is zero rather than
+    arbitrary. Starting from 15 seeds, this saves half of the rounds.
     """
     weighted = source if weights is None else source * weights[:, None]
     left, singular_values, right = np.linalg.svd(weighted.T.astype(np.float64) @ target, full_matrices=False)
@@ -66,7 +66,7 @@ def rotation_between(source: np.ndarray, target: np.ndarray, weights: np.ndarray
 
 
 def begin(source: np.ndarray, target: np.ndarray, seeds: Rows, rows: Rows, k: int = 10) -> tuple[np.ndarray, Place]:
-    """The first rotation: of the seeds, or without any of what is alike within each space's `rows`."""
+    """The first rotation: from the seeds, or without seeds from similarities within each space's `rows`."""
     if len(seeds[0]):
         return rotation_between(source[seeds[0]], target[seeds[1]]), Place()
     pairs = pairs_without_seeds(source[rows[0]], target[rows[1]], k)
@@ -74,7 +74,7 @@ def begin(source: np.ndarray, target: np.ndarray, seeds: Rows, rows: Rows, k: in
 
 
 def learned_rotation(source: np.ndarray, target: np.ndarray, seeds: Rows, k: int = 10, random_state: int = 0) -> np.ndarray:
-    """All of it, from the seeds or none to the last rotation (d_source, d_target), over all rows at once."""
+    """The whole of self-learning, with or without seeds, over all rows at once; the last rotation (d_source, d_target)."""
     every = np.arange(len(source)), np.arange(len(target))
     rotation, place = begin(source, target, seeds, every, k)
     for step in self_learn(source, target, rotation, seeds, [every], k=k, random_state=random_state, place=place):
@@ -93,11 +93,11 @@ def self_learn(
     random_state: int = 0,
     place: Place = Place(),
 ) -> Iterator[Step]:
-    """Rounds over each stage's rows of unit rows (n, d_source), (m, d_target), until the mean CSLS gains nothing.
+    """Rounds over each stage's rows of unit rows (n, d_source), (m, d_target), until the mean CSLS stops rising.
 
-    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate anew. Where the place's `keep` is below 1 the
+    Match by CSLS, keep the mutual pairs, add the seeds with their weight, rotate again. Where the place's `keep` is below 1 the
     choice is made among a random share of the similarities, which doubles whenever a round gains nothing. To resume, give the
-    `rotation` and the `place` of the last finished step: what follows is the same as without the interruption.
+    `rotation` and the `place` of the last finished step: the result is the same as without the interruption.
     """
     most_rounds = MOST_ROUNDS if len(seeds[0]) else MOST_ROUNDS_UNSEEDED
     while place.stage < len(stages):

@@ -1,4 +1,4 @@
-"""First pairs from nothing: rows whose similarities to their own space are alike (Artetxe et al. 2018, § 3.2)."""
+"""First pairs without seeds: rows whose similarities within their own space are alike (Artetxe et al. 2018, § 3.2)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from relcore.anchors.csls import match_csls
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import SpaceError
 
-MOST_ROWS = 4000  # the similarity matrix of so many rows takes 64 MB
+MOST_ROWS = 4000  # their similarity matrix takes 64 MB
 FIRST_KEEP = 0.1
 
 
 def pairs_without_seeds(source: np.ndarray, target: np.ndarray, k: int = 10) -> tuple[np.ndarray, np.ndarray]:
-    """Mutual pairs (m,), (m,) of unit rows (n, d_source) and (n, d_target), few of them right but more than by chance.
+    """Mutual pairs (m,), (m,) of unit rows (n, d_source) and (n, d_target), few of them correct, but more than by chance.
 
     How similar a row is to all others of its space does not depend on the axes, and sorted not on their order either. Of
     the similarity matrix it is the square root that is sorted: so its rows have the similarities themselves as products.

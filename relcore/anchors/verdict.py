@@ -1,4 +1,4 @@
-"""Do two spaces fit each other? Decided on rows that were held out of the fit, against a chance level on the same rows."""
+"""Decide whether two spaces fit each other, on held-out rows compared with a chance level on the same rows."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ STANDARD_ERRORS = 4.0
 AGREED = 1 / 3  # share of the anchors that a second fit must give, too
 _HELD_OUT = 0.25
 _FEWEST = 8  # rows that are no seeds: two for each of the four parts that are held out in turn
-_FOLDED_ROWS = 400  # up to so many rows each is held out once; of more, a quarter is enough
+_FOLDED_ROWS = 400  # up to this number each row is held out once; of more, a quarter is enough
 _DRAWS = 2  # of each of the two kinds of rows without a partner
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """How well rows fit that took no part in the fit.
+    """The fit of held-out rows.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class HeldOut:
     error : float
         Its standard error over the rows.
     null : tuple of float
-        The same of rows that have no partner, under the same rotations.
+        The same for rows without a partner, under the same rotations.
     n : int
         Held-out rows.
     rotation : array (d_source, d_target)
@@ -64,9 +64,9 @@ def fit_held_out(
 ) -> HeldOut:
     """Self-learn on three quarters of the source rows (n, d_source) and all target rows (m, d_target), score the other quarter.
 
-    A rotation fits something of whatever it was fitted to, so rows that it was fitted to say nothing. The held-out rows do: in
-    unrelated spaces they are to the rotation like any rows with their spread. The chance level asks such rows: half of the
-    draws are the held-out rows with each principal axis permuted by itself (the spread and nothing else), half are mirrored
+    A rotation always fits the rows that it was fitted to, even in unrelated spaces, so only held-out rows are informative.
+    In unrelated spaces they score like any rows with the same spread. The chance level uses such rows: half of the draws
+    are the held-out rows with each principal axis permuted independently (only the spread remains), half are mirrored
     along axes with half of the spread or more (clusters stay clusters, in other places). All unit rows; seeds are row numbers
     and never held out.
     """
@@ -88,7 +88,7 @@ def fit_held_out(
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """One of `VERDICTS`, why, and what it was decided on."""
+    """One of `VERDICTS`, the reason, and the evidence."""
 
     verdict: str
     reason: str
@@ -106,18 +106,16 @@ def judge(
     k: int = 10,
     random_state: int = 0,
 ) -> Judgement:
-    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and whether the `pairs` found are to be trusted.
+    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and whether the `pairs` found are reliable.
 
     They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out, gives a third of the
     pairs or more. Where they do not fit, a positive control follows: a space and its noisy copy, with as many rows, dimensions
-    and seeds. If even these are not told to fit, nothing can be told.
+    and seeds. If even these are not recognised as fitting, the verdict is "cannot tell".
     """
     settings = {"k": k, "random_state": random_state}
     n_free = len(X) - len(seeds[0])
     if n_free < _FEWEST:
-        reason = (
-            f"It cannot be told whether the two spaces fit each other: {n_free} rows beside the seeds, {_FEWEST} are needed."
-        )
+        reason = f"It is undecided whether the two spaces fit each other: {n_free} rows beside the seeds, {_FEWEST} are needed."
         return Judgement("cannot tell", reason, HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1]))))
     held_out = fit_held_out(X, Y, seeds, ids, **settings)
     told = held_out.describe()
@@ -127,7 +125,7 @@ def judge(
         if agreement >= AGREED:
             return Judgement("fits", f"The two spaces fit each other: {told}.", held_out)
         reason = (
-            f"The two spaces fit each other ({told}), but do not trust these anchors: a second fit, on three quarters of the "
+            f"The two spaces fit each other ({told}), but these anchors are unreliable: a second fit, on three quarters of the "
             f"rows, gives {100 * agreement:.1f} % of them."
         )
         return Judgement("cannot tell", reason, held_out)
@@ -138,11 +136,13 @@ def judge(
     known = np.arange(n_seeds)
     if fit_held_out(one, noisy_copy(one, rng), (known, known), np.arange(n).astype(str), **settings).fits:
         return Judgement(
-            "nothing in common", f"Nothing in common was found: {told}, no more than rows without a partner.", held_out
+            "nothing in common",
+            f"No common structure was found: {told}, no more than rows without a partner.",
+            held_out,
         )
     reason = (
-        f"It cannot be told whether the two spaces fit each other: {told}. With {n:,} rows, {narrow.shape[1]:,} dimensions and "
-        f"{n_seeds or 'no'} seeds, a noisy copy of {name!r} would not be told to fit it either. Give more rows or more seeds."
+        f"It is undecided whether the two spaces fit each other: {told}. With {n:,} rows, {narrow.shape[1]:,} dimensions and "
+        f"{n_seeds or 'no'} seeds, not even a noisy copy of {name!r} would be found to fit it. Give more rows or more seeds."
     )
     return Judgement("cannot tell", reason, held_out)
 

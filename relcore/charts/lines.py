@@ -24,9 +24,9 @@ class Line:
     low, high : m numbers each, optional
         The band around the line, or the bar through each point.
     labels : m strings, optional
-        What hovering tells of each point.
+        Hover text of each point.
     keys : m strings, optional
-        What a click on a point gives, in its ``customdata``.
+        What a click on a point returns, in its ``customdata``.
     """
 
     name: str
@@ -78,9 +78,9 @@ class Lines:
     y_range : (low, high), optional
         Default: as the data have it.
     alt : str
-        For those who cannot see it; default: told from the numbers.
+        For screen readers; by default made from the numbers.
     x_names : tuple of str
-        What x = 0, 1, 2, … are called, where x is a choice and no number.
+        Names of x = 0, 1, 2, …, if x is a category.
     """
 
     lines: tuple[Line, ...]

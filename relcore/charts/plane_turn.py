@@ -1,4 +1,4 @@
-"""Plane turn: two sets of points in the plane, and the way of one over the other: turned or mirrored, scaled, shifted."""
+"""Plane turn: two sets of points in the plane, one of them rotated or mirrored, scaled and shifted onto the other."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PlaneTurn:
         return float(angle / 2 % 180 if self.mirrored else angle)
 
     def at(self, time: float) -> np.ndarray:
-        """The moving points on their way, (n, 2): at 0 as they are, at 1 over the reference.
+        """The moving points at a time, (n, 2): at 0 as they are, at 1 over the reference.
 
         A turn keeps its speed: its matrix is exp(time · log(rotation)). A reflection flattens the points onto its axis and
         unfolds them on the other side. Scale and shift are linear in time.

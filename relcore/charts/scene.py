@@ -1,4 +1,4 @@
-"""Scene: what the linked panes show, apart from how it is drawn."""
+"""Scene: the content of the linked panes, separate from how it is drawn."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Scene:
     category_names : tuple of str
         The legend.
     category_colors : tuple of str
-        Hexadecimal, one a category, where these have an order that a ramp can show; by default the palette's.
+        Hexadecimal, one per category, where these have an order that a ramp can show; by default the palette's.
     anchors : array (k,) of int
         Rows drawn as numbered ringed stars, 1 … k in this order.
     caption : str
-        One sentence that says what is seen; also the alt text.
+        One sentence on the content; also the alt text.
     texts, notes : arrays (n,) of str, optional
         For hover only: the item behind each row, such as its sentence, and small print about it, such as its count.
     """
@@ -62,12 +62,12 @@ class Scene:
             if pane.coordinates.ndim != 2 or len(pane.coordinates) != n or pane.coordinates.shape[1] not in (2, 3):
                 raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
         if len(self.categories) != n:
-            raise ValueError(f"expected {n} categories, one a row, got {len(self.categories)}")
+            raise ValueError(f"expected {n} categories, one per row, got {len(self.categories)}")
         if self.category_colors and len(self.category_colors) != len(self.category_names):
-            raise ValueError(f"expected {len(self.category_names)} colours, one a category, got {len(self.category_colors)}")
+            raise ValueError(f"expected {len(self.category_names)} colours, one per category, got {len(self.category_colors)}")
         for name, column in (("texts", self.texts), ("notes", self.notes)):
             if column is not None and len(column) != n:
-                raise ValueError(f"{name}: expected {n}, one a row, got {len(column)}")
+                raise ValueError(f"{name}: expected {n}, one per row, got {len(column)}")
         if n and not (np.min(self.categories) >= -1 and np.max(self.categories) < len(self.category_names)):
             raise ValueError(
                 f"categories: expected -1 … {len(self.category_names) - 1}, got "

@@ -14,7 +14,7 @@ from relcore.figures.picture_grid import error_text
 from relcore.figures.style import PAPER, Style
 from relcore.numbers import general
 
-if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for
+if TYPE_CHECKING:  # each library is loaded on demand
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
 
@@ -36,7 +36,7 @@ def errors_exportable(table: pd.DataFrame, recipe: Mapping[str, Any] | None = No
 
 
 def readable(table: pd.DataFrame) -> pd.DataFrame:
-    """As one prints it: model, own, stitched (mean ± deviation), the mean picture."""
+    """The printed table: model, own, stitched (mean ± deviation), the mean picture."""
     return pd.DataFrame(
         {
             "model": table.model,

@@ -28,7 +28,7 @@ from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table, score_table, spectrum_table
 from relcore.spaces import SpaceError
 
-if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for, as the app's first screen waits for neither
+if TYPE_CHECKING:  # each library is loaded with the first figure that needs it, as the app's first screen waits for neither
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
 
@@ -48,7 +48,7 @@ _KEY = "relscope-recipe"
 
 @dataclass(frozen=True)
 class Exportable:
-    """One figure in all its forms, each made when it is asked for.
+    """One figure in all its forms, each made on demand.
 
     Attributes
     ----------
@@ -59,9 +59,9 @@ class Exportable:
     table : () → DataFrame
         The numbers that are plotted.
     recipe : dict, optional
-        What makes the figure again; JSON values only.
+        The settings that draw the figure again; JSON values only.
     latex : () → DataFrame, optional
-        The table as one prints it, where it is small enough to be printed.
+        The printed table, if it is small.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Exportable:
             return self.table().to_csv(index=False, lineterminator="\n").encode()
         if kind == "tex":
             if self.latex is None:
-                raise SpaceError(f"{self.name}: expected a table to print as tex, got a figure without one; take the csv")
+                raise SpaceError(f"{self.name}: expected a figure with a table for tex, got one without; export csv instead")
             with extra():
                 return _latex(self.latex()).encode()
         if kind == "json":
@@ -233,7 +233,7 @@ def _find_recipe(data: bytes) -> str | bytes | None:
 
 
 def _to_json(recipe: Mapping[str, Any]) -> str:
-    """In ASCII, which every kind of file can hold as it is."""
+    """In ASCII, which every kind of file can hold unchanged."""
     try:
         return json.dumps(dict(recipe), allow_nan=False)
     except (TypeError, ValueError) as error:

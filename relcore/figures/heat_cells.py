@@ -32,7 +32,7 @@ def picked_by_cell(*removed: str) -> dict[str, Any]:
 
 
 def hatch(figure: go.Figure, cells: Sequence[tuple[int, int]], theme: Theme, n_lines: int, **trace: Any) -> None:
-    """So many slanted lines through each cell (row, column), as one trace."""
+    """Slanted lines through each cell (row, column), as one trace."""
     x, y = [], []
     for i, j in cells:
         for total in np.linspace(-1, 1, n_lines + 2)[1:-1]:  # the line x + y = total within a cell from −½ to ½

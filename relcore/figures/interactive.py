@@ -1,7 +1,7 @@
 """Interactive figures: Plotly, for the app's pages and for HTML that works offline.
 
-Every figure carries its alt text in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly reads its texts as
-HTML and would show nothing for a word such as ``<unk>``.
+Every figure carries its alt text in ``figure.layout.meta["alt"]``. Names and ids are escaped, because Plotly reads texts as
+HTML and would not show a word such as ``<unk>``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
     )
 
 
-def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "How alike are the two spaces?") -> go.Figure:
+def score_bars_figure(table: pd.DataFrame, theme: Theme = LIGHT, title: str = "Similarity of the two spaces") -> go.Figure:
     """Bars of scores, a group per metric, a colour per form; behind each, in grey, its chance level (`tables.score_table`)."""
     table, width = score_places(score_table(table))
     forms, metrics = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric))
@@ -143,7 +143,7 @@ def histogram_figure(
 def spectrum_figure(
     singular_values_by_name: Mapping[str, np.ndarray], theme: Theme = LIGHT, title: str = "Spectrum of the anchors"
 ) -> go.Figure:
-    """Singular values as shares of the largest, logarithmic; the legend says the condition (`tables.spectrum_table`)."""
+    """Singular values as shares of the largest, logarithmic; the legend has the condition number (`tables.spectrum_table`)."""
     table = spectrum_table(singular_values_by_name)
     names = list(dict.fromkeys(table.name))
     figure, alt = go.Figure(), []
@@ -183,5 +183,5 @@ def translucent(color: str, alpha: float) -> str:
 
 
 def plain_text(text: object) -> str:
-    """A text that Plotly shows as it is: neither HTML nor, between dollar signs, mathematics."""
+    """A text that Plotly shows literally: neither as HTML nor, between dollar signs, as mathematics."""
     return escape(str(text), quote=False).replace("$", "&#36;")

@@ -1,4 +1,4 @@
-"""A heat map with marginal bars: what a row and a column give in the mean, beside what is there without the rest."""
+"""A heat map with marginal bars: the average of each row and column, with marks to compare with."""
 
 from __future__ import annotations
 

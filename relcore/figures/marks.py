@@ -50,23 +50,23 @@ def grid_shape(n_panes: int) -> tuple[int, int]:
 
 
 def point_size(n: int) -> float:
-    """Diameter in pixels of a screen's point: fewer points, larger ones."""
+    """Diameter in pixels of a screen's point: larger for fewer points."""
     return float(np.clip(19 * max(n, 1) ** -0.18, 2, 8))
 
 
 def star_size(n_anchors: int) -> float:
-    """Diameter in pixels of an anchor's star: a handful are seen from afar, hundreds do not cover the plot."""
+    """Diameter in pixels of an anchor's star: larger for fewer anchors, so that hundreds do not cover the plot."""
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
 def anchor_numbers(scene: Scene) -> list[str]:
-    """``"1"``, ``"2"``, …, or empty strings where there would be too many to read."""
+    """``"1"``, ``"2"``, …, or empty strings if there are too many to read."""
     k = len(scene.anchors)
     return [str(number) for number in range(1, k + 1)] if k <= NUMBERED else [""] * k
 
 
 def scene_alt(scene: Scene) -> str:
-    """Alt text: the caption, or what can be said without one."""
+    """Alt text: the caption, or a default one."""
     titles = ", ".join(pane.title for pane in scene.panes)
     counts = f"{len(scene):,} points, {len(scene.anchors)} anchors, {len(scene.panes)} panes: {titles}."
     return f"{scene.caption} {counts}".strip()

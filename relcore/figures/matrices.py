@@ -1,4 +1,4 @@
-"""Matrices: heat maps in one colour scale: what stands where and in which colour, the same on screen, on paper and in CSV."""
+"""Matrices: heat maps in one colour scale: positions, colours and texts, the same on screen, on paper and in CSV."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class MatrixPanel:
     values : array (r, c)
         NaN where there is none.
     texts : r × c of str, optional
-        What stands in the cells where there is room; after a line feed in small print. By default the numbers.
+        Texts of the cells, shown if there is room; after a line feed in small print. By default the numbers.
     hover : r × c of str, optional
-        What a cell tells beneath its row and column, lines by line feeds; by default its number.
+        The hover text of a cell below its row and column, with line feeds; by default its number.
     note : str
         A line beneath the title.
     marked : tuple of (row, column)
@@ -54,7 +54,7 @@ class MatrixPanel:
     def __post_init__(self) -> None:
         shape = (len(self.rows), len(self.columns))
         if 0 in shape or np.shape(self.values) != shape:
-            raise ValueError(f"{self.title}: expected values {shape}, one a row and column, got {np.shape(self.values)}")
+            raise ValueError(f"{self.title}: expected values {shape}, one per row and column, got {np.shape(self.values)}")
         for name, names in (("rows", self.rows), ("columns", self.columns)):
             if len(set(names)) < len(names):
                 raise ValueError(f"{self.title}: expected distinct {name}, got {names!r}")
@@ -69,13 +69,13 @@ class MatrixPanel:
         return [(int(i), int(j)) for i, j in np.argwhere(np.isnan(self.values))]
 
     def text(self, i: int, j: int) -> str:
-        """What stands in a cell where there is room."""
+        """The text of a cell, shown if there is room."""
         if self.texts is not None:
             return self.texts[i][j]
         return in_cell(self.values[i, j])
 
     def explain(self, i: int, j: int) -> str:
-        """What a cell tells on hover, beneath its row and column."""
+        """The hover text of a cell, below its row and column."""
         if self.hover is not None:
             return self.hover[i][j]
         return "no value" if np.isnan(self.values[i, j]) else general(self.values[i, j], 4)
@@ -128,7 +128,7 @@ class Matrices:
         return cell_color(float(self.shares(value)), (0.0, 1.0), theme)
 
     def ticks(self) -> tuple[list[float], list[str]]:
-        """Places on the scale, 0 … 1, and what stands there."""
+        """Places on the scale, 0 … 1, and their labels."""
         low, high = sorted(self.scale)
         values = np.linspace(low, high, 5)
         if self.log:
@@ -138,7 +138,7 @@ class Matrices:
         return self.shares(values).tolist(), [general(value) for value in values]
 
     def grid(self, most: int = 3) -> tuple[int, int]:
-        """Rows and columns of panels: as even as can be, `most` or `across` side by side."""
+        """Rows and columns of panels: as even as possible, at most `most` or `across` side by side."""
         n = len(self.panels)
         most = min(self.across or most, n)
         rows = -(-n // most)
@@ -149,7 +149,7 @@ class Matrices:
         return panel.rows == panel.columns and max(len(name_of(column)) for column in panel.columns) > room
 
     def table(self) -> pd.DataFrame:
-        """Columns: panel, row, column, value (under the names that the axes and the scale have): a row a cell."""
+        """Columns: panel, row, column, value (named like the axes and the scale); a row per cell."""
         names = ["panel", self.row_title or "row", self.column_title or "column", self.value_title]
         cells = [
             (panel.title, row, column, panel.values[i, j])
@@ -172,7 +172,7 @@ def name_of(label: Label) -> str:
 
 
 def thinned(n: int, room: float) -> int:
-    """Every how manieth of n labels is written where there is room for so many."""
+    """The step at which n labels are written, with room for `room` of them."""
     return max(1, int(np.ceil(n / max(room, 1))))
 
 
@@ -183,6 +183,6 @@ def matrices_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
     table: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
-    """The heat maps in all forms; `table` in place of `Matrices.table` where there is more to tell than a value a cell."""
+    """The heat maps in all forms; `table` replaces `Matrices.table` if a cell has more than one value."""
     renderers = drawn("matrices_interactive:matrices_figure", "matrices_publication:matrices_figure", data)
     return Exportable(name, *renderers, table or data.table, recipe, latex)

@@ -135,7 +135,7 @@ def _name_columns(axes: Axes, data: Matrices, panel: MatrixPanel, style: Style, 
 
 
 def _above(text: Text, points: float) -> None:
-    """Lift a text by so many points above its place."""
+    """Lift a text by a number of points above its place."""
     from matplotlib.transforms import ScaledTranslation
 
     lift = ScaledTranslation(0, points * POINT, text.get_figure().dpi_scale_trans)

@@ -100,7 +100,7 @@ class PairCells:
 
 
 def pair_ramp(theme: Theme) -> tuple[str, ...]:
-    """Five colours, palest first: one hue whose lightness alone tells, so that no eye and no photocopier confuses them."""
+    """Five colours, palest first: one hue in different lightness, readable for colour-blind eyes and in greyscale."""
     return _RAMPS[theme.dark]
 
 
@@ -112,7 +112,7 @@ def cell_color(score: float, scale: tuple[float, float], theme: Theme) -> tuple[
 
 
 def text_on(color: tuple[float, float, float]) -> str:
-    """Black or white, whichever is read better on a colour of three shares 0 … 1 (contrast of WCAG 2)."""
+    """Black or white, whichever has more contrast on a colour of three shares 0 … 1 (contrast of WCAG 2)."""
     return max(_INKS, key=lambda ink: _contrast(_shares(ink), color))
 
 

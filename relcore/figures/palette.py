@@ -1,12 +1,10 @@
-"""Palette: the colours of Relscope, on screen and on paper, safe for colour-blind eyes.
+"""Palette: the colours of Relscope, on screen and on paper, distinguishable for colour-blind eyes.
 
 Categories start with six colours of Okabe and Ito (2008, "Color Universal Design"), strongest on a white page first; their
 yellow and black are left out, one too pale on white, one the colour of text. The rest are Paul Tol's ("Colour Schemes", SRON
 technical note 09-002: muted, bright, light, dark), each the one farthest, to normal, protan and deutan eyes, from those before
 it. The first six are alike on light and dark; then each surface has its own, as indigo vanishes on a dark one. No list of
-colours stays readable beyond about ten: after 20 they repeat, and a figure should name fewer.
-
-The accent is a deep indigo: dignified beside any category colour, and none of them.
+colours stays readable beyond about ten; after 20 they repeat. The accent is a deep indigo, which is not a category colour.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ class Theme:
     neutral : str
         Points of no category.
     null : str
-        The band that chance alone explains.
+        The band of the chance level.
     accent, on_accent : str
         The one colour of buttons, links and emphasis; text on it.
     font : str

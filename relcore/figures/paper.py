@@ -111,7 +111,7 @@ def cut_to(text: Text, room: float) -> None:
 
 
 def quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
-    """Short ticks in the theme's colours, their labels so many points smaller than the text."""
+    """Short ticks in the theme's colours, their labels smaller than the text by `smaller` points."""
     look = {"labelsize": style.font_size - smaller, "labelcolor": style.theme.muted, "color": style.theme.border}
     axes.tick_params(which="both", length=2, width=0.6, **look)
 

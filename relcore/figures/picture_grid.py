@@ -1,4 +1,4 @@
-"""Picture grid: pictures beside what became of them, one row a way, one block a family, as a paper shows reconstructions."""
+"""Picture grid: pictures and their reconstructions, a row per encoder and decoder, a block per family."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TITLE = 40  # above the first row, on the screen
 
 @dataclass(frozen=True)
 class PictureRow:
-    """One way through, for each of the originals.
+    """One encoder with one decoder: its pictures of all originals.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class PictureRow:
         The second row of a pair.
     pictures : array (m, height, width), 0 … 1
     error : float
-        MSE × 10³ over all test pictures, which stands beside it.
+        MSE × 10³ over all test pictures, shown next to the row.
     """
 
     family: str
@@ -72,7 +72,7 @@ class PictureGrid:
         return tuple(dict.fromkeys(row.label for row in self.rows))
 
     def table(self) -> pd.DataFrame:
-        """One line a picture: family, name, stitched, picture (from 1), its mse × 10³, mean_mse (over all that were tried)."""
+        """One line a picture: family, name, stitched, picture (from 1), its mse × 10³, mean_mse (over all test pictures)."""
         parts = []
         for row in self.rows:
             errors = 1000 * np.mean((row.pictures - self.originals) ** 2, axis=(1, 2), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Two planes turned onto each other: an animation for the screen, three panels for paper (Fig. 1 of the paper)."""
+"""Two planes, one rotated onto the other: an animation for the screen, three panels for paper (Fig. 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import COLUMN, PAPER, Style
 from relcore.numbers import short
 
-if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for
+if TYPE_CHECKING:  # each library is loaded on demand
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
 
@@ -78,7 +78,7 @@ def turned_planes_exportable(planes: TurnedPlanes, recipe: Mapping[str, Any] | N
 
 
 def turned_planes_figure(planes: TurnedPlanes, theme: Theme = LIGHT) -> go.Figure:
-    """For the screen: the first space as rings, the second moving over it; a play button and a slider over its way."""
+    """For the screen: the first space as rings, the second moving over it; a play button and a slider."""
     import plotly.graph_objects as go
 
     from relcore.figures.interactive import plain_text, relscope_template
@@ -134,7 +134,7 @@ def _frame(planes: TurnedPlanes, rows: list[np.ndarray], time: float) -> go.Fram
 
 
 def _told(planes: TurnedPlanes, theme: Theme) -> list[dict]:
-    """What the line above the plot says."""
+    """The line above the plot."""
     first, second = planes.names
     text = f"Rings: {first}. Dots: {second}, {planes.how} onto it."
     at = {"x": 0, "y": 1, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "bottom"}

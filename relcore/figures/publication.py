@@ -1,7 +1,7 @@
 """Publication figures: Matplotlib, at the column widths of a paper, with vector axes and fonts that travel inside the file.
 
-The same functions as in `interactive`, in a `Style` instead of a theme, without pyplot. Captions and titles are the paper's own
-to set, so none is drawn; see `paper` for fonts and settings.
+The same functions as in `interactive`, in a `Style` instead of a theme, without pyplot. Captions and titles are left to the
+paper; see `paper` for fonts and settings.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def chart_of(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:
     axes.set(xlabel=x_title, ylabel=y_title)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(visible=True)
-    # Ticks are made when they are first drawn, maybe under other settings: so they are told here.
+    # Ticks are made when they are first drawn, possibly under other settings: set their style here.
     quiet_ticks(axes, style)
     return figure, axes
 

@@ -15,8 +15,9 @@ SCORE_COLUMNS = ("metric", "form", "score", "null_low", "null_high")
 def score_table(table: pd.DataFrame) -> pd.DataFrame:
     """The table of `score_bars_figure`, checked: one row for each metric and form.
 
-    Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the 95 % band of its
-    null, ``null_low`` and ``null_high`` (NaN where none was computed). Optional: ``low`` and ``high``, the score's own sampling
+    Columns: ``metric`` ("Jaccard, k = 10"), ``form`` ("absolute", "relative", "whitened"), ``score``, and the 95 % band of
+    its chance level, ``null_low`` and ``null_high`` (NaN where none was computed). Optional: ``low`` and ``high``, the
+    score's own sampling
     interval. Other columns are kept.
 
     Raises
@@ -107,7 +108,7 @@ def spectrum_table(singular_values_by_name: Mapping[str, np.ndarray]) -> pd.Data
 
 
 def condition(part: pd.DataFrame) -> str:
-    """``"condition 240"``: largest over smallest singular value, the factor by which inverting can blow up noise."""
+    """``"condition 240"``: largest over smallest singular value, the factor by which inversion can amplify noise."""
     smallest = part.relative.iloc[-1]
     if smallest <= 0:
         return "singular"

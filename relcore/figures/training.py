@@ -15,7 +15,7 @@ from relcore.figures.style import COLUMN, PAPER, Style
 from relcore.numbers import short
 from relcore.spaces import SpaceError
 
-if TYPE_CHECKING:  # each library is loaded when a figure of its kind is asked for
+if TYPE_CHECKING:  # each library is loaded on demand
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
 

@@ -1,1 +1,1 @@
-"""Metrics: how alike two spaces are, each score with its permutation null."""
+"""Metrics: the similarity of two spaces, each score with its permutation null distribution."""

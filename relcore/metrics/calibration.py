@@ -1,4 +1,4 @@
-"""Score: a number that knows its k, its n and what chance would give."""
+"""Score: a number with its k, its n and its chance level."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
 
 @dataclass(frozen=True)
 class Null:
-    """The chance level: what a score becomes when the rows of one space are permuted, its mean and its middle 95 %.
+    """The chance level of a score: mean and middle 95 % of its distribution when the rows of one space are permuted.
 
     `n_permutations` is 0 where the distribution over all n! permutations, or its moments, are known in closed form.
     """
@@ -63,18 +63,18 @@ def _pearson_iii(skewness: float) -> tuple[float, float]:
 
 
 class Score(float):
-    """A float with its circumstances: compare and print it as a number, ask it for the rest.
+    """A float with its settings and its chance level; it compares and prints as a number.
 
     Attributes
     ----------
     metric, convention : str
         ``"jaccard"``, ``"paper"``.
     k : int or None
-        Neighbours looked at, where the metric looks at neighbours.
+        Number of neighbours, if the metric uses neighbours.
     n : int
         Rows compared.
     n_queries : int
-        Rows whose neighbours were asked for; below n it is a random sample, and `interval` says how far that may be off.
+        Number of queries; below n they are a random sample, and `interval` is the sampling interval.
     interval : (float, float) or None
         95 % sampling interval of the mean over all n rows.
     null : Null or None
@@ -110,7 +110,7 @@ class Score(float):
         return (float(self),), dict(self.__dict__)
 
     def to_record(self) -> dict[str, Any]:
-        """Value and circumstances as plain JSON."""
+        """Value and attributes as plain JSON."""
         circumstances = dict(self.__dict__)
         return {"value": float(self)} | circumstances | {"null": asdict(self.null) if self.null else None}
 
@@ -133,8 +133,8 @@ class Score(float):
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:
     """95 % interval of the mean over n rows from m values 0 … 1 drawn without replacement; None where nothing was sampled.
 
-    Its width counts two values at either end of the range beside those drawn (Agresti and Coull 1998): 300 values that are all
-    0 do not prove that the others are.
+    Two values at each end of the range are added to those drawn (Agresti and Coull 1998), because 300 values of 0 do not
+    prove that all others are 0.
     """
     m = len(values)
     if m >= n or m < 2:

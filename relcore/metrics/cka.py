@@ -21,8 +21,10 @@ _DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows that tell a difference, a
 
 @dataclass(frozen=True)
 class OwnMoments:
-    """What linear CKA needs of one space alone: its mean row (d,), ‖XᵀX‖²_F of the centred rows, their squared lengths (n,),
-    and the sums that its chance level needs."""
+    """The part of linear CKA that depends on one space.
+
+    Its mean row (d,), ‖XᵀX‖²_F of the centred rows, their squared lengths (n,), and the sums for the chance level.
+    """
 
     mean: np.ndarray
     square: float
@@ -48,7 +50,7 @@ class OwnMoments:
 
 
 class _Centred:
-    """Products of centred spaces, blocks in float32 and sums in float64; what one pass gives beside them.
+    """Products of centred spaces (blocks in float32, sums in float64), and further sums from the same pass.
 
     Attributes
     ----------
@@ -89,8 +91,8 @@ def linear_cka(
 
     On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in float32, sums in
     float64. It is Escoufier's RV coefficient, so the moments of its permutation null are known exactly. `debiased` takes the
-    unbiased estimator of each term (Song et al. 2012); it may be negative, chance is 0, and n must be at least 4. `own` spares
-    what was worked out for other pairs.
+    unbiased estimator of each term (Song et al. 2012); it may be negative, chance is 0, and n must be at least 4. `own`
+    reuses results of other pairs.
 
     Raises
     ------
@@ -112,7 +114,7 @@ def linear_cka(
         raise SpaceError(f"expected at least 4 rows, got {len(X)}")
     moments = _Moments.of(X, Y, own)
     if moments.x.square == 0 or moments.y.square == 0:
-        raise SpaceError("expected spaces whose rows differ, got one in which they are all equal")
+        raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
     if debiased:
         value = moments.unbiased("xy") / np.sqrt(moments.unbiased("xx") * moments.unbiased("yy"))
         return Score(value, metric="cka", convention="debiased", n=len(X), null=moments.debiased_null())
@@ -162,14 +164,16 @@ class _Moments:
 
 
 def _mean_row(X: np.ndarray) -> np.ndarray:
-    """Float32 within blocks, float64 between them: half the time of float64 throughout, and what is lost, below 1e-5 of the
-    values, moves the centre by so little that its square does not show in a sum of squares."""
+    """Float32 within blocks, float64 between them: half the time of float64 throughout.
+
+    The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of squares.
+    """
     sums = [X[block].sum(axis=0) for block in row_blocks(len(X), 512)]
     return (np.sum(sums, axis=0, dtype=np.float64) / len(X)).astype(np.float32)
 
 
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
-    """Mean cosine of paired rows, −1 … 1, of row-aligned spaces of one width (n, d); 1: every row points the same way.
+    """Mean cosine of paired rows, −1 … 1, of row-aligned spaces of one width (n, d); 1: equal directions.
 
     The null is exact: over all permutations π the mean of Σ aᵢ·b_π(i) and its variance follow from the sums Σaᵢ, Σbᵢ and the
     d × d products of the centred unit rows (Hoeffding 1951, theorem 2). `of_unit_length` says that all rows have length 1

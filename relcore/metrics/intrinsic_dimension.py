@@ -1,4 +1,4 @@
-"""How many dimensions do rows really fill? TwoNN by the two nearest neighbours, and the spread of the variances."""
+"""Intrinsic dimension: TwoNN from the two nearest neighbours, and the participation ratio of the variances."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def two_nn(X: np.ndarray) -> float:
 
     Where the density hardly changes over that distance, −log(1 − F(μ)) = D log μ: the slope through the origin over the
     smallest nine tenths of the ratios (Facco, d'Errico, Rodriguez and Laio, "Estimating the intrinsic dimension of datasets by
-    a minimal neighborhood information", Scientific Reports 2017). Rows that come twice count once. Above about 20 dimensions
-    some thousand rows are too few, and it falls short.
+    a minimal neighborhood information", Scientific Reports 2017). Duplicate rows count once. Above about 20 dimensions a
+    few thousand rows are too few, and the estimate is too small.
 
     Raises
     ------
@@ -40,7 +40,7 @@ def participation_ratio(X: np.ndarray) -> float:
 
 
 def condition_number(X: np.ndarray) -> float:
-    """Largest over smallest singular value of the centred rows (n, d), 1 or more; axes that float32 takes for none are out."""
+    """Largest over smallest singular value of the centred rows (n, d), 1 or more; axes below float32 precision are left out."""
     variances = _variances(X)
     real = variances > variances.max() * (max(X.shape) * np.finfo(np.float32).eps) ** 2
     return float(np.sqrt(variances.max() / variances[real].min()))
@@ -51,12 +51,12 @@ def _variances(X: np.ndarray) -> np.ndarray:
     X = X - X.mean(axis=0)
     variances = np.maximum(np.linalg.eigvalsh(X.T @ X / len(X)), 0)
     if not variances.max() > 0:
-        raise SpaceError("expected rows that differ, got one row only, however often")
+        raise SpaceError("expected rows that differ, got copies of a single row")
     return variances
 
 
 def _two_nearest(rows: np.ndarray) -> np.ndarray:
-    """Euclidean distances to the two nearest other rows, (n, 2), worked out anew from the rows that an inner product finds."""
+    """Euclidean distances to the two nearest other rows, (n, 2), recomputed exactly for the rows found by inner products."""
     rows = rows.astype(np.float64) - rows.mean(axis=0, dtype=np.float64)
     scale = np.sqrt((rows**2).sum(axis=1).mean())
     rows = (rows / scale).astype(np.float32)

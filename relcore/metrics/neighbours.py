@@ -1,4 +1,4 @@
-"""Do two spaces agree on who is near whom? Jaccard overlap of neighbours, and mean reciprocal rank (MRR)."""
+"""Compare the neighbourhoods of two spaces: Jaccard overlap, and mean reciprocal rank (MRR)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUERY_STREAM = 1  # apart from the generators of anchors, which have the same r
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The neighbour lists from which both scores are read; search once, score twice.
+    """The neighbour lists for both scores, so that one search serves both.
 
     Rows are compared by cosine, as they are: centre them first if the space has an offset.
 
@@ -36,7 +36,7 @@ class Neighbours:
         "paper": target rows near the *source* vector of each query. "mutual": target rows near its target vector, itself
         left out.
     queries : array (m,)
-        The rows asked for; all n, or a random sample.
+        Row numbers of the queries: all n, or a random sample.
     """
 
     source: np.ndarray
@@ -62,7 +62,7 @@ class Neighbours:
 
     @cached_property
     def retrievals(self) -> tuple[np.ndarray, ...]:
-        """Lists (m, k) in which each query's own row is looked for: one for "paper", one a direction for "mutual"."""
+        """Lists (m, k) in which each query's own row is searched: one for "paper", one per direction for "mutual"."""
         if self.convention == "paper":
             return (self.other,)
         _need_equal_widths(self.source, self.target)
@@ -78,7 +78,10 @@ class Neighbours:
         return np.mean(found, axis=0)
 
     def jaccard(self, n_permutations: int = PERMUTATIONS, random_state: int = 0) -> Score:
-        """Mean overlap, 0 … 1; see the function `jaccard`. Chance level: mean and band of so many permutations of the rows."""
+        """Mean overlap, 0 … 1; see the function `jaccard`.
+
+        Chance level: mean and band over `n_permutations` permutations of the rows.
+        """
         null, rng = None, np.random.default_rng(random_state)
         if n_permutations > 1 and len(self.queries) > 1:
             n_draws = max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // len(self.queries)))
@@ -118,7 +121,7 @@ class Neighbours:
     def _permuted_overlap(self, rng: np.random.Generator) -> float:
         """Mean overlap once the rows of one space are permuted by π; no new search is needed.
 
-        "paper": query i is asked with the list of query π(i), never its own, which of few queries would come too often.
+        "paper": query i gets the list of query π(i), never its own; with few queries its own would come too often.
         "mutual": the rows of one space are renamed, so that row π(i) bears the name of row i.
         """
         if self.convention == "paper":
@@ -132,7 +135,7 @@ class Neighbours:
 
 
 def _without_fixed_points(n: int, rng: np.random.Generator) -> np.ndarray:
-    """A random permutation of n > 1 that leaves nothing in its place: one cycle through all, in random order."""
+    """A random permutation of n > 1 without fixed points: one cycle through all, in random order."""
     cycle, order = rng.permutation(n), np.empty(n, dtype=np.int64)
     order[cycle] = np.roll(cycle, 1)
     return order
@@ -149,15 +152,15 @@ def find_neighbours(
     random_state: int = 0,
     device: str = "auto",
 ) -> Neighbours:
-    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches, then as many scores as you like.
+    """Neighbour lists of row-aligned spaces (n, d_source) and (n, d_target): two searches serve any number of scores.
 
-    All rows are asked for, or `n_queries` of them at random, or the row numbers `queries`.
+    The queries are all rows, `n_queries` of them at random, or the row numbers `queries`.
 
     Raises
     ------
     SpaceError
-        Row counts that differ, k above n (above n − 1 for "mutual"), an unknown convention, widths that differ where one
-        space is asked with the other's vectors ("paper").
+        Row counts that differ, k above n (above n − 1 for "mutual"), an unknown convention, different widths if one
+        space is searched with the other's vectors ("paper").
     """
     if convention not in CONVENTIONS:
         raise SpaceError(f"convention: expected one of {', '.join(CONVENTIONS)}, got {convention!r}")
@@ -180,9 +183,9 @@ def find_neighbours(
 
 
 def asked_rows(n: int, n_queries: int | None, random_state: int = 0) -> np.ndarray:
-    """The rows whose neighbours are asked for: all n, or `n_queries` of them at random, in their order; (m,)."""
+    """Row numbers of the queries: all n, or `n_queries` of them at random, ascending; (m,)."""
     if n_queries is not None and n_queries < 1:
-        raise SpaceError(f"n_queries: expected 1 or more rows to ask for, got {n_queries}")
+        raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
     if n_queries is None or n_queries >= n:
         return np.arange(n)
     return np.sort(np.random.default_rng((_QUERY_STREAM, random_state)).choice(n, n_queries, replace=False))
@@ -191,8 +194,8 @@ def asked_rows(n: int, n_queries: int | None, random_state: int = 0) -> np.ndarr
 def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
     """The k nearest of these rows (m,) among all of one space of unit rows (n, d), the row itself left out: (m, k).
 
-    Of equally near rows a search takes the first. Two spaces with many such rows would then agree for their order's sake
-    alone, so each is searched in an order of its own.
+    Of equally near rows a search takes the first. Two spaces with many such rows would then agree because of their order,
+    so each is searched in its own order.
     """
     _need_k(k, len(unit), len(unit) - 1)
     order = np.random.default_rng(crc32(unit[:_SEEDING_ROWS].tobytes())).permutation(len(unit))
@@ -204,8 +207,8 @@ def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str
 def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
     """Mean Jaccard overlap of the k-neighbourhoods of row-aligned spaces (n, d), 0 … 1; 1: the same neighbours everywhere.
 
-    "paper" (Moschella et al. 2023, Table 1; their code): both neighbourhoods are taken among the *target's* rows, asked for
-    once with the row's target vector and once with its source vector, itself included. "mutual": each space has its own
+    "paper" (Moschella et al. 2023, Table 1; their code): both neighbourhoods are searched among the *target's* rows, once
+    with the row's target vector and once with its source vector, including the row itself. "mutual": each space has its own
     neighbours, itself excluded (mutual kNN); the widths may differ. `settings` go to `find_neighbours`.
 
     Examples
@@ -223,10 +226,10 @@ def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str
 
 
 def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
-    """Mean reciprocal rank, 0 … 1: the source vector of a row asks among the target's rows, 1/rank of the row itself.
+    """Mean reciprocal rank, 0 … 1: 1/rank of each row as a neighbour of its own source vector.
 
-    0 beyond rank k. "paper" asks from source to target; "mutual" is the mean of both directions. `settings` go to
-    `find_neighbours`.
+    The source vector is a query among the target's rows; the score is 0 beyond rank k. "paper" searches from source to target;
+    "mutual" is the mean of both directions. `settings` go to `find_neighbours`.
 
     Examples
     --------
@@ -243,8 +246,8 @@ def mrr(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "
 def _need_equal_widths(source: np.ndarray, target: np.ndarray) -> None:
     if source.shape[1] != target.shape[1]:
         raise SpaceError(
-            f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one cannot ask in the "
-            "other: make both relative to the same anchors, or use jaccard with convention='mutual'"
+            f"expected spaces of one width, got {source.shape[1]} and {target.shape[1]}; vectors of one cannot be queries in "
+            "the other: make both relative to the same anchors, or use jaccard with convention='mutual'"
         )
 
 
@@ -254,12 +257,12 @@ def _need_k(k: int, n: int, most: int) -> None:
 
 
 def _rows(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """No copy where all are asked for."""
+    """No copy if all rows are queries."""
     return matrix if len(rows) == len(matrix) and np.array_equal(rows, np.arange(len(matrix))) else matrix[rows]
 
 
 def _without(queries: np.ndarray, lists: np.ndarray) -> np.ndarray:
-    """(m, k + 1) neighbour lists less the query itself, or less the last where a duplicate crowded it out: (m, k)."""
+    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced it: (m, k)."""
     itself = lists == queries[:, None]
     itself[~itself.any(axis=1), -1] = True
     return lists[~itself].reshape(len(lists), -1)

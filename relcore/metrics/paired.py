@@ -1,4 +1,4 @@
-"""Did a score change? The difference of two scores on the same rows, with its 95 % interval."""
+"""The difference of two scores on the same rows, with its 95 % interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relcore.numbers import signed
 
 @dataclass(frozen=True)
 class Difference:
-    """A score less the one before, and its 95 % interval as the rows are a sample of such rows."""
+    """The difference of a score to an earlier one, with its 95 % sampling interval."""
 
     value: float
     low: float
@@ -34,7 +34,7 @@ def difference(value: float, error: float) -> Difference:
 
 
 def mean_difference(before: np.ndarray, now: np.ndarray) -> Difference:
-    """Of the means of two values a row (m,), both of the same rows: much surer than that of two independent means."""
+    """Of the means of two values a row (m,), both of the same rows: much narrower than for two independent means."""
     change = np.asarray(now, dtype=np.float64) - before
     error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else np.inf
     return difference(change.mean(), error)

@@ -1,4 +1,4 @@
-"""What linear CKA becomes by chance: three moments of Escoufier's RV coefficient over all permutations of the rows."""
+"""Three moments of the permutation null distribution of linear CKA, which is Escoufier's RV coefficient."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from relcore.metrics.calibration import Null
 
-SAMPLED_ROWS = 256  # of more rows, the two sums that need a second product are estimated from so many
+SAMPLED_ROWS = 256  # with more rows, the two sums that need a second product are estimated from a sample of this size
 
 
 @dataclass(frozen=True)

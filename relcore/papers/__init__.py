@@ -1,1 +1,1 @@
-"""Papers: each table and figure of the three papers, what they print, and what this software measures beside it."""
+"""Papers: each table and figure of the three papers, the published numbers, and what this software measures."""

@@ -1,4 +1,4 @@
-"""`python -m relcore.papers`: measure what stands beside the papers' tables, and keep it in relcore/data/papers/ours."""
+"""`python -m relcore.papers`: measure our numbers for the papers' tables, and write them to relcore/data/papers/ours."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from relcore.store import Store, StoreError
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m relcore.papers", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="ROW", help="rows (relative-table-1) or runs (words); none: list them")
-    parser.add_argument("--all", action="store_true", help="every run whose data are here")
-    parser.add_argument("--again", action="store_true", help="also what is there already")
-    parser.add_argument("--out", type=Path, default=SHIPPED, help="the folder to write into, default that of the project")
+    parser.add_argument("names", nargs="*", metavar="ROW", help="rows (relative-table-1) or runs (words); default: list them")
+    parser.add_argument("--all", action="store_true", help="all runs whose data are on this machine")
+    parser.add_argument("--again", action="store_true", help="measure again what is there already")
+    parser.add_argument("--out", type=Path, default=SHIPPED, help="the folder to write to (default: the project's)")
     asked = parser.parse_args(arguments)
     try:
         found = read_ours(asked.out)
@@ -56,7 +56,7 @@ def _measure(names: Sequence[str], again: bool, out: Path) -> int:
     for name in names:
         known = read_ours(out).get(name)
         if known and is_current(known) and not again:
-            print(f"{name}: there already, of {known.date}")
+            print(f"{name}: measured on {known.date} already")
             continue
         if missing := what_is_missing(name):
             print(missing)
@@ -79,7 +79,7 @@ def _measure(names: Sequence[str], again: bool, out: Path) -> int:
 
 
 class _Bar:
-    """Progress on one line, where a person looks; four times a second at most."""
+    """Progress on one line of a terminal, at most four times per second."""
 
     def __init__(self) -> None:
         self.told = 0.0

@@ -1,4 +1,4 @@
-"""The third paper: anchors found from 15 pairs, and what they are worth, beside all true ones and the seeds alone."""
+"""The third paper: anchors found from 15 pairs, compared with all true anchors and with the seeds alone."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def words(settings: Settings, store: Store, report: Report) -> Measured:
 def digits(settings: Settings, store: Store, report: Report) -> Measured:
     """Table 7 on the digits: two autoencoders, each trained by itself, without labels.
 
-    What classifiers see of digits are ten clusters: there 15 seeds do as well as all anchors, and tell nothing.
+    Classifiers turn the digits into ten clusters, where 15 seeds do as well as all anchors, which would make the comparison
+    uninformative.
     """
     first, second = autoencoded(store)
     names = {first.name: "autoencoder A", second.name: "autoencoder B"}
@@ -54,7 +55,7 @@ def autoencoded(store: Store) -> tuple[LatentSpace, LatentSpace]:
 
 
 def heads(settings: Settings, store: Store, report: Report) -> Measured:
-    """Tables 2 and 6: relative heads of one encoder asked about another through true, seed and found anchors."""
+    """Tables 2 and 6: relative heads of one encoder applied to another with true, seed and found anchors."""
     tfidf, *_, minilm = labelled("sentences", store, lambda *told: None)[0]
     _, early, _, late = labelled_spaces("sentences", store, lambda *told: None)
     chosen = {
@@ -97,7 +98,7 @@ def _anchor_sets(outcome: Outcome, found: str) -> dict[str, tuple[tuple[str, str
 def _retrieval(
     ways: dict[str, tuple[LatentSpace, LatentSpace]], names: dict[str, str], settings: Settings, report: Report
 ) -> list[dict]:
-    """A row for each way, method, state, direction, set of anchors and metric, on held-out rows and as published."""
+    """A row per target space, method, state, direction, set of anchors and metric, on held-out rows and as published."""
     steps = [(way, method, state) for way in ways for state in settings["random_states"] for method in _METHODS]
     rows = []
     for done, (way, method, state) in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Table 14 of the first paper on Multi30k: heads of one language asked about captions of another, by two kinds of anchors."""
+"""Table 14 of the first paper on Multi30k: heads of one language applied to captions of another, with two kinds of anchors."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def across_languages(settings: Settings, store: Store, report: Report) -> Measur
 
 
 def english_classes(english: DatasetSpec, n_classes: int, store: Store, report: Report) -> list[str]:
-    """The class of each caption: clusters of MiniLM's rows of the English side, by k-means; MiniLM is none of the encoders."""
+    """The class of each caption: clusters of MiniLM's rows of the English side, by k-means; MiniLM is no encoder here."""
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 

@@ -1,4 +1,4 @@
-"""Figs. 1 and 5 of the first paper: how far codes of several trainings are apart after the best turn, over all pairs."""
+"""Figs. 1 and 5 of the first paper: how far the codes of several trainings differ after the best rotation, over all pairs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _distribution(label: str, codes: list[np.ndarray], group: str) -> list[Numbe
 
 
 def _median_interval(found: np.ndarray, rng: np.random.Generator) -> tuple[float, float]:
-    """95 % interval of the median by drawing runs anew, not pairs: pairs that share a run are not independent."""
+    """95 % interval of the median from resampled runs, not pairs: pairs that share a run are not independent."""
     medians = []
     for _ in range(_DRAWS):
         drawn = rng.integers(len(found), size=len(found))

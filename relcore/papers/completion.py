@@ -1,4 +1,4 @@
-"""Anchor completion of the second paper (its section 3): the canonical axes as anchors, and what that does to a translation."""
+"""Anchor completion of the second paper (its section 3): the canonical axes as anchors, and their effect on a translation."""
 
 from __future__ import annotations
 

@@ -120,6 +120,6 @@ def held_out_f1(found: Pictures, classify: Classify) -> float:
 
 
 def always_the_largest(found: Pictures) -> Classify:
-    """What answers the most frequent class of the training pictures, whatever it is asked."""
+    """A classifier that always predicts the most frequent class of the training pictures."""
     names, counts = np.unique(found.train_labels.astype(str), return_counts=True)
     return lambda asked: np.full(len(asked), names[counts.argmax()])

@@ -32,7 +32,7 @@ class Nodes:
 
 
 def graphs(settings: Settings, store: Store, report: Report) -> Measured:
-    """Weighted F1 on nodes that are neither trained on nor anchors, by graph; what is seen of them are features and edges."""
+    """Weighted F1 on nodes that are neither trained on nor anchors, by graph; the network sees their features and edges."""
     steps = [(name, state) for name in settings["graphs"] for state in settings["random_states"]]
     loaded, rows = {name: load_nodes(name, store) for name in settings["graphs"]}, []
     for done, (name, state) in enumerate(steps):
@@ -71,7 +71,7 @@ def parted(nodes: Nodes, n_anchors: int, random_state: int) -> Split:
 
 
 def trained_answers(nodes: Nodes, split: Split, kind: str, width: int, epochs: int) -> np.ndarray:
-    """The class that a network gives each node, (n,), trained on anchors and training nodes.
+    """The class that a network predicts for each node, (n,), trained on anchors and training nodes.
 
     Two graph convolutions (Kipf and Welling 2017) of `width`, LayerNorm and Linear; relative: the cosines to the anchors' rows,
     which pass no gradient, before the LayerNorm. Adam, all nodes at once, the weights of the last epoch, one thread.

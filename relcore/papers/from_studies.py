@@ -1,4 +1,4 @@
-"""Rows that a study of the Studies page answers: its runs one after the other, each kept, and what it finds."""
+"""Rows that a study answers: its runs one after the other, each saved, and its findings."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _by_count(table: pd.DataFrame, measures: tuple[str, ...]) -> tuple[Number, .
 def _table(
     kind: str, settings: Settings, store: Store, report: Report, only: Settings | None = None, most: int | None = None
 ) -> tuple[Study, StudySpec, pd.DataFrame]:
-    """The study's runs, or the first so many whose settings are `only` these, done where the store has them not."""
+    """The study's runs, or the first `n` whose settings are `only` these; missing ones are computed."""
     study = study_of(kind)
     spec = StudySpec.of(study, settings)
     wanted = (only or {}).items()

@@ -13,7 +13,7 @@ _CORRELATIONS = ("Pearson", "Spearman")
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard error of a number, degrees of freedom behind it (inf: known), and in words what it was found from.
+    """Standard error of a number, degrees of freedom behind it (inf: known), and in words its source.
 
     `low` and `high` are the ends of the 95 % interval.
     """
@@ -26,13 +26,13 @@ class Spread:
 
 
 def spread_of(number: Number) -> Spread | None:
-    """The number's standard error and 95 % interval; None where nothing says how far it is off.
+    """The number's standard error and 95 % interval; None if no error is known.
 
     In this order:
 
     1. `low` and `high`, where the run found an interval itself (bootstrap over runs, Fisher's for a correlation);
-    2. Student's interval of the mean, where there are two or more repeats that differ. It covers what the repeats draw anew
-       (anchors, weights, splits), not the choice of the test rows where those are fixed;
+    2. Student's interval of the mean, where there are two or more repeats that differ. It covers what differs between
+    repeats (anchors, weights, splits), not the choice of the test rows if those are fixed;
     3. of a single measurement with a deviation over its n rows, that deviation ÷ √n;
     4. else, of a mean over n rows between 0 and 1, or −1 and 1, the largest standard error that such a mean can have:
        √(v (1 − v) ÷ n), or √((1 − v²) ÷ n). Of an accuracy this is the binomial standard error.

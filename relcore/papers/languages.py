@@ -1,4 +1,4 @@
-"""The bundled everyday sentences through one encoder a language: do translations find each other, and how near do they come?"""
+"""The bundled everyday sentences, an encoder per language: how often translations are retrieved, and how close they are."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _TOLD = {"raw cosine": "cosine", "cosine": "cosine from the mean", "mrr": "MRR"}
 
 
 def translations_found(settings: Settings, store: Store, report: Report) -> Measured:
-    """Share of sentences whose translation is found first, and MRR: the mean over the pairs of languages, and each pair."""
+    """Share of sentences whose translation is ranked first, and MRR: the mean over the pairs of languages, and each pair."""
     spaces = _spaces(settings, store, report)
     steps = [(state, one, other) for state in settings["random_states"] for one, other in permutations(spaces, 2)]
     means, pairs = [], []
     for done, (state, one, other) in enumerate(steps):
-        report(done, len(steps), f"{other} asked in {one}, random state {state}")
+        report(done, len(steps), f"{other} searched in {one}, random state {state}")
         spec = RetrievalSpec(_WAYS, settings["n_anchors"], settings["k"], random_state=state)
         result = retrieve(pair_up(spaces[one], spaces[other]), spec)
         for method, scores in result.scores.items():
@@ -49,7 +49,7 @@ def translations_found(settings: Settings, store: Store, report: Report) -> Meas
 
 
 def carried_over(settings: Settings, store: Store, report: Report) -> Measured:
-    """Cosine of carried and true rows, as they are (the paper's) and from the mean, of each language into English."""
+    """Cosine of translated and true rows, raw (as in the paper) and from the mean, of each language into English."""
     spaces = _spaces(settings, store, report)
     carry = MethodSettings(omega=settings["omega"], delta=settings["delta"])
     rows = []

@@ -1,4 +1,4 @@
-"""Data of the papers that are not bundled: found in the data folder (RELSCOPE_DATA) where somebody put them."""
+"""Data of the papers that are not bundled: read from the data folder (RELSCOPE_DATA)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def picture_encoders() -> tuple[Encoder, ...]:
 
 
 def captions() -> Path:
-    """Multi30k's training captions, a column a language: "en", "de", "fr", "cs"."""
+    """Multi30k's training captions, a column per language: "en", "de", "fr", "cs"."""
     return _needed("multi30k") / "train.parquet"
 
 
@@ -67,12 +67,12 @@ def graph(name: str, store: Store) -> Dataset:
 
 
 def mnist(limit: int) -> DatasetSpec:
-    """The first so many of MNIST's 60,000 training pictures."""
+    """The first `limit` of MNIST's 60,000 training pictures."""
     return DatasetSpec("file", str(_needed("mnist") / "train.parquet"), limit=limit)
 
 
 def labels_of(name: str, store: Store) -> Counter[str]:
-    """How many labelled items each class has: of "MNIST", "Cora", "CiteSeer", "TREC, coarse" or "TREC, fine", all parts."""
+    """Number of labelled items in each class: of "MNIST", "Cora", "CiteSeer", "TREC, coarse" or "TREC, fine", all parts."""
     if name.startswith("TREC"):
         column = f"{name.partition(', ')[2]}_label"
         specs = [DatasetSpec("folder", str(_needed("trec")), part, "text", column) for part in ("train", "test")]

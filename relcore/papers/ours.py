@@ -1,4 +1,4 @@
-"""What was measured here: numbers with all they depend on, those that come with the project, and those of this store."""
+"""What was measured here: numbers with their settings, those of the project and those of this store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Number:
     low, high : float, optional
         Ends of its 95 % interval.
     baseline : float, optional
-        What is to be beaten: chance, or what `baseline_is` says.
+        The number to compare with: the chance level, or what `baseline_is` names.
     group : str
         Part of a run that a single table or figure shows.
     """
@@ -61,7 +61,7 @@ class Number:
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
     def text(self) -> str:
-        """``"0.304 ± 0.002"``; three digits behind the point, fewer of large numbers."""
+        """``"0.304 ± 0.002"``, as a paper's table prints it."""
         places = 3 if abs(self.value) < 100 else 1
         deviation = "" if self.deviation is None else f" ± {self.deviation:.{places}f}"
         return f"{self.value:.{places}f}{deviation}".replace("-", "−")
@@ -107,7 +107,7 @@ class Ours:
 
 @cache
 def shipped() -> dict[str, Ours]:
-    """Run → what comes with the project; nothing where the file is not there."""
+    """Run → the project's numbers."""
     return read_ours(SHIPPED)
 
 

@@ -1,4 +1,4 @@
-"""The runs that stand beside the papers' numbers, by name, as relcore/data/papers/runs.json lists them."""
+"""The runs that measure our numbers for the papers, by name, as listed in relcore/data/papers/runs.json."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PaperRun:
     Attributes
     ----------
     title, data : str
-        What it does; what on.
+        What it does, and on which data.
     function : "module:name"
         Under relcore.papers; called with settings, store, report, gives `Measured`.
     settings : dict

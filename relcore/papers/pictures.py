@@ -1,4 +1,4 @@
-"""Autoencoders: decoders that read other runs' codes."""
+"""Autoencoders: decoders applied to other runs' codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the papers print: tables as they stand there, with their units, read from relcore/data/papers."""
+"""The published tables with their units, read from relcore/data/papers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class PublishedTable:
         Raises
         ------
         SpaceError
-            A line of another length than the head, or what is no number where one is due.
+            A line whose length differs from the head's, or a text in a column of numbers.
         """
         labels, measures = tuple(record["labels"]), tuple(Measure(**one) for one in record["measures"])
         lines = []

@@ -116,7 +116,7 @@ def grid(settings: Settings, store: Store, report: Report) -> Measured:
 
 
 def _cells(cells, sweep) -> list[Number]:
-    """Cells that tell: no pruning, the best of all, and the hardest pruning."""
+    """Three cells: no pruning, the best of all, and the hardest pruning."""
     best = cells.loc[cells.cosine.idxmax()]
     plain = cells[(cells.delta == 0) & (cells.omega == 1)].iloc[0]
     hard = cells[cells.delta == cells.delta.max()]
@@ -126,7 +126,7 @@ def _cells(cells, sweep) -> list[Number]:
         label = f"{name}: δ = {cell.delta:g}, ω = {cell.omega:g}"
         cosine = {"unit": "−1 … 1", "n": sweep.n_rows}
         by_chance = {"baseline": rounded(cell.chance)}
-        if name == "best":  # a maximum over the cells, so held against the same maximum by chance
+        if name == "best":  # a maximum over the cells, so compared with the same maximum by chance
             by_chance = {"baseline": rounded(sweep.best_chance.high), "baseline_is": "best cell by chance, 97.5 %"}
         numbers.append(Number(label, "cosine between spaces", rounded(cell.cosine), **cosine, **by_chance))
         numbers.append(Number(label, "cosine within the space", rounded(cell.within), **cosine))

@@ -1,4 +1,4 @@
-"""The rows of the Papers page: a table or figure of a paper each, with what it prints and the runs that answer it here."""
+"""The rows of the Papers page: a table or figure of a paper each, its published numbers and the runs that measure it here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAPERS = ("relative", "inverse", "bootstrapping")
 
 @dataclass(frozen=True)
 class Paper:
-    """Which paper: "relative", "inverse" or "bootstrapping", and how it is called and found."""
+    """Which paper: "relative", "inverse" or "bootstrapping", with its names and address."""
 
     id: str
     title: str
@@ -32,7 +32,7 @@ class PaperRow:
     ----------
     kind, number : "Table" or "Figure", int
     title, shows : str
-        What it is about, in a few words; what it shows, in a sentence.
+        Its topic in a few words; what it shows, in a sentence.
     published : PublishedTable, optional
         None where no numbers are printed; `note` then says so.
     page, tab : str
@@ -106,7 +106,7 @@ def find_row(identifier: str) -> PaperRow:
 def _rows_of(name: str) -> list[PaperRow]:
     path = FOLDER / f"{name}.json"
     if not path.is_file():
-        raise SpaceError(f"expected {path}, which comes with the project, got no such file; check it out again")
+        raise SpaceError(f"expected {path}, which is part of the project, got no such file; restore it")
     record = json.loads(path.read_text(encoding="utf-8"))
     rows = record.pop("rows")
     paper = Paper(**record)

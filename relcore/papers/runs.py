@@ -23,7 +23,7 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """What a run's function gives: numbers, and the seconds of parts that were in the store already."""
+    """The result of a run's function: numbers, and the seconds of parts that were in the store already."""
 
     numbers: tuple[Number, ...]
     earlier_seconds: float = 0.0
@@ -57,7 +57,7 @@ def measure(name: str, store: Store, report: Report | None = None) -> Ours:
 
 
 def expected(name: str, store: Store) -> pace.Expected:
-    """What a run will take: as long as the number that comes with the project, at the pace of its last runs here."""
+    """The expected time of a run: that of the project's numbers, at the pace of its last runs here."""
     known = shipped().get(name)
     return pace.expect(store, f"papers/{name}", known.seconds if known else 60 * RUNS[name].minutes)
 
@@ -69,7 +69,7 @@ def paper_job(context: Context, *, name: str) -> None:
 
 
 def result_of(name: str, store: Store) -> Ours | None:
-    """What is known of a run: the store's own, else what comes with the project where settings and version are still these."""
+    """The numbers of a run: the store's own, else the project's if settings and version are unchanged."""
     if found := store.summary(run_key(name)):
         return record.from_json(Ours, found.metadata["ours"])
     known = shipped().get(name)
@@ -83,7 +83,7 @@ def is_current(found: Ours) -> bool:
 
 
 def what_is_missing(name: str) -> str:
-    """A sentence on what the data folder lacks for this run; "" where it can start."""
+    """A sentence on the missing data of this run; "" if it can start."""
     from relcore.papers.local import folder_of
 
     needed = RUNS[name].local

@@ -1,4 +1,4 @@
-"""Heads that read encoders on which they were not trained: relative ones, absolute ones by inversion, across domains."""
+"""Heads applied to encoders on which they were not trained: relative ones, absolute ones by inversion, across domains."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def relative_heads(settings: Settings, store: Store, report: Report) -> Measured
 
 
 def absolute_heads(settings: Settings, store: Store, report: Report) -> Measured:
-    """Table 2 of the second paper: accuracy of absolute heads on rows that were carried over, by each way."""
+    """Table 2 of the second paper: accuracy of absolute heads on translated rows, by each method."""
     carry = MethodSettings(omega=settings["omega"], delta=settings["delta"])
     methods = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes")
     result = _stitched(methods, settings, carry, store, report)
@@ -46,7 +46,7 @@ def absolute_heads(settings: Settings, store: Store, report: Report) -> Measured
 
 
 def across_looks(settings: Settings, store: Store, report: Report) -> Measured:
-    """Fig. 7 of the second paper: heads that learnt one look of the digits asked about another."""
+    """Fig. 7 of the second paper: heads trained on one look of the digits, applied to another."""
     datasets = tuple(DatasetSpec("digits", options=(("look", one),) if one != "plain" else ()) for one in settings["looks"])
     domains = DomainsSpec(datasets, tuple(SmallVision(name) for name in settings["networks"]))
     parts = trained_parts(domains, store, report)

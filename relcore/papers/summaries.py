@@ -1,4 +1,4 @@
-"""From what was measured several times to numbers with a mean and a deviation."""
+"""Means and deviations of repeated measurements."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def grouped(rows: Sequence[dict[str, Any]], **more: Any) -> tuple[Number, ...]:
 
 
 def rounded(value: float | None) -> float | None:
-    """Six digits behind the point: more than is shown."""
+    """Six decimals, more than are shown."""
     return None if value is None else round(float(value), 6)

@@ -50,7 +50,7 @@ MORE = ["baseline_is", "interval_is", *_FACTS, "verdict"]
 
 
 def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
-    """A line a number. `source` is "published" or "here"; `found` holds the results by run.
+    """A line per number. `source` is "published" or "here"; `found` holds the results by run.
 
     Published numbers keep the unit in which they are printed; their `data` is the setting that the paper names.
     """
@@ -59,7 +59,7 @@ def long_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFr
 
 
 def printed_table(rows: Sequence[PaperRow], found: Mapping[str, Ours]) -> pd.DataFrame:
-    """The same as one prints it: row, what, metric, published, here; numbers with their deviations."""
+    """The printed form: row, what, metric, published, here; numbers with their deviations."""
     lines = []
     for row in rows:
         place = {"row": f"{row.paper.authors}, {row.name}"}

@@ -1,4 +1,4 @@
-"""Whether a paper's pattern is seen here: a rule, not an opinion.
+"""Whether a paper's pattern is seen here, by a rule.
 
 Each row with measured numbers has claims (relcore.papers.claims): comparisons that the paper's row makes, such as "relative
 MRR > absolute MRR" or "stitched ≥ .85 × not stitched". A claim is decided on our numbers. With the difference
@@ -72,9 +72,9 @@ class Verdict:
 
 
 def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> Verdict | None:
-    """The verdict on what was measured so far; None where no claim of the row can be asked yet.
+    """The verdict on what was measured so far; None if no claim of the row can be decided yet.
 
-    A claim that names what an older result of the store does not have is left out, like one whose run is to be made.
+    A claim on a number that an older result of the store lacks is left out, like one whose run was not made.
     """
     decided = []
     for claim in row.claims:

@@ -31,8 +31,8 @@ _NAMES = {"word2vec-novels": "Word2Vec", "fasttext-novels": "FastText"}
 def neighbours(settings: Settings, store: Store, report: Report) -> Measured:
     """Both directions, each form; Jaccard, MRR and cosine in the paper's convention, Jaccard of mutual neighbours beside.
 
-    "held-out rows": no anchor is asked about or found. "as published": the anchors are among the rows that are scored, and a
-    relative space reproduces its own anchors.
+    "held-out rows": no anchor is a query or a candidate. "as published": the anchors are scored, too, and a relative space
+    reproduces its own anchors.
     """
     pair = word_pair((), store)
     ways = (Match(pair.target, pair.source, 0, 0, 0), pair)
@@ -57,7 +57,7 @@ def neighbours(settings: Settings, store: Store, report: Report) -> Measured:
 def _scores(
     made: tuple[np.ndarray, np.ndarray], split: Split, settings: Settings, both_ways: bool
 ) -> Iterator[tuple[str, str, Score]]:
-    """What the score is of where it is not the direction, its name, and the score."""
+    """Which direction or pair the score is of, its name, and the score."""
     asked = {"k": settings["k"], "n_queries": settings["n_queries"]}
     scores = score_pair(*made, split, **asked)
     for metric, name in (("jaccard", "Jaccard"), ("mrr", "MRR"), ("cosine", "cosine")):

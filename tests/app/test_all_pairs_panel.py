@@ -43,7 +43,7 @@ def numbers(session: Session) -> np.ndarray:
 
 def test_two_spaces_are_told_how_to_become_more(make_session):
     session = make_session()
-    assert "Add a third on the Spaces page" in session.captions
+    assert "Add a third one on the Spaces page" in session.captions
     assert not [element for element in session.main if element.type == "plotly_chart"]
 
 
@@ -57,7 +57,7 @@ def test_each_score_is_the_cores(make_four, metric):
     assert np.isnan(expected.values).sum() == 6 + (metric == "relative cosine")
     assert f"{100 if metric == 'relative cosine' else 120} rows, paired by id" in session.captions
     assert ("by id for their k = 10 nearest" in session.captions) == (metric == "mutual knn")
-    assert "Hatched: cannot be compared" in session.captions
+    assert "Hatched cells cannot be compared" in session.captions
 
 
 def test_what_was_computed_once_is_read_from_the_store(make_four, monkeypatch):

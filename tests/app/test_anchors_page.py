@@ -110,7 +110,7 @@ def test_a_list_replaces_or_joins_the_anchors(anchors_page):
     anchors_page.upload("anchors.upload", "list.txt", "\ufeffr70\r\n\r\n r71 \nnowhere\n".encode()).click("Add it")
     assert anchors_page.workspace.anchors == (*first, "r70", "r71")
     assert "1 unknown: 'nowhere'" in anchors_page.errors[0]
-    anchors_page.click("Replace anchors by it")
+    anchors_page.click("Replace the anchors")
     assert anchors_page.workspace.anchors == ("r70", "r71")
     assert "1 ids are not in both spaces and were left out: 'nowhere'" in anchors_page.errors[0]
 
@@ -118,12 +118,12 @@ def test_a_list_replaces_or_joins_the_anchors(anchors_page):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"\n \n", "one id a line, got an empty file"),
+        (b"\n \n", "one id per line, got an empty file"),
         (b"\xff\xfe\x00r1", "expected UTF-8 text"),
         (b"nowhere\n", "none of its 1 ids is in both"),
     ],
 )
-@pytest.mark.parametrize("button", ["Add it", "Replace anchors by it"])
+@pytest.mark.parametrize("button", ["Add it", "Replace the anchors"])
 def test_a_list_without_ids_changes_nothing(anchors_page, content, said, button):
     before = anchors_page.workspace
     anchors_page.upload("anchors.upload", "list.txt", content).click(button)
@@ -135,7 +135,7 @@ def test_a_list_is_read_line_by_line():
     assert read_ids("\ufeffa\r\n\n  é b \n".encode()) == ["a", "é b"]
     with pytest.raises(SpaceError, match="got an empty file"):
         read_ids(b"")
-    with pytest.raises(SpaceError, match="expected UTF-8 text with one id a line"):
+    with pytest.raises(SpaceError, match="expected UTF-8 text with one id per line"):
         read_ids(b"\xc3\x28")
 
 

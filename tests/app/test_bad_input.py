@@ -121,7 +121,7 @@ def test_anchors_that_a_space_lacks_are_counted_and_the_others_can_be_kept(make_
     session = make_session(spaces=(*make_workspace().spaces, half), target=half, k=5)
     assert "10 anchors are not in both spaces, first “r10”." in [warning.value for warning in session.warning]
     assert "10 unknown: 'r10', 'r11', 'r12'" in session.errors[0]
-    session.click("Keep the others")
+    session.click("Remove the missing anchors")
     assert session.workspace.anchors == tuple(f"r{row}" for row in range(10))
     assert not session.errors
 
@@ -132,7 +132,7 @@ def test_zero_vectors_are_counted_and_left_out(make_session, make_workspace, tmp
     holes = save_space(tmp_path / "holes.npz", vectors)
     session = make_session(spaces=(*make_workspace().spaces, holes)).change("selectbox", "choose.target", holes)
     assert not session.errors
-    assert "2 zero vectors have no direction and are left out." in [warning.value for warning in session.warning]
+    assert "2 zero vectors are left out, because they have no direction." in [warning.value for warning in session.warning]
     assert "118 rows in both" in session.captions
 
 
@@ -183,7 +183,7 @@ def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone
     wide = session.workspace.spaces[-1]
     assert session.toast[0].value.startswith("wide.npz: 120 rows, 9 dimensions")
     session.change("selectbox", "choose.target", wide).open("compare")
-    assert "Two spaces of different widths have no coordinates in common" in session.html
+    assert "have different dimensions, so they share no coordinates" in session.html
     assert not session.errors
     session.open("spaces")
     remove = f"spaces.remove-{digest_of(wide)}"
@@ -239,7 +239,7 @@ NOT_SESSIONS = [b"", b"[]", b"{", b"null", b'{"session": 3}', b'{"session": {}}'
 def test_a_file_that_is_no_session_is_refused_and_nothing_changes(make_session, content):
     session = make_session()
     before = session.workspace
-    session.upload("session.file", "relscope-session.json", content).click("Open it")
+    session.upload("session.file", "relscope-session.json", content).click("Open the session")
     assert "session file: " in session.errors[0]
     assert session.workspace == before
 
@@ -256,7 +256,7 @@ WRONG_SETTINGS = [
 def test_a_session_with_settings_that_do_not_exist_is_refused(make_session, changes):
     session = make_session()
     before = session.workspace
-    session.upload("session.file", "relscope-session.json", saved(before, **changes)).click("Open it")
+    session.upload("session.file", "relscope-session.json", saved(before, **changes)).click("Open the session")
     assert session.errors
     assert session.workspace == before
 
@@ -264,11 +264,11 @@ def test_a_session_with_settings_that_do_not_exist_is_refused(make_session, chan
 def test_a_session_on_a_file_that_changed_or_went_is_refused(make_session, make_workspace, tmp_path):
     workspace = make_workspace()
     content = to_session_file(workspace, {workspace.source: "0123456789abcdef"}).encode()
-    session = make_session(60).upload("session.file", "relscope-session.json", content).click("Open it")
+    session = make_session(60).upload("session.file", "relscope-session.json", content).click("Open the session")
     assert "has changed since it was saved (expected content 01234567…, got" in session.errors[0]
     gone = dataclasses.replace(workspace.source, name=str(tmp_path / "gone.npz"))
     absent = dataclasses.replace(workspace, spaces=(gone, workspace.target), source=gone)
-    session.upload("session.file", "relscope-session.json", to_session_file(absent, {}).encode()).click("Open it")
+    session.upload("session.file", "relscope-session.json", to_session_file(absent, {}).encode()).click("Open the session")
     assert "gone.npz" in session.errors[0]
     assert session.workspace == make_workspace(60)
 

@@ -85,7 +85,7 @@ def test_where_it_cannot_be_told_the_page_says_so(make_rotated):
 def test_unrelated_spaces_are_no_success(make_rotated):
     session = Session(workspace=make_rotated(related=False)).open("bootstrap")
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
-    assert "Nothing in common was found" in texts(session)
+    assert "No common structure was found" in texts(session)
     assert "held-out rows have a mean CSLS of" in texts(session)
     (wrong,) = (table.value for table in session.at.dataframe if list(table.value.columns) == ["anchor", "matched to"])
     assert len(wrong) > 40

@@ -206,7 +206,7 @@ def test_the_inspector_shows_the_picture_and_those_of_its_neighbours(digits):
 def test_a_brush_is_a_grid_of_sixty_at_most(digits):
     digits.select(*(f"digits/{row}" for row in range(119)))
     assert len(re.findall(r'<li title="\d · digits/\d+"><img', digits.html)) == 60
-    assert "60 of them: one in 2" in digits.captions
+    assert "Shown: 60 rows, one in 2" in digits.captions
 
 
 def test_the_anchor_table_has_pictures(digits):

@@ -71,7 +71,7 @@ def test_a_model_against_itself_and_another_metric(make_layered, layered):
     session = make_layered(spaces=tuple(layered[2:]), source=layered[2], target=layered[3])
     assert len(hovers(session, 0)) == 9
     assert "the best of 3 pairs" in session.html
-    assert "Dotted: a space with itself" in session.captions
+    assert "Dotted cells compare a space with itself" in session.captions
     for key, value in (("layers.metric", "relative cosine"), ("layers.method", "whitened")):
         session.change("button_group", key, value)
         assert not session.errors
@@ -84,7 +84,7 @@ def test_spaces_of_files_are_chosen_by_hand(make_workspace, tmp_path):
     np.savez(third.name, vectors=np.random.default_rng(1).normal(size=(120, 4)), ids=[f"r{row}" for row in range(120)])
     spaces = (*workspace.spaces, third)
     session = Session(workspace=make_workspace(120, spaces=spaces))
-    assert "Checkpoints from files can be chosen by hand" in session.captions
+    assert "Checkpoints loaded from files can be chosen by hand" in session.captions
     session.change("toggle", "layers.by-hand", True)
     assert [info.value for info in session.info if info.value.startswith("Choose a space for the rows")]
     place = results.place_of(spaces)

@@ -77,7 +77,7 @@ def test_what_hovers_show_is_a_file_and_only_where_it_is_found_travels():
     plain, arrays = read(pack(make_scene()))
     assert (plain["sheet"], plain["files"]) == (None, {})
     assert "cells" not in arrays
-    with pytest.raises(ValueError, match="sheet: expected 11 cells, one a row, got 3"):
+    with pytest.raises(ValueError, match="sheet: expected 11 cells, one per row, got 3"):
         pack(make_scene(), sheet=Sheet(b"PNG", "image/png", 8, 2, 2, np.arange(3)))
 
 
@@ -150,7 +150,7 @@ def test_events_on_other_rows_are_answered_but_dropped():
 
 
 def test_only_a_click_has_one_row():
-    with pytest.raises(ValueError, match="only a click has one row"):
+    with pytest.raises(ValueError, match="expected a click, which has one row"):
         PaneEvent("select", np.array([1, 2])).row  # noqa: B018
 
 
@@ -161,7 +161,7 @@ def test_only_a_click_has_one_row():
         ({"panes": (Pane("holes", np.full((11, 2), np.nan)),)}, {}, "'holes': expected finite coordinates, got 11 rows"),
         ({}, {"selected": [11]}, "selected: expected rows from 0 to 10, got 11 to 11"),
         ({}, {"selected": [-1, 3]}, "got -1 to 3"),
-        ({}, {"palette": ["#000000"]}, "palette: expected 2 colours, one a category, got 1"),
+        ({}, {"palette": ["#000000"]}, "palette: expected 2 colours, one per category, got 1"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(changes, options, match):

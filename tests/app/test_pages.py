@@ -150,7 +150,7 @@ def test_a_saved_session_opens_again_as_it_was(make_session, make_workspace):
     saved = to_session_file(session.workspace, {})
     assert session.workspace.named_sets == (("mine", session.workspace.anchors),)
     fresh = Session(workspace=make_workspace(60)).upload("session.file", "relscope-session.json", saved.encode())
-    fresh.click("Open it")
+    fresh.click("Open the session")
     assert fresh.workspace == session.workspace
     assert not fresh.errors
     fresh.click("history.undo")

@@ -60,7 +60,7 @@ def test_filters_keep_one_paper_and_what_has_numbers(page):
     assert rows_of(page) == 7
     page.change("toggle", "papers.only", True)
     assert rows_of(page) == 0
-    assert "No row fits" in page.info[0].value
+    assert "No row matches" in page.info[0].value
     page.change("segmented_control", "papers.paper", "relative")
     assert rows_of(page) == 1
 

@@ -168,7 +168,7 @@ def test_a_click_inspects_a_point_and_makes_it_an_anchor_and_undo_takes_it_back(
     button = page.get_by_test_id("stMain").get_by_role("button", name="Remove anchor")  # a star is an anchor
     button.click()
     n_anchors(page, 299)
-    page.get_by_role("button", name="Make anchor").click()
+    page.get_by_role("button", name="Add as anchor").click()
     n_anchors(page, 300)
     settle(page)
     page.keyboard.press("Control+z")
@@ -193,7 +193,7 @@ def test_anchors_brush_and_settings_outlive_a_page_switch(opened):
     lasso(page)
     said = page.get_by_text(f"{n_selected(page):,} selected", exact=True)
     said.wait_for()
-    page.get_by_role("button", name="Only these as anchors").click()
+    page.get_by_role("button", name="Use only these as anchors").click()
     anchors = n_selected(page)
     n_anchors(page, anchors)
     for title in ("Anchors", "Spaces", "Compare"):
@@ -250,9 +250,9 @@ def test_dark_is_dark(opened):
 def test_two_browsers_do_not_see_each_other(opened):
     one, other = opened(), opened()
     lasso(one)
-    one.get_by_role("button", name="Only these as anchors").click()
+    one.get_by_role("button", name="Use only these as anchors").click()
     n_anchors(one, n_selected(one))
-    other.get_by_role("button", name="Make anchor").click()
+    other.get_by_role("button", name="Add as anchor").click()
     n_anchors(other, 301)
     assert n_selected(other) == 0
     one.reload()

@@ -45,7 +45,7 @@ def try_it(page, made):
     settle(page)
     page.get_by_text("Session", exact=True).click()
     page.locator("[data-testid=stSidebar] input[type=file]").set_input_files(file)
-    page.get_by_role("button", name="Open it").click()
+    page.get_by_role("button", name="Open the session").click()
     settle(page)
     page.get_by_role("link", name="Stitch").click()
     page.get_by_role("tab", name="Try it").click()

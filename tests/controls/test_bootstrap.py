@@ -39,7 +39,7 @@ def test_noise_does_not_fit_without_seeds_and_that_cannot_be_told():
         source, target, _ = noise(107, 50, state)
         found = bootstrap_anchors(source, target, n_anchors=36, random_state=state)
         assert found.verdict == "cannot tell", found.reason
-        assert "no seeds, a noisy copy of 's' would not be told to fit it either" in found.reason
+        assert "no seeds, not even a noisy copy of 's' would be found to fit it" in found.reason
 
 
 def test_held_out_rows_of_noise_are_at_the_chance_level():

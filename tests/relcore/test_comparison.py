@@ -176,7 +176,7 @@ def test_the_score_job_reads_matrices_and_leaves_scores(turned, tmp_path):
     back = {name: Score.from_record(record) for name, record in json.loads(json.dumps(Context.results))["scores"].items()}
     split = held_out(turned, turned.ids[:2])
     assert back == score_pair(turned.source.vectors, turned.target.vectors, split, k=5, convention="mutual")
-    with pytest.raises(SpaceError, match=f"no longer in .*{Path(tmp_path).name}; ask for the scores again"):
+    with pytest.raises(SpaceError, match=f"no longer in .*{Path(tmp_path).name}; compute the scores again"):
         score_job(Context(), inputs=[KEYS[0], "c" * 16], anchors=[], k=5, convention="mutual")
 
 

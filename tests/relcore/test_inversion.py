@@ -234,7 +234,7 @@ LINE = np.outer(np.linspace(-1, 2, 8), np.ones(D))  # of an odd number one would
 @pytest.mark.parametrize(
     ("settings", "source", "target", "message"),
     [
-        ({}, np.ones((1, 3)), np.ones((1, 3)), "expected two or more, since the inverse of one is a single line, got 1"),
+        ({}, np.ones((1, 3)), np.ones((1, 3)), "two or more \\(the inverse of one spans a single line\\), got 1"),
         ({}, np.ones((4, 3)), np.ones((5, 3)), r"expected paired anchors .* got \(4, 3\) and \(5, 3\)"),
         ({}, np.ones(4), np.ones(4), r"source_anchors: expected a matrix \(n, d\) .* got shape \(4,\)"),
         ({}, np.ones((4, 3)), np.eye(4), "expected points that differ in the source space, got 4 times the same one"),

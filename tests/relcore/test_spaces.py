@@ -117,12 +117,12 @@ def test_the_repr_tells_name_shape_and_digest():
         ({"vectors": np.empty((3, 0))}, r"got shape \(3, 0\)"),
         ({"vectors": [[1, 2], [np.nan, 1], [np.inf, 0]]}, "2 of 3 rows hold NaN or infinite values, first 'b', 'c'; drop"),
         ({"vectors": [[np.inf, 1], [np.inf, 1], [0, 0]]}, "2 of 3 rows hold NaN or infinite values, first 'a', 'b'"),
-        ({"ids": ["a", "b"]}, "expected 3 ids, one a row, got 2"),
+        ({"ids": ["a", "b"]}, "expected 3 ids, one per row, got 2"),
         ({"ids": ["a", "b", "a"]}, "ids must be distinct, 1 occur more than once, first 'a'"),
         ({"ids": [1, "1", 2]}, "ids must be distinct, 1 occur more than once, first '1'"),
-        ({"labels": ["x"]}, "expected 3 labels, one a row, got 1"),
-        ({"payload": ["x"]}, "expected 3 payload, one a row, got 1"),
-        ({"counts": [1, 2]}, "expected 3 counts, one a row, got 2"),
+        ({"labels": ["x"]}, "expected 3 labels, one per row, got 1"),
+        ({"payload": ["x"]}, "expected 3 payload, one per row, got 1"),
+        ({"counts": [1, 2]}, "expected 3 counts, one per row, got 2"),
     ],
 )
 def test_wrong_spaces_are_refused(changes, message):

@@ -148,7 +148,7 @@ def test_what_is_no_number_is_refused(store, array):
 
 
 def test_metadata_that_json_cannot_say_is_refused(store):
-    with pytest.raises(StoreError, match="metadata: expected what JSON can say"):
+    with pytest.raises(StoreError, match="metadata: expected JSON values"):
         store.put(KEY, {}, {"function": len})
 
 

@@ -79,7 +79,7 @@ def test_farthest_points_of_a_circle_by_hand():
 
 def test_farthest_points_refuse_more_than_there_are_directions():
     twice = unit_rows(np.array([[1, 0], [2, 0], [0, 1], [0, 3]]))
-    with pytest.raises(SpaceError, match="expected at most 2, the distinct directions there are, got 3"):
+    with pytest.raises(SpaceError, match="expected at most 2, the number of distinct directions, got 3"):
         farthest_points(twice, 3, start=0)
 
 

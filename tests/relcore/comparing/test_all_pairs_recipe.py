@@ -60,7 +60,7 @@ def test_a_recipe_holds_what_its_metric_needs_and_grouping_moves_the_alike_toget
         ({"metric": "cosine"}, "metric: expected one of cka, debiased cka, relative cosine, mutual knn, got 'cosine'"),
         ({"spaces": []}, "spaces: expected at least two to compare, got 0"),
         ({"spaces": "all"}, "recipe of all-pairs: spaces: expected a list, got 'all'"),
-        ({"digests": ["0" * 32]}, "expected 3 digests, one a space, got 1"),
+        ({"digests": ["0" * 32]}, "expected 3 digests, one per space, got 1"),
         ({"digests": ["0" * 32] * 3}, "'first' has changed"),
         ({"anchors": "w1"}, "recipe of all-pairs: anchors: expected a list, got 'w1'"),
         ({"k": 0}, "k: expected a whole number above 0, got 0"),

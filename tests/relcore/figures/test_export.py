@@ -119,7 +119,7 @@ def test_file_names_are_safe_anywhere():
 
 def test_a_table_prints_as_latex_and_a_figure_without_one_says_so(make_scene):
     figure = scene_exportable(make_scene(n_panes=1))
-    with pytest.raises(SpaceError, match="expected a table to print as tex, got a figure without one"):
+    with pytest.raises(SpaceError, match="expected a figure with a table for tex, got one without"):
         figure.bytes("tex")
     table = pd.DataFrame({"model_a & b": ["β", None], "50 %": [0.12345, np.nan]})
     printed = dataclasses.replace(figure, latex=lambda: table).bytes("tex").decode()

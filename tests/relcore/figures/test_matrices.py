@@ -120,7 +120,7 @@ def test_the_table_has_a_row_a_cell_under_the_names_of_the_axes(panel):
 
 
 def test_what_does_not_fit_says_so(panel):
-    with pytest.raises(ValueError, match=r"expected values \(2, 3\), one a row and column, got \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"expected values \(2, 3\), one per row and column, got \(3, 3\)"):
         MatrixPanel("relative", NAMES[:2], NAMES, panel.values)
     with pytest.raises(ValueError, match="expected distinct rows"):
         MatrixPanel("relative", ("a", "a", "b"), NAMES, panel.values)

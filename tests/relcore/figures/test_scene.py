@@ -36,8 +36,8 @@ def test_a_scene_has_its_rows_and_cannot_change():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"texts": ["one"]}, "texts: expected 3, one a row, got 1"),
-        ({"notes": ["one"] * 4}, "notes: expected 3, one a row, got 4"),
+        ({"texts": ["one"]}, "texts: expected 3, one per row, got 1"),
+        ({"notes": ["one"] * 4}, "notes: expected 3, one per row, got 4"),
         ({"panes": ()}, "expected 1 to 4 panes, got 0"),
         ({"panes": tuple(dataclasses.replace(FLAT, title=str(number)) for number in range(5))}, "1 to 4 panes, got 5"),
         ({"panes": (FLAT, FLAT)}, r"expected panes of different titles, got \['A', 'A'\]"),
@@ -45,7 +45,7 @@ def test_a_scene_has_its_rows_and_cannot_change():
         ({"panes": (Pane("A", np.zeros((3, 4))),)}, r"got \(3, 4\)"),
         ({"panes": (Pane("A", np.zeros((3, 1))),)}, r"got \(3, 1\)"),
         ({"panes": (Pane("A", np.zeros(3)),)}, r"got \(3,\)"),
-        ({"categories": np.array([0, 1])}, "expected 3 categories, one a row, got 2"),
+        ({"categories": np.array([0, 1])}, "expected 3 categories, one per row, got 2"),
         ({"anchors": np.array([0, 3])}, "anchors: expected rows 0 … 2, got 0 … 3"),
         ({"anchors": np.array([-1])}, "anchors: expected rows 0 … 2, got -1"),
     ],

@@ -332,6 +332,6 @@ def test_other_recipes_with_wrong_settings_say_which(drawn, kind, changes, messa
 
 def test_colours_of_categories_are_one_each(pair, anchors):
     scene = inversion_scene(pair, invert_pair(pair, anchors, InversionSpec()))
-    with pytest.raises(ValueError, match="expected 8 colours, one a category, got 1"):
+    with pytest.raises(ValueError, match="expected 8 colours, one per category, got 1"):
         replace(scene, category_colors=("#000000",))
     assert set(row_colors(scene, LIGHT)) <= set(ERROR_COLORS)

@@ -188,7 +188,7 @@ def test_one_row_has_a_cosine_but_no_null():
     [
         (np.eye(5), np.eye(6), r"row-aligned spaces, got 5 and 6 rows; pair them with match\(\)"),
         (np.eye(3), np.eye(3), "expected at least 4 rows, got 3"),
-        (np.eye(5), np.ones((5, 2)), "expected spaces whose rows differ, got one in which they are all equal"),
+        (np.eye(5), np.ones((5, 2)), "expected spaces with different rows, got one whose rows are all equal"),
     ],
 )
 def test_cka_refuses(X, Y, message):

@@ -88,7 +88,7 @@ def test_drawn_again_it_holds_the_same_numbers(make_figure, tmp_path, kind):
         ("rescale-layers", {"spec": {"n_test": 0}}, "n_test: expected a whole number from 2"),
         ("translation-table", {"metric": "magic"}, "metric: expected one of cosine"),
         ("translation-table", {"anchors": "r1"}, "expected a list of strings as 'anchors', got 'r1'"),
-        ("translation-table", {"digests": ["0" * 32]}, "expected 2 digests, one a space, got 1"),
+        ("translation-table", {"digests": ["0" * 32]}, "expected 2 digests, one per space, got 1"),
         ("translation-table", {"spec": {"methods": ["magic"]}}, "methods: expected one of"),
         ("cross-domain", {"encoders": [3]}, 'expected a JSON object with "encoder"'),
         ("cross-domain", {"anchor_dataset": 7}, "anchor_dataset: expected 0 to 1, or none, got 7"),

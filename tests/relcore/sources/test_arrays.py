@@ -38,7 +38,7 @@ def test_npy_takes_ids_and_labels_from_files_beside_it(tmp_path):
     assert list(space.labels) == ["one", "", "one", "two"]
     assert list(load_space(tmp_path / "x.npy", limit=2).ids) == IDS[:2]
     assert list(load_space(tmp_path / "x.npy", ids="wxyz").ids) == list("wxyz")
-    with pytest.raises(SpaceError, match="expected 4 ids, one a row, got 3"):
+    with pytest.raises(SpaceError, match="expected 4 ids, one per row, got 3"):
         load_space(tmp_path / "x.npy", ids="wxy")
 
 
@@ -79,7 +79,7 @@ def test_safetensors_that_is_none_or_miscounts(tmp_path):
     with pytest.raises(SpaceError, match="expected a safetensors file"):
         load_space(tmp_path / "x.safetensors")
     save_file({"vectors": VECTORS, "ids": as_bytes(IDS[:3])}, tmp_path / "y.safetensors")
-    with pytest.raises(SpaceError, match="expected 4 ids, one a row, got 3"):
+    with pytest.raises(SpaceError, match="expected 4 ids, one per row, got 3"):
         load_space(tmp_path / "y.safetensors")
 
 

@@ -232,7 +232,7 @@ def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
         ),
         ({"test_ids": ("r0", "x1")}, "expected ids of 'encoder 0', got 1 unknown: 'x1'"),
         ({"n_anchors": 500}, "n_anchors: expected at most 1"),
-        ({"anchors": ("r0", "r1"), "test_ids": ("r0",)}, "none of the 1 test ids is a row that is no anchor"),
+        ({"anchors": ("r0", "r1"), "test_ids": ("r0",)}, "none of the 1 test ids belongs to a row that is not an anchor"),
         ({"anchors": ("r0", "r0")}, "expected distinct ids, got 'r0' more than once"),
         ({"methods": ("irp-pruned",), "settings": MethodSettings(delta=1.0)}, "two or more anchors stay, got 1"),
         ({"methods": ("irp-ridge",), "anchors": ("r0",)}, "expected two or more, since the inverse of one"),
