@@ -56,5 +56,5 @@ def run(options: argparse.Namespace) -> None:
     output = options.output or Path(figure.filename(kind))
     if output.resolve() == options.recipe.resolve():
         raise SpaceError(f"{output}: expected a file other than the recipe's own, got the same; name another with -o")
-    output.write_bytes(figure.bytes(kind, style))
+    figure.save(output, style)
     print(output)

@@ -102,6 +102,14 @@ class Exportable:
             return self._printed(kind, style, recipe)
         raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
 
+    def save(self, path: str | Path, style: Style | None = None) -> None:
+        """Write the file that the suffix of the path names; errors as in `bytes`."""
+        Path(path).write_bytes(self.bytes(Path(path).suffix.lstrip(".").lower(), style))
+
+    def _repr_png_(self) -> bytes:
+        """What a notebook shows."""
+        return self.bytes("png")
+
     @property
     def _slug(self) -> str:
         return re.sub(r"[^\w.-]+", "-", self.name).strip("-.") or "figure"

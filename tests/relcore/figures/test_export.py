@@ -126,3 +126,13 @@ def test_a_table_prints_as_latex_and_a_figure_without_one_says_so(make_scene):
     assert printed.startswith(
         "\\begin{tabular}{lr}\n\\toprule\nmodel\\_a \\& b & 50 \\% \\\\\n\\midrule\nβ & 0.123 \\\\\n– & – \\\\\n"
     )
+
+
+def test_a_script_saves_by_suffix_and_a_notebook_shows_the_png(make_scene, tmp_path):
+    figure = scene_exportable(make_scene(n_panes=1))
+    for kind in ("svg", "csv"):
+        figure.save(tmp_path / f"figure.{kind}", SMALL)
+        assert (tmp_path / f"figure.{kind}").read_bytes() == figure.bytes(kind, SMALL)
+    assert figure._repr_png_() == figure.bytes("png")
+    with pytest.raises(SpaceError, match="kind: expected one of html, pdf"):
+        figure.save(tmp_path / "figure.bmp")

@@ -1,0 +1,141 @@
+"""The wheel, installed into an environment that has nothing but what it asks for, away from the repository."""
+
+import csv
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(*command, folder, **variables):
+    """What a command prints, run in this folder without a trace of the repository in its environment."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RELSCOPE"))}
+    ran = subprocess.run(list(map(str, command)), cwd=folder, env=environment | variables, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, folder=folder)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def needed(requirements, found):
+    """Adds the distributions that these requirements ask for, without extras, and those that they ask for in turn."""
+    for one in map(Requirement, requirements or ()):
+        if one.name not in found and (one.marker is None or one.marker.evaluate({"extra": ""})):
+            found[one.name] = distribution(one.name)
+            needed(found[one.name].requires, found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    """The folder of an environment with the wheel and its dependencies, linked from those installed here; pip checks them."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False, symlinks=True)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))).decode()
+    asked = re.findall(r"^Requires-Dist: (.*)$", metadata, flags=re.MULTILINE)
+    for one in needed(asked, {}).values():
+        for top in {file.parts[0] for file in one.files} - {"..", "__pycache__"}:
+            link = packages / top
+            if not link.exists():
+                link.symlink_to(one.locate_file(top))
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
+    run(*pip, "install", "--quiet", "--no-index", wheel, folder=folder)
+    return folder
+
+
+@pytest.fixture
+def files(tmp_path):
+    """first.npy and second.npy: 400 rows in 8 dimensions, and the same rotated, with a little noise."""
+    rng = np.random.default_rng(0)
+    vectors = rng.normal(size=(400, 8))
+    rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    np.save(tmp_path / "first.npy", vectors.astype(np.float32))
+    np.save(tmp_path / "second.npy", (vectors @ rotation + 0.02 * rng.normal(size=vectors.shape)).astype(np.float32))
+    return tmp_path
+
+
+def readme_example():
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+    return example
+
+
+def check(environment, files):
+    """README's notebook example and two commands."""
+    assert "torch" not in {path.name for path in environment.glob("lib/python*/site-packages/*")}
+    python, relscope = environment / "bin" / "python", environment / "bin" / "relscope"
+    told = run(python, "-c", readme_example(), folder=files)
+    score = re.fullmatch(r"mrr (\S+) \(k = 10, n = 300; chance (\S+) … (\S+)\)\n", told)
+    assert float(score[1]) > 0.95
+    assert float(score[3]) < 0.05
+    assert (files / "panes.pdf").read_bytes().startswith(b"%PDF")
+    store = {"RELSCOPE_STORE": str(files / "store")}
+    table = run(relscope, "compare", "first.npy", "second.npy", "--anchors", "100", "--csv", folder=files, **store)
+    scores = {(row["form"], row["metric"].split(",")[0]): float(row["score"]) for row in csv.DictReader(table.splitlines())}
+    assert scores["relative", "MRR"] > 0.95 > 0.2 > scores["absolute", "MRR"]
+    bundled = run(relscope, "available", folder=files, **store)
+    assert "word2vec-novels  20,000  100 d" in bundled
+
+
+def test_a_wheel_brings_one_package_its_data_and_its_app(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"relcore"}
+    listing = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "relcore", "app", "pages"]
+    tracked = subprocess.run(listing, cwd=ROOT, capture_output=True, text=True, check=True)
+    expected = {name if name.startswith("relcore/") else f"relcore/_app/{name}" for name in tracked.stdout.split("\n") if name}
+    expected |= {f"relcore/_app/assets/{path.name}" for path in (ROOT / "assets").glob("*.*") if path.is_file()}
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    assert wheel.stat().st_size < 10_000_000
+
+
+def test_the_readme_works_with_the_dependencies_alone(environment, files):
+    check(environment, files)
+
+
+@pytest.mark.slow
+def test_the_readme_works_with_the_newest_dependencies_of_the_registry(wheel, files, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("registry")
+    venv.create(folder, with_pip=True, symlinks=True)
+    run(folder / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", wheel, folder=folder)
+    check(folder, files)
+
+
+@pytest.mark.slow
+def test_every_page_opens_from_the_wheel(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+    script = """
+from pathlib import Path
+import relcore
+from relcore.commands.app import main_script
+from streamlit.testing.v1 import AppTest
+
+assert main_script() == Path(relcore.__file__).parent / "_app" / "app" / "main.py"
+app = AppTest.from_file(main_script(), default_timeout=120).run()
+pages = sorted(path.name for path in (main_script().parents[1] / "pages").glob("*.py"))
+for page in pages:
+    app.switch_page(f"../pages/{page}").run()
+    assert not app.exception, (page, app.exception)
+    assert not app.error, (page, app.error)
+print(len(pages))
+"""
+    told = run(sys.executable, "-c", script, folder=tmp_path, RELSCOPE_STORE=str(tmp_path / "store"))
+    assert int(told.splitlines()[-1]) == len(list((ROOT / "pages").glob("*.py")))
