@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, ClassVar
 
@@ -25,9 +25,11 @@ from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
 from relcore.names import FIGURES
 from relcore.recipe import Recipe, load_again, load_all, recipe_of
+from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
+from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, quote
 from relcore.store import Store
+from relcore.views import default_view
 
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
@@ -64,6 +66,26 @@ class Panes(Recipe, ComparisonRecipe):
 
     def draw(self, result: Scene | None = None) -> Exportable:
         return scene_exportable(result or comparison_scene(self), self.to_json(), "relscope-panes")
+
+
+def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
+    """All rows of two spaces, absolute above and relative below, by PCA fitted on the first space; anchors by id.
+
+    For scripts and notebooks that hold the spaces already: a notebook shows the figure, ``save("panes.pdf")`` writes it. It
+    carries no recipe, since only the caller knows where the spaces come from.
+
+    Examples
+    --------
+    >>> from relcore import load_words, match, select_anchors
+    >>> pair = match(*(load_words(name, limit=300) for name in ("word2vec-novels", "fasttext-novels")))
+    >>> figure = panes_of(pair, select_anchors(pair.source, 30))
+    >>> len(figure.table())
+    300
+    """
+    named = (SpaceSpec("file", space.name) for space in (pair.source, pair.target))
+    view = replace(default_view(pair.source), everything=True)
+    recipe = ComparisonRecipe(*named, tuple(anchors), view=view, reduction=ReductionSpec(fit="first"))
+    return scene_exportable(comparison_scene(recipe, pair))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from relcore.comparing.panes import panes_of
+from relcore.comparing.figures import panes_of
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene
 from relcore.figures.export import scene_exportable
 from relcore.reduction import ReductionSpec
