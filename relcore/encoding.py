@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
 from relcore.extras import OF_KIND, extra
-from relcore.progress import Context
+from relcore.progress import Context, Report, silent
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import EncodeBatch, Encoder, Report, Trained, TrainedEncoder, encoder_to_json
+from relcore.sources.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder, encoder_to_json
 from relcore.sources.encodings import encoding_key, key_of, load_encoding, put_encoding
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.store import Store
@@ -70,7 +70,7 @@ def encode(
     StoreError
         No room; what was computed stays.
     """
-    keys = _encoded(dataset, encoder, store, report or _silent, block_rows)
+    keys = _encoded(dataset, encoder, store, report or silent, block_rows)
     return [load_encoding(store, key) for key in keys.values()]
 
 
@@ -196,7 +196,3 @@ class _Run:
 
 def _name(encoder: Encoder, output: str, dataset_name: str) -> str:
     return f"{encoder.title} {output}".strip() + f" · {dataset_name}"
-
-
-def _silent(done: int, total: int, message: str, measured: Mapping[str, float] | None = None) -> None:
-    pass

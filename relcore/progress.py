@@ -14,6 +14,11 @@ from relcore.extras import extra
 from relcore.store import Store
 
 SECONDS_BETWEEN_REPORTS = 0.2
+Report = Callable[..., None]  # done, total, message and, once an epoch where something is trained, {"loss": …}
+
+
+def silent(*told: Any, **measured: Any) -> None:
+    """A `Report` for whoever does not listen."""
 
 
 class Context:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from relcore.alignment import align
 from relcore.extras import extra
-from relcore.progress import Context
+from relcore.progress import Context, Report, silent
 from relcore.similarity import mean_row
 from relcore.spaces import SpaceError
 from relcore.store import Store, digest_of
 from relcore.tsne_map import TsneMap
 from relcore.umap_map import UmapMap
 
-Report = Callable[[int, int, str], None]
 NAMES = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE"}
 _STEPS = 1000  # what one space counts in the progress, whatever its method calls an epoch
 
@@ -175,7 +174,7 @@ def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) ->
     told = _Parts(stage, len(matrices), "iterations")
     drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
     first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
-    [start] = _pca([first], spec, lambda *told: None)
+    [start] = _pca([first], spec, silent)
     tsne_map = TsneMap(spec.n_components, spec.perplexity, spec.metric, spec.random_state, told).fit(first, start)
     found = [tsne_map.embedding_]
     for other in others:

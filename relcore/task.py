@@ -7,23 +7,18 @@ it costs; it runs here and now, or as a job of the engine, and its result comes 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from relcore import record
 from relcore.names import Named
-from relcore.progress import Context
+from relcore.progress import Context, Report, silent
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import load_encoding, put_space
 from relcore.spaces import LatentSpace
 from relcore.store import Entry, Store, digest_of
 
 Result = TypeVar("Result")
-Report = Callable[..., None]  # done, total, message and, where something is trained, {"loss": …}
-
-
-def silent(*told: Any, **measured: Any) -> None:
-    """A `Report` for whoever does not listen."""
 
 
 class Task(ABC, Generic[Result]):

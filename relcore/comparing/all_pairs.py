@@ -17,9 +17,10 @@ from relcore.comparison import ProjectionSpec
 from relcore.metrics.calibration import Null, Score
 from relcore.metrics.metric import Metric
 from relcore.names import METRICS
+from relcore.progress import Report, silent
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, match, need_one_of
 from relcore.store import Store
-from relcore.task import Report, Task, silent
+from relcore.task import Task
 
 MOST_KEPT_BYTES = 512 * 2**20  # what is made of one space beyond this is made anew for each pair
 SETTINGS = ("anchors", "projection", "k", "n_queries")  # what some metrics need

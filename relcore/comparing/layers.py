@@ -12,11 +12,11 @@ from relcore.comparing.all_pairs import AllPairs
 from relcore.comparing.pair_scores import ScoreGrid
 from relcore.metrics.calibration import Null, Score
 from relcore.names import METRICS
+from relcore.progress import Report, silent
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, distinct_names
 from relcore.stitching.result import StitchResult
 from relcore.store import Store
-from relcore.task import Report, silent
 
 PERMUTATIONS = 1000
 Cell = tuple[int, int]

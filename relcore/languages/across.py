@@ -11,6 +11,7 @@ import pandas as pd
 
 from relcore.evaluation import Split
 from relcore.names import METHODS
+from relcore.progress import Report, silent
 from relcore.similarity import mean_row, rows_among
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, quote
@@ -19,7 +20,7 @@ from relcore.stitching.methods import Side, carrier, representation
 from relcore.stitching.one_item import encode_items
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
-from relcore.task import Report, Task, silent
+from relcore.task import Task
 
 
 @dataclass(frozen=True)

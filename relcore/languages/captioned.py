@@ -11,13 +11,14 @@ import pandas as pd
 
 from relcore.evaluation import Split
 from relcore.languages.zero_shot import zero_shot_similarities
+from relcore.progress import Report, silent
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import Encoder, TrainedEncoder
 from relcore.sources.lsa import TfidfSvd
 from relcore.spaces import LatentSpace, SpaceError, need_whole
 from relcore.stitching.heads import fit_head
 from relcore.store import Store
-from relcore.task import Report, Task, silent
+from relcore.task import Task
 
 TEMPLATES = (
     "a hand-written {}",

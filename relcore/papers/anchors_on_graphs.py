@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from relcore.papers.end_to_end_graphs import load_nodes, parted, trained_answers, weighted_f1
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped
+from relcore.progress import Report
 from relcore.store import Store
 
 

@@ -12,8 +12,9 @@ from relcore.languages.across import head_across
 from relcore.metrics.calibration import Score
 from relcore.papers.local import labelled
 from relcore.papers.ours import SHARE
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped
+from relcore.progress import Report, silent
 from relcore.spaces import LatentSpace
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
@@ -51,13 +52,13 @@ def autoencoded(store: Store) -> tuple[LatentSpace, LatentSpace]:
     """The digits' codes by two convolutional autoencoders of other widths and first weights, with their labels."""
     from relcore.studies.isometry import trained_space
 
-    return tuple(trained_space("autoencoder", width, state, store, lambda *told: None) for state, width in enumerate((64, 128)))
+    return tuple(trained_space("autoencoder", width, state, store, silent) for state, width in enumerate((64, 128)))
 
 
 def heads(settings: Settings, store: Store, report: Report) -> Measured:
     """Tables 2 and 6: relative heads of one encoder applied to another with true, seed and found anchors."""
-    tfidf, *_, minilm = labelled("sentences", store, lambda *told: None)[0]
-    _, early, _, late = labelled_spaces("sentences", store, lambda *told: None)
+    tfidf, *_, minilm = labelled("sentences", store, silent)[0]
+    _, early, _, late = labelled_spaces("sentences", store, silent)
     chosen = {
         "digits, decoder autoencoder A, encoder autoencoder B": autoencoded(store),
         "sentences, decoder MiniLM layer 2, encoder MiniLM layer 6": (early, late),

@@ -8,8 +8,9 @@ from relcore.encoding import encode
 from relcore.evaluation import Split, row_keys
 from relcore.papers.local import captions
 from relcore.papers.ours import Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped
+from relcore.progress import Report, silent
 from relcore.similarity import mean_row, unit_rows
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -75,7 +76,7 @@ def english_classes(english: DatasetSpec, n_classes: int, store: Store, report: 
 def everyday_rows(captions_of: DatasetSpec, encoder: TfidfSvd, language: str, store: Store) -> np.ndarray:
     """The bundled everyday sentences as the captions' encoder sees them, (438, d); zero where it knows no word."""
     dataset = load_dataset(captions_of, store)
-    trained = encoder.train(dataset, lambda *told: None)
+    trained = encoder.train(dataset, silent)
     (found,) = encoder.restore(trained, dataset)(list(load_parallel((language,))[language])).values()
     return found
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from relcore.papers.local import picture_spec
 from relcore.papers.ours import Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import averaged, rounded
+from relcore.progress import Report
 from relcore.reconstructing.autoencoders import AutoencoderSpec
 from relcore.reconstructing.job import ReconstructionSpec, trained_autoencoders
 from relcore.reconstructing.plane_turn import disparities, fit_turn

@@ -7,8 +7,9 @@ import numpy as np
 from relcore.anchors.selection import select_anchors
 from relcore.evaluation import Split
 from relcore.inversion import InverseRelativeProjection
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped
+from relcore.progress import Report
 from relcore.similarity import mean_row, unit_rows
 from relcore.store import Store
 from relcore.studies.material import word_pair

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from relcore.papers.local import labels_of
 from relcore.papers.ours import Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import rounded
+from relcore.progress import Report
 from relcore.store import Store
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from relcore.determinism import reproducible
 from relcore.papers.local import picture_spec
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped
+from relcore.progress import Report
 from relcore.reconstructing.pictures import Pictures, load_pictures
 from relcore.reconstructing.result import balanced_anchors
 from relcore.sources.datasets import load_dataset

@@ -10,8 +10,9 @@ import numpy as np
 from relcore.determinism import reproducible
 from relcore.evaluation import Split, row_keys
 from relcore.papers.local import graph
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped
+from relcore.progress import Report
 from relcore.store import Store
 
 if TYPE_CHECKING:

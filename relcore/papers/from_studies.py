@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from relcore.papers.ours import SHARE, Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped, rounded
+from relcore.progress import Report
 from relcore.store import Store
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns, finished_run, run_key, run_table

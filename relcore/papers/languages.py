@@ -12,8 +12,9 @@ from relcore.inverting.translation_result import TranslationSpec
 from relcore.languages.retrieval import METRICS, RetrievalSpec, pair_up, retrieve
 from relcore.names import METHODS
 from relcore.papers.ours import Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped, rounded
+from relcore.progress import Report
 from relcore.similarity import unit_rows
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.lsa import TfidfSvd

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from relcore.encoding import encode
+from relcore.progress import Report
 from relcore.reconstructing.pictures import PictureSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -14,7 +15,6 @@ from relcore.sources.encoder import Encoder
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import Store
 from relcore.studies.material import dataset_of, labelled_spaces, test_ids_of
-from relcore.studies.study import Report
 
 
 def folder_of(name: str) -> Path | None:

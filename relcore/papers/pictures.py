@@ -5,8 +5,9 @@ from __future__ import annotations
 from relcore.papers.codes import within
 from relcore.papers.local import picture_spec
 from relcore.papers.ours import Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import rounded
+from relcore.progress import Report
 from relcore.reconstructing.autoencoders import REPRESENTATIONS, AutoencoderSpec
 from relcore.reconstructing.job import ReconstructionSpec, collect
 from relcore.store import Store

@@ -9,8 +9,9 @@ from relcore.inverting.sweep import inversion_sweep
 from relcore.metrics.calibration import Z95
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import averaged, rounded
+from relcore.progress import Report
 from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec, rescale_input
 from relcore.rescaling.layer_lengths import LayerRescaleResult, LayerRescaleSpec, rescale_network
 from relcore.spaces import match

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from importlib import import_module
@@ -13,11 +13,10 @@ from relcore import __version__, pace, record
 from relcore.papers.commit import commit_of
 from relcore.papers.ours import Number, Ours, shipped
 from relcore.papers.paper_run import RUNS
-from relcore.progress import Context
+from relcore.progress import Context, Report, silent
 from relcore.spaces import SpaceError, need_one_of
 from relcore.store import Store, digest_of
 
-Report = Callable[..., None]  # done, total, message
 Settings = Mapping[str, Any]
 
 
@@ -50,7 +49,7 @@ def measure(name: str, store: Store, report: Report | None = None) -> Ours:
     commit = commit_of()  # before it runs: the code is loaded now
     module, _, function = run.function.partition(":")
     began = time.perf_counter()
-    found = getattr(import_module(f"relcore.papers.{module}"), function)(run.settings, store, report or _silent)
+    found = getattr(import_module(f"relcore.papers.{module}"), function)(run.settings, store, report or silent)
     seconds = round(time.perf_counter() - began + found.earlier_seconds, 1)
     today = date.today().isoformat()
     return Ours(name, run.data, dict(run.settings), today, __version__, seconds, found.numbers, commit, run.version)
@@ -93,7 +92,3 @@ def what_is_missing(name: str) -> str:
         f"{RUNS[name].title}: expected {needed} in the data folder, which RELSCOPE_DATA names, got none; put it there, or set "
         "RELSCOPE_DATA to a folder that has it"
     )
-
-
-def _silent(*told: Any) -> None:
-    pass

@@ -9,8 +9,9 @@ from relcore.inverting.domain_spaces import DomainsSpec, trained_parts
 from relcore.names import METHODS, STITCH_METRICS
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import averaged, rounded
+from relcore.progress import Report
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision
 from relcore.stitching.classification import stitch_matrix

@@ -12,8 +12,9 @@ from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.papers.ours import SHARE
-from relcore.papers.runs import Measured, Report, Settings
+from relcore.papers.runs import Measured, Settings
 from relcore.papers.summaries import grouped
+from relcore.progress import Report
 from relcore.spaces import Match
 from relcore.store import Store
 from relcore.studies.material import word_pair

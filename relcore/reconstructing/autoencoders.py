@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from relcore.determinism import one_thread, reproducible
+from relcore.progress import Report, silent
 from relcore.spaces import SpaceError, need_one_of, need_whole
-from relcore.task import Report, silent
 
 if TYPE_CHECKING:
     import torch

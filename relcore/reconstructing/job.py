@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from relcore.progress import Context
+from relcore.progress import Context, Report, silent
 from relcore.reconstructing.autoencoders import Autoencoder, AutoencoderSpec, fit_autoencoder, restore_autoencoder
 from relcore.reconstructing.pictures import Pictures, PictureSpec, load_pictures, part_sizes
 from relcore.reconstructing.result import (
@@ -27,7 +27,7 @@ from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.spaces import LatentSpace, SpaceError, need_whole
 from relcore.store import Store, digest_of
-from relcore.task import Report, Task, silent
+from relcore.task import Task
 
 # Measured on one thread of a server's processor of 2026: 2.0 ms per picture and epoch for 28 × 28 pixels, 0.3 ms for 8 × 8. A
 # quarter of it is for 200 anchors, which are encoded again with every batch.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relcore.progress import Report, silent
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.pixels import pixel_array
 from relcore.sources.small_vision import LARGEST, held_out_rows
 from relcore.spaces import SpaceError
-from relcore.task import Report, silent
 
 _READ = 256
 

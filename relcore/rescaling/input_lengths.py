@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
+from relcore.progress import Report, silent
 from relcore.rescaling.injection import ACTIVATIONS, Answer, fit_plain_mlp, rescale_curve
 from relcore.spaces import LatentSpace, SpaceError, need_distinct, need_one_of, need_strings, need_whole
 from relcore.stitching.heads import fit_head
 from relcore.store import Store
-from relcore.task import Report, Task, silent
+from relcore.task import Task
 
 NETWORKS = {
     "relu": "ReLU",

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.inverting.domain_spaces import trained_weights
+from relcore.progress import Report, silent
 from relcore.rescaling.injection import fit_plain_mlp, rescale_layers
 from relcore.sources.dataset import DatasetSpec, evenly
 from relcore.sources.datasets import load_dataset
@@ -19,7 +20,7 @@ from relcore.sources.open_networks import OpenNetwork, open_network
 from relcore.sources.small_vision import held_out_rows
 from relcore.spaces import LatentSpace, SpaceError, need_whole
 from relcore.store import Store
-from relcore.task import Report, Task, silent
+from relcore.task import Task
 
 
 @dataclass(frozen=True)

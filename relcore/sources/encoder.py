@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relcore.names import ENCODERS
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset, Kind
 from relcore.sources.settings import UNSET, Facts, settings_of
 from relcore.spaces import LatentSpace, SpaceError, quote
 
-Report = Callable[..., None]  # done, total, message and, once an epoch while it trains, {"loss": …, "accuracy": …}
 EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {output: (m, d) float32}
 
 

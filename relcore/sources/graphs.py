@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.sources.settings import setting
 from relcore.sources.torch_batches import best_device
 from relcore.spaces import LatentSpace, SpaceError

@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts
 from relcore.spaces import SpaceError

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import Encoder, Report, Trained
+from relcore.sources.encoder import Encoder, Trained
 from relcore.sources.pixels import pixel_array
 from relcore.sources.small_networks import small_network
 from relcore.sources.small_vision import SmallVision

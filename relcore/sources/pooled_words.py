@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.sources.model_folder import file_digest
 from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from relcore.determinism import reproducible, seeded
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.sources.pixels import mode_of, pixel_array
 from relcore.sources.settings import Facts, setting
 from relcore.sources.small_networks import NAMES, Architecture, small_network

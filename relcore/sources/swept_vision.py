@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from relcore.determinism import reproducible
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Report, Trained, TrainedEncoder
+from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.sources.pixels import pixel_array
 from relcore.sources.settings import setting
 from relcore.sources.small_vision import held_out_rows

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Report
+from relcore.sources.encoder import EncodeBatch
 from relcore.sources.model_folder import file_digest, model_folder
 from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts

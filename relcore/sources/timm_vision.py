@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Encoder, Report
+from relcore.sources.encoder import EncodeBatch, Encoder
 from relcore.sources.model_folder import content_of_model, model_folder, where_of_model
 from relcore.sources.pixels import eight_bits
 from relcore.sources.settings import setting

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
-from relcore.sources.encoder import EncodeBatch, Report
+from relcore.sources.encoder import EncodeBatch
 from relcore.sources.model_folder import model_folder
 from relcore.sources.pixels import eight_bits
 from relcore.sources.torch_batches import TorchBatches, best_device

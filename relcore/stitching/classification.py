@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,14 +10,13 @@ import numpy as np
 from relcore.anchors.selection import select_anchors, shared_anchors
 from relcore.evaluation import Split
 from relcore.names import METHODS
+from relcore.progress import Report
 from relcore.similarity import mean_row, rows_among
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote, shared_ids
 from relcore.stitching.heads import Head, fit_head
 from relcore.stitching.methods import Rows, Side, carrier, representation
 from relcore.stitching.result import NO_ANSWER, StitchResult, StitchRun
 from relcore.stitching.spec import StitchSpec
-
-Report = Callable[[int, int, str], None]  # done, total, message
 
 
 @dataclass(frozen=True)

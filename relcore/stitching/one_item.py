@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from relcore.progress import Context
+from relcore.progress import Context, silent
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import Dataset, Kind
 from relcore.sources.datasets import load_dataset
@@ -137,7 +137,7 @@ def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -
                 "train it again"
             )
         return ItemEncoder(spec, dataset, encoder.restore(Trained(entry.arrays, entry.metadata), dataset))
-    return ItemEncoder(spec, dataset, encoder.prepare(dataset, _silent))
+    return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
 
 
 def encode_items(spec: SpaceSpec, items: Sequence[Any], store: Store | None = None) -> np.ndarray:
@@ -160,7 +160,3 @@ def train_again_job(context: Context, *, spec: SpaceSpec) -> None:
         raise SpaceError(f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now")
     trained = encoder.train(dataset, context.report)
     context.put(trained.arrays, trained.metadata)
-
-
-def _silent(*arguments: Any) -> None:
-    pass

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from relcore.evaluation import TEST_FRACTION
 from relcore.names import HEADS, METHODS, STITCHED, STRATEGIES
+from relcore.progress import Report, silent
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 from relcore.stitching.methods import MethodSettings
 from relcore.store import Store
-from relcore.task import Report, Task, silent
+from relcore.task import Task
 
 if TYPE_CHECKING:
     from relcore.stitching.classification import SharedRows

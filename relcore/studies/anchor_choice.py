@@ -11,6 +11,7 @@ import pandas as pd
 from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
 from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
+from relcore.progress import Report
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of
 from relcore.stitching.classification import share_rows, split_rows
@@ -18,7 +19,7 @@ from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import DATA, LABELLED, SPACES, labelled_spaces, opening_of, test_ids_of, word_pair, word_specs
 from relcore.studies.stitched import BASELINE, MEASURES, OWN, stitched_values
-from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import average, circumstances, differences, findings_over, points_over
 
 CHOICES = {

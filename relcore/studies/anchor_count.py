@@ -7,12 +7,13 @@ from typing import Any
 import pandas as pd
 
 from relcore.charts.lines import Lines
+from relcore.progress import Report
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
 from relcore.studies.statistics import mean
 from relcore.studies.stitched import BASELINE, MEASURES, OWN, stitched_values
-from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table
 from relcore.studies.summary import STUDENT, average, circumstances, findings_over, lines_over, means_at
 
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)

@@ -9,11 +9,12 @@ import pandas as pd
 
 from relcore.charts.lines import Lines
 from relcore.inversion import InverseRelativeProjection
+from relcore.progress import Report
 from relcore.similarity import mean_row, unit_rows
 from relcore.store import Store
 from relcore.studies.held_out import data_option, ordered_pairs, studied_spaces, studied_split
 from relcore.studies.statistics import mean
-from relcore.studies.study import Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import circumstances, findings_over, listed, points_over
 
 MEASURES = {

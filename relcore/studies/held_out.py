@@ -9,6 +9,7 @@ import numpy as np
 
 from relcore.encoding import encode
 from relcore.evaluation import TEST_FRACTION, Split, row_keys
+from relcore.progress import Report
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.parallel import LANGUAGES
@@ -16,7 +17,7 @@ from relcore.sources.pooled_words import PooledWords
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import Store
 from relcore.studies.material import LABELLED, dataset_of, labelled_spaces, test_ids_of, word_pair
-from relcore.studies.study import Option, Report
+from relcore.studies.study import Option
 
 _HELP = {
     "languages": "438 everyday sentences in English, Spanish, French and Japanese, each language by its own TF-IDF + SVD.",

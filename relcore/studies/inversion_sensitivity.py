@@ -11,9 +11,10 @@ from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
 from relcore.evaluation import Split
 from relcore.inversion import inversion_grid
+from relcore.progress import Report
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
-from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import circumstances, findings_over, lines_over, means_at
 
 OMEGAS = (1, 2, 4, 8, 16)

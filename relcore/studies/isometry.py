@@ -9,6 +9,7 @@ import pandas as pd
 
 from relcore.charts.lines import Line, Lines
 from relcore.encoding import encode
+from relcore.progress import Report
 from relcore.reconstructing.autoencoders import AutoencoderSpec, fit_autoencoder
 from relcore.similarity import mean_row
 from relcore.sources.dataset import DatasetSpec
@@ -21,7 +22,7 @@ from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.statistics import correlation, mean, share, slope
-from relcore.studies.study import Option, Report, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table
 from relcore.studies.summary import circumstances, findings_over, lines_over
 from relcore.translation import Affine, Procrustes
 

@@ -6,12 +6,13 @@ import json
 from collections.abc import Sequence
 
 from relcore.encoding import encode
+from relcore.progress import Report
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
 from relcore.spaces import LatentSpace, Match, SpaceError, match
 from relcore.store import Store
-from relcore.studies.study import Opening, Option, Report
+from relcore.studies.study import Opening, Option
 
 LABELLED = ("digits", "sentences")
 DATA = Option(

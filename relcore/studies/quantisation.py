@@ -10,6 +10,7 @@ import pandas as pd
 from relcore.charts.lines import Lines
 from relcore.evaluation import Split
 from relcore.metrics.neighbours import find_neighbours
+from relcore.progress import Report
 from relcore.projection import RelativeProjection
 from relcore.similarity import unit_rows
 from relcore.spaces import LatentSpace
@@ -18,7 +19,7 @@ from relcore.store import Store
 from relcore.studies.held_out import data_option, ordered_pairs, studied_spaces, studied_split
 from relcore.studies.material import LABELLED
 from relcore.studies.statistics import mean
-from relcore.studies.study import Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import average, circumstances, findings_over, lines_over
 
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)

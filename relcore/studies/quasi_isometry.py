@@ -11,11 +11,12 @@ from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
 from relcore.evaluation import Split
 from relcore.metrics.neighbours import find_neighbours
+from relcore.progress import Report
 from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
 from relcore.studies.statistics import mean
-from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import circumstances, findings_over, points_over
 
 FORMS = {

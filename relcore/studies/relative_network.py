@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from relcore.determinism import reproducible
+from relcore.progress import Report
 from relcore.sources.dataset import Dataset
 from relcore.sources.swept_vision import SweptVision, new_network, split_pictures
-from relcore.studies.study import Report
 
 _BATCH = 64
 

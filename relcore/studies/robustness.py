@@ -11,10 +11,11 @@ import pandas as pd
 from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
 from relcore.comparison import held_out, score_pair
+from relcore.progress import Report
 from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
-from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import average, circumstances, findings_over, lines_over, means_at
 
 HARMS = {

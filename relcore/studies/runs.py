@@ -12,10 +12,10 @@ import pandas as pd
 
 from relcore import pace
 from relcore.engine import Engine, Job
-from relcore.progress import Context
+from relcore.progress import Context, Report
 from relcore.spaces import SpaceError
 from relcore.store import Entry, Store, digest_of
-from relcore.studies.study import Report, Settings, Study, StudySpec
+from relcore.studies.study import Settings, Study, StudySpec
 
 AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
 _MOST_SHOWN = 40  # letters of a list in the run table

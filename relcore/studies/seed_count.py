@@ -10,11 +10,12 @@ import pandas as pd
 from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.bootstrapping.job import BootstrapSpec, most_frequent, run_bootstrap
 from relcore.charts.lines import Lines
+from relcore.progress import Report
 from relcore.sources.corpus_words import corpus_words, in_data_folder, swadesh_pairs
 from relcore.store import Store
 from relcore.studies.material import word_pair
 from relcore.studies.statistics import mean
-from relcore.studies.study import Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import circumstances, findings_over, lines_over
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}

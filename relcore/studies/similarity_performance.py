@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.lines import Line, Lines
+from relcore.progress import Report
 from relcore.similarity import cosine, inverse_norms, mean_row
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -17,7 +18,7 @@ from relcore.spaces import SpaceError
 from relcore.store import Store
 from relcore.studies.runs import finished_run
 from relcore.studies.statistics import NAMES, correlation, mean
-from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table
 
 SIMILARITIES = ("similarity", "centred similarity")
 HELD_OUT = ", held-out rows"

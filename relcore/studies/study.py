@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.lines import Lines
+from relcore.progress import Report
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
 from relcore.spaces import SpaceError, quote
 from relcore.store import Store
 
-Report = Callable[..., None]  # done, total, message
 Settings = Mapping[str, Any]  # plain JSON, the random state among it
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import pandas as pd
 
 from relcore.charts.lines import Lines
+from relcore.progress import Report
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.swept_vision import SweptVision
 from relcore.store import Store
-from relcore.studies.study import Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import average, circumstances, findings_over, lines_over, means_at
 
 _COUNTS = (2, 5, 10, 20, 50, 100, 200)

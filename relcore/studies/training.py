@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.lines import Lines
+from relcore.progress import Report
 from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
-from relcore.studies.study import Opening, Option, Report, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
 from relcore.studies.summary import circumstances, differences, findings_over, points_over
 
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
