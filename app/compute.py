@@ -196,7 +196,8 @@ def live_scores(
 ) -> dict[str, Score]:
     """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all."""
     needed, k = needed_anchors(pane, anchors), scored_neighbours(pair, anchors, k, convention)
-    return _scores(pair_key(pair), pane, _anchors_key(needed), scored_projection(pane, spec), k, convention, pair, needed)
+    settings = scored_projection(pane, spec), k, convention, tuple(comparison.metrics_of_a_pair())
+    return _scores(pair_key(pair), pane, _anchors_key(needed), *settings, pair, needed)
 
 
 def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
@@ -223,11 +224,12 @@ def _scores(
     spec: ProjectionSpec,
     k: int,
     convention: str,
+    metrics: tuple[str, ...],
     _pair: Match,
     _anchors: tuple[str, ...],
 ) -> dict[str, Score]:
     spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, pane, _anchors)
-    return comparison.score_pair(*spaces, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
+    return comparison.score_pair(*spaces, split, k=k, convention=convention, n_queries=LIVE_QUERIES, metrics=metrics)
 
 
 def score_differences(

@@ -8,13 +8,16 @@ import numpy as np
 import streamlit as st
 
 from app import compute
+from relcore.comparing.exact_scores import ExactScores
 from relcore.comparing.scene import fitting_reduction, reduction_note
-from relcore.comparison import ProjectionSpec, score_job
+from relcore.comparison import ProjectionSpec
 from relcore.engine import Engine, Job
 from relcore.metrics.calibration import Score
 from relcore.reduction import NAMES, ReductionSpec, put_matrices, reduce_job
+from relcore.sources.encodings import put_space
 from relcore.spaces import Match
 from relcore.store import digest_of
+from relcore.task import task_job
 from relcore.views import View
 
 _AGAIN = "relscope.job-again"
@@ -58,15 +61,15 @@ def exact_scores(
     """Scores with every held-out row as a query, or the job that works on them; None if there is none and `start` is False."""
     k = compute.scored_neighbours(pair, anchors, k, convention)
     projection, anchors = compute.scored_projection(pane, projection), compute.needed_anchors(pane, anchors)
-    key = digest_of("scores", RESULTS, compute.pair_key(pair), pane, anchors, projection, k, convention)
+    task, spaces = ExactScores.of(pane, anchors, projection, k, convention), (pair.source, pair.target)
+    key = task.key(spaces)
     job = engine().job(key)
     if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
-        inputs = put_matrices(engine().store, compute.represent(pair, pane, anchors, projection))
-        settings = {"anchors": compute.split_of(pair, pane, anchors).anchors.tolist(), "k": k, "convention": convention}
-        job = engine().submit(key, score_job, title=f"Scores, {pane}", inputs=inputs, **settings)
+        inputs = [put_space(engine().store, space) for space in spaces]
+        job = engine().submit(key, task_job, title=task.title, task=task, inputs=inputs)
     if job is None or job.status().state != "done":
         return job
-    return {name: Score.from_record(score) for name, score in job.result().metadata["scores"].items()}
+    return task.read(job.result()).scores
 
 
 def scores(

@@ -15,7 +15,6 @@ from relcore.metrics.metric import AlignedPair
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.metrics.paired import Difference
 from relcore.names import METRICS, SIMILARITIES
-from relcore.progress import Context
 from relcore.projection import RelativeProjection
 from relcore.similarity import mean_row
 from relcore.spaces import Match, SpaceError, need_one_of
@@ -135,18 +134,6 @@ def score_differences(
     pairs = [AlignedPair.of(*matrices, split, k, convention, n_queries) for matrices in (before, now)]
     found = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
     return {name: difference for name, difference in found.items() if difference is not None}
-
-
-def score_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[int], k: int, convention: str) -> None:
-    """`score_pair` with every held-out row as a query, as a job of the Engine; `inputs` are store keys of the two matrices."""
-    entries = [context.store.get(key) for key in inputs]
-    if None in entries:
-        raise SpaceError(f"the matrices are no longer in {context.store.root}; compute the scores again")
-    context.report(0, 1, "searching the neighbours of every held-out row")
-    matrices = [entry.arrays["matrix"] for entry in entries]
-    split = Split.held_out(range(len(matrices[0])), anchors)
-    scores = score_pair(*matrices, split, k=k, convention=convention)
-    context.put({}, {"scores": {metric: score.to_record() for metric, score in scores.items()}})
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:

@@ -60,11 +60,11 @@ class Metric(Named):
 
 
 SIMILARITIES = {
-    "cosine": Named("Cosine", "relcore.similarity:cosine"),
-    "angular": Named("Angular", "relcore.similarity:angular"),
-    "euclidean": Named("Euclidean", "relcore.similarity:euclidean"),
-    "l1": Named("L1", "relcore.similarity:l1"),
-    "quantised": Named("Quantised", "relcore.similarity:cosine"),  # of rows that a `Quantiser` has moved to their centroids
+    "cosine": Named("Cosine", "relcore.similarity:Cosine"),
+    "angular": Named("Angular", "relcore.similarity:Angular"),
+    "euclidean": Named("Euclidean", "relcore.similarity:Euclidean"),
+    "l1": Named("L1", "relcore.similarity:L1"),
+    "quantised": Named("Quantised", "relcore.similarity:Quantised"),
 }
 
 STRATEGIES = {

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore import similarity as similarities
 from relcore.estimator import Estimator, matrix, need_finite
 from relcore.names import SIMILARITIES
+from relcore.similarity import mean_row
 from relcore.spaces import SpaceError, need_one_of
 
 
@@ -21,8 +21,8 @@ class RelativeProjection(Estimator):
 
     Parameters
     ----------
-    similarity : {"cosine", "angular", "euclidean", "l1", "quantised"}
-        "quantised": inner product of cluster centroids (Fig. 7 of the paper), see `similarity.Quantiser`.
+    similarity : one of `names.SIMILARITIES`
+        "cosine", "angular", "euclidean", "l1" or "quantised", the inner product of cluster centroids (Fig. 7 of the paper).
     center : bool
         Subtract the mean of the fitted space first (Maiorca et al. 2024). False reproduces Moschella et al. 2023.
     whiten : bool
@@ -31,7 +31,7 @@ class RelativeProjection(Estimator):
     ridge : float
         λ of the whitening, above 0; the trace of K is k, so λ = 1 counts as much as one average anchor.
     threshold : float
-        Distance at which "quantised" cuts the clustering.
+        Distance at which "quantised" cuts the clustering; the others do not use it.
     n_anchors : int
         Rows of X that are drawn as anchors where `fit` is given none; all, where X has fewer.
     random_state : int
@@ -41,7 +41,7 @@ class RelativeProjection(Estimator):
     ----------
     mean_ : array (d,) or None
     anchors_ : array (k, d)
-        Centred if `center`; of length 1 unless the similarity is "euclidean" or "l1".
+        Centred if `center`; of length 1 where the similarity is one of directions.
 
     Examples
     --------
@@ -77,19 +77,12 @@ class RelativeProjection(Estimator):
         """
         X = matrix(X)
         self._check_settings()
-        mean = similarities.mean_row(X)
+        mean = mean_row(X)
         need_finite(mean)
         chosen = _anchor_vectors(X, self._drawn(len(X)) if anchors is None else anchors)
         self.mean_ = mean if self.center else None
-        if self.similarity in ("euclidean", "l1"):
-            self.anchors_ = chosen if self.mean_ is None else chosen - self.mean_
-        else:
-            self.anchors_ = similarities.unit_rows(chosen, self.mean_)
-        if self.similarity == "quantised":
-            quantiser = similarities.Quantiser(self.threshold)
-            self.quantiser_ = quantiser.fit(similarities.unit_rows(X, self.mean_), self.anchors_)
-        if self.similarity in ("cosine", "angular"):
-            self.basis_ = self.anchors_.T @ whitener(self.anchors_, self.ridge) if self.whiten else self.anchors_.T
+        self.similarity_ = SIMILARITIES[self.similarity].load()().fit(X, chosen, self.mean_, self)
+        self.anchors_ = self.similarity_.anchors_
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -100,8 +93,8 @@ class RelativeProjection(Estimator):
         is zero (after centring) has cosine 0 to everything.
         """
         X = self._check_width(X)
-        relative = self._relative(X)
-        need_finite(X if self.similarity == "quantised" else relative[:, 0])  # a centroid is finite, whatever its row is
+        relative = self.similarity_.relative(X, self.mean_)
+        need_finite(relative[:, 0])
         return relative
 
     def _drawn(self, n: int) -> np.ndarray:
@@ -110,31 +103,12 @@ class RelativeProjection(Estimator):
             raise SpaceError(f"n_anchors: expected 1 or more, got {self.n_anchors}")
         return np.random.default_rng(self.random_state).choice(n, min(self.n_anchors, n), replace=False)
 
-    def _relative(self, X: np.ndarray) -> np.ndarray:
-        if self.similarity == "cosine":
-            return similarities.project_directions(X, self.basis_, self.mean_)
-        if self.similarity == "angular":
-            return similarities.angular_from_cosine(similarities.project_directions(X, self.basis_, self.mean_))
-        if self.similarity == "quantised":
-            centroids = self.quantiser_.transform(similarities.unit_rows(X, self.mean_))
-            return centroids @ self.quantiser_.transform(self.anchors_).T
-        distance = {"euclidean": similarities.euclidean, "l1": similarities.l1}[self.similarity]
-        return distance(X if self.mean_ is None else X - self.mean_, self.anchors_)
-
     def _check_settings(self) -> None:
         need_one_of("similarity", self.similarity, SIMILARITIES)
-        if self.whiten and self.similarity != "cosine":
+        if self.whiten and not SIMILARITIES[self.similarity].load().whitens:
             raise SpaceError(f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner products")
         if self.whiten and not self.ridge > 0:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
-
-
-def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
-    """(K + ridge · I)^(−1/2), the symmetric root, K = A Aᵀ; (k, d) → (k, k) float32, worked out in float64."""
-    anchors = unit_anchors.astype(np.float64)
-    eigenvalues, eigenvectors = np.linalg.eigh(anchors @ anchors.T)
-    scales = 1 / np.sqrt(np.maximum(eigenvalues, 0) + ridge)
-    return ((eigenvectors * scales) @ eigenvectors.T).astype(np.float32)
 
 
 def _anchor_vectors(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:

@@ -1,11 +1,16 @@
-"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more similar."""
+"""Similarities of points to anchors: the coordinate functions of a relative space. Larger always means more similar.
+
+A new similarity is a subclass of `Similarity` with a `between`, and a line in `relcore.names.SIMILARITIES`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Self
 
 import numpy as np
 
+from relcore.estimator import need_finite
 from relcore.spaces import SpaceError
 
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
@@ -130,3 +135,78 @@ def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which rows of X (n, d) are rows of `others` (k, d), to the last bit of float32: (n,) bool."""
     known = {row.tobytes() for row in np.ascontiguousarray(others, dtype=np.float32)}
     return np.fromiter((row.tobytes() in known for row in np.ascontiguousarray(X, dtype=np.float32)), bool, len(X))
+
+
+def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
+    """(K + ridge · I)^(−1/2), the symmetric root, K = A Aᵀ; (k, d) → (k, k) float32, worked out in float64."""
+    anchors = unit_anchors.astype(np.float64)
+    eigenvalues, eigenvectors = np.linalg.eigh(anchors @ anchors.T)
+    scales = 1 / np.sqrt(np.maximum(eigenvalues, 0) + ridge)
+    return ((eigenvectors * scales) @ eigenvectors.T).astype(np.float32)
+
+
+class Similarity:
+    """How alike each row is to each anchor, as `RelativeProjection` asks for it.
+
+    Attributes
+    ----------
+    anchors_ : array (k, d)
+        As `between` takes them: less the mean, where there is one.
+    """
+
+    whitens = False  # whether it is an inner product, which whitening needs
+
+    def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
+        """Keep the anchors (k, d) of the space X (n, d); `settings` is the `RelativeProjection`."""
+        self.anchors_ = anchors if mean is None else anchors - mean
+        return self
+
+    def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
+        """Rows X (m, d), not yet centred, to the anchors: (m, k)."""
+        return self.between(X if mean is None else X - mean, self.anchors_)
+
+    def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+        """Of centred rows and centred anchors, (m, d), (k, d) → (m, k)."""
+        raise NotImplementedError
+
+
+class Cosine(Similarity):
+    whitens = True
+
+    def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
+        self.anchors_ = unit_rows(anchors, mean)
+        self.basis_ = self.anchors_.T @ whitener(self.anchors_, settings.ridge) if settings.whiten else self.anchors_.T
+        return self
+
+    def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
+        return project_directions(X, self.basis_, mean)
+
+
+class Angular(Cosine):
+    whitens = False
+
+    def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
+        return angular_from_cosine(super().relative(X, mean))
+
+
+class Euclidean(Similarity):
+    def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+        return euclidean(X, anchors)
+
+
+class L1(Similarity):
+    def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+        return l1(X, anchors)
+
+
+class Quantised(Similarity):
+    """Inner product of the centroids of rows and anchors (Moschella et al. 2023, Fig. 7), see `Quantiser`."""
+
+    def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
+        self.anchors_ = unit_rows(anchors, mean)
+        self.quantiser_ = Quantiser(settings.threshold).fit(unit_rows(X, mean), self.anchors_)
+        return self
+
+    def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
+        need_finite(X)  # a centroid is finite, whatever its row is
+        return self.quantiser_.transform(unit_rows(X, mean)) @ self.quantiser_.transform(self.anchors_).T

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from relcore.names import METRICS
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -16,7 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.naming import add_anchors, add_pair, add_projection
     from relcore.commands.output import add_format, add_recipe
 
-    parser.description += " The numbers are those of the Compare page: Jaccard, mean reciprocal rank, mean cosine, linear CKA."
+    titles = [metric.title for metric in METRICS.values() if "pair" in metric.of]
+    parser.description += f" The numbers are those of the Compare page: {', '.join(titles)}."
     add_pair(parser)
     add_anchors(parser, "the source, among the rows that both have", least="; 0: absolute only")
     add_projection(parser)

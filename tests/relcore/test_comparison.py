@@ -1,12 +1,10 @@
 """Representations and scores of a pair whose answer is known: the second space is the first one, turned, scaled and shifted."""
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
+from relcore.comparing.exact_scores import ExactScores
 from relcore.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
@@ -16,18 +14,19 @@ from relcore.comparison import (
     neighbours_of,
     represent,
     score_differences,
-    score_job,
     score_pair,
     score_table,
 )
 from relcore.evaluation import Split
-from relcore.metrics.calibration import Score
 from relcore.metrics.cka import linear_cka, mean_cosine
 from relcore.metrics.neighbours import jaccard, mrr
 from relcore.names import SIMILARITIES
+from relcore.progress import Context
 from relcore.projection import RelativeProjection
+from relcore.sources.encodings import put_space
 from relcore.spaces import SpaceError, match
 from relcore.store import Store
+from relcore.task import task_job
 
 D = 6
 TURN = ortho_group.rvs(D, random_state=2)
@@ -157,27 +156,19 @@ def test_different_widths_have_only_the_scores_that_need_no_common_one(turned, c
     assert set(score_pair(turned.source.vectors, narrow, held_out(turned), convention=convention)) == expected
 
 
-def test_the_score_job_reads_matrices_and_leaves_scores(turned, tmp_path):
-    class Context:
-        """What the engine hands to a job, as far as this one needs it."""
-
-        store = Store(tmp_path)
-        reports, results = [], {}
-
-        def report(self, *progress):
-            self.reports.append(progress)
-
-        def put(self, arrays, metadata):
-            self.results.update(metadata)
-
-    for key, vectors in zip(KEYS, (turned.source.vectors, turned.target.vectors), strict=True):
-        Context.store.put(key, {"matrix": vectors}, {})
-    score_job(Context(), inputs=KEYS, anchors=[0, 1], k=5, convention="mutual")
-    back = {name: Score.from_record(record) for name, record in json.loads(json.dumps(Context.results))["scores"].items()}
-    split = held_out(turned, turned.ids[:2])
-    assert back == score_pair(turned.source.vectors, turned.target.vectors, split, k=5, convention="mutual")
-    with pytest.raises(SpaceError, match=f"no longer in .*{Path(tmp_path).name}; compute the scores again"):
-        score_job(Context(), inputs=[KEYS[0], "c" * 16], anchors=[], k=5, convention="mutual")
+def test_the_task_of_exact_scores_leaves_them_in_the_store(turned, tmp_path):
+    store, spaces = Store(tmp_path), (turned.source, turned.target)
+    task = ExactScores.of("relative", tuple(turned.ids[:2]), ProjectionSpec(), 5, "mutual")
+    context = Context(KEYS[0], store)
+    task_job(context, task=task, inputs=[put_space(store, space) for space in spaces])
+    found = task.read(store.get(KEYS[0])).scores
+    made, split = represent(turned, "relative", turned.ids[:2], ProjectionSpec()), held_out(turned, turned.ids[:2])
+    assert found == score_pair(*made, split, k=5, convention="mutual")
+    assert [score.null for score in found.values()] == [
+        score.null for score in score_pair(*made, split, k=5, convention="mutual").values()
+    ]
+    with pytest.raises(SpaceError, match=r"expected the encoding cccccccc… in .*, got none"):
+        task_job(context, task=task, inputs=["c" * 32] * 2)
 
 
 def test_the_table_has_a_row_a_score_with_its_circumstances(turned, anchors):

@@ -7,8 +7,8 @@ from scipy.stats import ortho_group
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import cosine_similarity
 
-from relcore.projection import RelativeProjection, whitener
-from relcore.similarity import unit_rows
+from relcore.projection import RelativeProjection
+from relcore.similarity import unit_rows, whitener
 from relcore.spaces import SpaceError
 
 N, D, K = 300, 12, 9
@@ -90,7 +90,7 @@ def test_equals_its_oracle(X, similarity, center, oracle):
 
 def test_quantised_into_single_points_is_the_cosine(X):
     projection = RelativeProjection("quantised", threshold=1e-5).fit(X, anchors=ANCHORS)
-    assert len(projection.quantiser_.centroids_) == N
+    assert len(projection.similarity_.quantiser_.centroids_) == N
     np.testing.assert_allclose(projection.transform(X), relative(X, "cosine", True), atol=1e-5)
 
 

@@ -1,0 +1,148 @@
+"""A toy metric and a toy similarity, registered in `relcore.names` alone, are on pages, on the command line, in recipes."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from app.workspace import Workspace
+from relcore import names
+from relcore.cli import main
+from relcore.comparing.all_pairs import AllPairs
+from relcore.comparing.figures import Scores, exportable
+from relcore.comparing.layers import LayerPairs
+from relcore.comparing.scene import ComparisonRecipe
+from relcore.numbers import short
+from relcore.projection import RelativeProjection
+from relcore.sources.catalog import load
+from relcore.views import ViewSpec
+from tests.app.conftest import Session, save_space
+
+METRIC = '''
+import numpy as np
+
+from relcore.metrics.calibration import Null, Score
+from relcore.metrics.metric import Metric
+
+
+class SameSign(Metric):
+    """Share of the coordinates that have the same sign in both spaces."""
+
+    def score(self, pair):
+        if not pair.same_width:
+            return None
+        first, second = pair.source > 0, pair.target > 0
+        rng = np.random.default_rng(0)
+        null = Null.from_draws(np.array([(first == rng.permutation(second)).mean() for _ in range(200)]))
+        return Score((first == second).mean(), metric="same sign", n=len(first), null=null)
+'''
+SIMILARITY = '''
+import numpy as np
+
+from relcore.similarity import Similarity
+
+
+class Farthest(Similarity):
+    """Minus the largest difference of a coordinate."""
+
+    def between(self, X, anchors):
+        return -np.abs(X[:, None] - anchors).max(axis=2)
+'''
+
+
+@pytest.fixture(autouse=True)
+def toys(tmp_path, monkeypatch):
+    """Each in a file of its own, and an entry for it."""
+    (tmp_path / "package" / "toys").mkdir(parents=True)
+    (tmp_path / "package" / "toys" / "__init__.py").touch()
+    (tmp_path / "package" / "toys" / "same_sign.py").write_text(METRIC)
+    (tmp_path / "package" / "toys" / "farthest.py").write_text(SIMILARITY)
+    monkeypatch.syspath_prepend(tmp_path / "package")
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    monkeypatch.setitem(names.METRICS, "same sign", names.Metric("same sign", "toys.same_sign:SameSign", "of the coordinates"))
+    monkeypatch.setitem(names.SIMILARITIES, "farthest", names.Named("Farthest", "toys.farthest:Farthest"))
+    yield
+    for name in ("toys", "toys.same_sign", "toys.farthest"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(90, 6))
+    return [
+        save_space(tmp_path / f"{name}.npz", vectors + noise * rng.normal(size=vectors.shape))
+        for name, noise in (("first", 0), ("near", 0.3), ("far", 3))
+    ]
+
+
+@pytest.fixture
+def session(files):
+    anchors, view = tuple(f"r{row}" for row in range(12)), ViewSpec(("r1", "r2"), n_nearest=20)
+    return Session(workspace=Workspace(tuple(files), files[0], files[1], anchors, view=view))
+
+
+def test_it_stands_in_the_table_of_the_compare_page_and_among_its_choices(session, files):
+    assert '<th scope="col">same sign</th>' in session.html
+    assert "same sign" in session.radio(key="all-pairs.metric").options
+    session.change("radio", "all-pairs.metric", "same sign")
+    assert not session.errors
+    assert "of the coordinates" in str(session.radio(key="all-pairs.metric").proto)
+    (chart,) = (element for element in session.main if element.type == "plotly_chart")
+    score = AllPairs("same sign").run([load(spec) for spec in files]).scores[0][1]
+    assert any(short(score) in told for told in json.loads(chart.proto.spec)["data"][-1]["hovertext"])
+
+
+def test_it_compares_many_spaces_and_layers(files):
+    spaces = [load(spec) for spec in files]
+    found = AllPairs("same sign").run(spaces)
+    share = ((spaces[0].vectors > 0) == (spaces[1].vectors > 0)).mean()
+    assert found.scores[0][1] == pytest.approx(share)
+    assert found.values[0, 0] == 1
+    assert found.scores[0][2] < found.scores[0][1]
+    assert found.title == "same sign"
+    cells = LayerPairs("same sign", rows=(0,), columns=(1, 2)).run(spaces)
+    np.testing.assert_array_equal(cells.values, found.values[:1, 1:])
+
+
+def test_unrelated_spaces_lie_within_its_chance_level(tmp_path):
+    unrelated = [load(save_space(tmp_path / f"u{n}.npz", np.random.default_rng(n).normal(size=(300, 5)))) for n in (1, 2)]
+    score = AllPairs("same sign").run(unrelated).scores[0][1]
+    assert score.null.low <= score <= score.null.high
+
+
+def test_the_command_prints_it(files, capsys):
+    assert main(["compare", files[0].name, files[1].name, "--anchors", "12", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {row["form"] for row in rows if row["metric"] == "same sign"} == {
+        "absolute",
+        "relative",
+        "whitened",
+        "procrustes",
+    }
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    told = capsys.readouterr().out
+    assert "same sign" in told
+    assert "farthest" in told
+
+
+def test_a_recipe_draws_it_and_the_similarity(files, tmp_path):
+    settings = ComparisonRecipe(files[0], files[1], tuple(f"r{row}" for row in range(8)))
+    drawn = Scores.of(settings, k=5).draw()
+    assert (drawn.table().metric == "same sign").sum() == 4
+    recipe = json.loads(drawn.bytes("json")) | {"projection": {"similarity": "farthest"}}
+    again = exportable(recipe).table()
+    assert len(again) == len(drawn.table())
+    assert b"same sign" in exportable(recipe).bytes("svg") or "same sign" in exportable(recipe).bytes("html").decode()
+
+
+def test_the_similarity_makes_relative_spaces_and_is_offered(session, files):
+    X = load(files[0]).vectors
+    made = RelativeProjection("farthest").fit(X, anchors=[0, 5]).transform(X)
+    expected = -np.abs(X[:, None] - X[[0, 5]]).max(axis=2)
+    np.testing.assert_allclose(made, expected, atol=1e-5)
+    assert "farthest" in str([one.options for one in session.selectbox if one.key == "projection.similarity"]).lower()
