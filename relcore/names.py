@@ -184,6 +184,8 @@ FIGURES = {
     "reconstruction": Named("", "relcore.reconstructing.figures:ReconstructionGrid"),
     "reconstruction-mse": Named("", "relcore.reconstructing.figures:ReconstructionErrors"),
     "plane-codes": Named("", "relcore.reconstructing.figures:Planes"),
+    "bootstrap": Named("", "relcore.bootstrapping.figures:BootstrapRounds"),
+    "bootstrap-scores": Named("", "relcore.bootstrapping.figures:BootstrapScores"),
 }
 
 STUDIES = {

@@ -1,1 +1,1 @@
-"""The Bootstrap page: choose, run, look."""
+"""The Bootstrap page."""

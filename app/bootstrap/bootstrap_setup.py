@@ -1,4 +1,4 @@
-"""What to bootstrap from: experiment or real use, the known pairs, the method and the rows, as one frozen spec."""
+"""The choosers of the Bootstrap page: experiment or real use, the known pairs, the method and the rows, as one frozen spec."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import streamlit as st
 from app import compute
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.anchors.literal import LEARNING_RATE
-from relcore.bootstrapping.job import BootstrapSpec
+from relcore.bootstrapping.spec import BootstrapSpec
+from relcore.names import BOOTSTRAPS
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError
 
 FEWEST_SHARED = 20
-_MODES = {"hide": "Experiment: hide the pairing", "real": "For real: the pairing is not known"}
+_MODES = {"hide": "Experiment: hide the pairing", "real": "Real use: the pairing is unknown"}
 _SEEDS = {"random": "Random pairs", "anchors": "The session's anchors", "typed": "Typed pairs", "none": "None"}
-_METHODS = {"self-learning": "Self-learning", "paper": "As published"}
+_METHODS = {name: method.title[:1].upper() + method.title[1:] for name, method in BOOTSTRAPS.items()}
 _ROWS = (500, 1000, 2000, 3000, 4000, 10_000, 20_000, 50_000)
 _KEEP: dict[str, Any] = {"persist_state": "session"}
 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """The two spaces and what is asked of them."""
+    """The two spaces and the settings."""
 
     source_spec: SpaceSpec
     target_spec: SpaceSpec
@@ -38,25 +39,25 @@ class Setup:
 
 
 def choose(workspace: Workspace) -> Setup | None:
-    """The choosers of the page; None where what they say cannot be done, and then the page says why."""
+    """The choosers of the page; None if the settings are invalid, and the page shows why."""
     source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
     if workspace.source == workspace.target:
-        st.info("Source and target are the same space: choose two in the sidebar.", icon=":material/info:")
+        st.info("Source and target are the same space. Choose two different spaces in the sidebar.", icon=":material/info:")
         return None
     guessed = any(spec.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
         st.info(
-            "This pairing was bootstrapped: Compare, Anchors and Invert stand on it. To bootstrap again, choose the space that "
-            "it was made of in the sidebar, or undo.",
+            "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose the original "
+            "space in the sidebar, or undo.",
             icon=":material/hub:",
         )
-    n_shared = 0 if guessed else _shared(source, target)  # ids that were found are no truth to score against
+    n_shared = 0 if guessed else _shared(source, target)  # ids that were found are not the truth
     modes = list(_MODES) if n_shared >= FEWEST_SHARED else ["real"]
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="bootstrap-choosers"):
-        mode = _segments("What for", modes, _MODES, "bootstrap.mode", _MODE_HELP)
+        mode = _segments("Purpose", modes, _MODES, "bootstrap.mode", _MODE_HELP)
         starts = [one for one in _SEEDS if n_shared >= FEWEST_SHARED or one in ("typed", "none")]
         starts = [one for one in starts if not (one == "random" and mode == "real")]
-        start = _segments("Seeds, the known pairs", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP)
+        start = _segments("Seeds (known pairs)", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="bootstrap-numbers"):
         method = _segments("Method", list(_METHODS), _METHODS, "bootstrap.method", _METHOD_HELP)
         rows = _rows(min(len(source), len(target)), source.counts is not None, method)
@@ -90,7 +91,7 @@ def choose(workspace: Workspace) -> Setup | None:
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
         if len(workspace.anchors) < 3:
-            st.info("Three anchors at least: choose some in the sidebar, or other seeds.", icon=":material/star:")
+            st.info("At least three anchors are needed. Choose some in the sidebar, or other seeds.", icon=":material/star:")
             return None
         pairs = tuple((one, one) for one in workspace.anchors[:n_seeds])
     elif start == "typed":
@@ -98,7 +99,7 @@ def choose(workspace: Workspace) -> Setup | None:
         if pairs is None:
             return None
     if method == "paper" and not (pairs or n_seeds):
-        st.info("The published method needs seeds: choose some, or self-learning.", icon=":material/info:")
+        st.info("The published method needs seeds. Choose some, or use self-learning.", icon=":material/info:")
         return None
     numbers = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
     spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", **numbers, learning_rate=learning_rate)
@@ -106,19 +107,22 @@ def choose(workspace: Workspace) -> Setup | None:
 
 
 _MODE_HELP = (
-    "Experiment: the target's rows are shuffled and only the seeds are told; its ids serve to score what is found. For real: "
+    "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the result. Real use: "
     "two spaces whose rows may have no ids in common."
 )
 _SEEDS_HELP = (
-    "Pairs that are known to belong together. Three at least; the paper takes 15. Without any: both spaces "
-    "need word counts, or at most 4,000 rows."
+    "Pairs that are known to belong together: at least three; the paper uses 15. Without seeds, both spaces need word counts "
+    "or at most 4,000 rows."
 )
 _METHOD_HELP = (
-    "Self-learning: Procrustes on the pairs, mutual nearest neighbours by CSLS, and again (after Artetxe et al.). As "
-    "published: Sinkhorn and Adam, Cannistraci et al. 2023, Algorithm 1. The seeds stay fixed; the paper's text optimises "
-    "them, too, which finds almost none of the hidden anchors here (.049 instead of .986 on 1,000 words)."
+    "Self-learning alternates Procrustes on the pairs with matching by CSLS (after Artetxe et al.). As published: Sinkhorn "
+    "and Adam, Cannistraci et al. 2023, Algorithm 1. The seeds stay fixed. The paper's text optimises them, too, which finds "
+    "almost none of the hidden anchors here (.049 instead of .986 on 1,000 words)."
 )
-_RATE_HELP = "Of Adam. The paper takes .02 for retrieval and .05 for stitching. Raise it when the error still falls at the end."
+_RATE_HELP = (
+    "Adam's learning rate. The paper uses .02 for retrieval and .05 for stitching. Raise it if the error is still falling "
+    "at the end."
+)
 
 
 def _segments(label: str, options: list[str], names: dict[str, str], key: str, explanation: str) -> str:
@@ -128,7 +132,7 @@ def _segments(label: str, options: list[str], names: dict[str, str], key: str, e
 
 
 def _rows(n: int, counted: bool, method: str) -> int | None:
-    """All, or the most frequent; the published method starts with few, as each of its steps compares all with all."""
+    """All rows, or the most frequent; the published method starts with few, because each of its steps compares all pairs."""
     options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
     usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
     which = "most frequent" if counted else "first"
@@ -145,9 +149,9 @@ def _rows(n: int, counted: bool, method: str) -> int | None:
 
 
 def _typed() -> tuple[tuple[str, str], ...] | None:
-    """The pairs in the text area; None while they cannot be read or there are none."""
+    """The pairs in the text area; None if there are none or they cannot be read."""
     text = st.text_area(
-        "One pair a line: id of the source, then a tab or “=”, then id of the target",
+        "One pair per line: id of the source, then a tab or “=”, then id of the target",
         placeholder="river = fluss\nmountain = berg\nsea = meer",
         key="bootstrap.typed",
         height=120,
@@ -159,13 +163,13 @@ def _typed() -> tuple[tuple[str, str], ...] | None:
         st.warning(str(error), icon=":material/warning:")
         return None
     if not pairs:
-        st.caption("Type three pairs or more to begin.")
+        st.caption("Type at least three pairs to start.")
         return None
     return pairs
 
 
 def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of ids, one a line, separated by a tab or else by "="; blank lines left out.
+    """Pairs of ids, one per line, separated by a tab or by "="; blank lines are ignored.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Bootstrapped anchors as a job, scored, and their figures."""
+"""Bootstrapped anchors: the task, its result, its figures."""

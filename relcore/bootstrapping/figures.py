@@ -1,55 +1,59 @@
-"""Figures of bootstrapping from their recipes: how it went round by round, and what the anchors are worth."""
+"""Figures of bootstrapping from their recipes: its progress by round, and the scores of its anchors."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pandas as pd
 
-from relcore import __version__
-from relcore.bootstrapping.job import BootstrapSpec, Outcome, run_bootstrap
+from relcore.bootstrapping.result import Outcome
+from relcore.bootstrapping.spec import BootstrapSpec
 from relcore.charts.lines import Line, Lines
 from relcore.comparison import score_table
 from relcore.figures.export import Exportable, lines_exportable, scores_exportable
 from relcore.names import METRICS
-from relcore.recipe import load_again, need_same_content
+from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 
 
-def recipe_of(figure: str, source: SpaceSpec, target: SpaceSpec, spec: BootstrapSpec, digests=("", "")) -> dict[str, Any]:
-    """All that it takes to bootstrap again and draw the figure."""
-    pairs = [list(pair) for pair in spec.pairs]
-    spaces = {"source": source.to_json(), "target": target.to_json(), "digests": list(digests)}
-    return {"relscope": __version__, "figure": figure, **spaces, "bootstrap": asdict(spec) | {"pairs": pairs}}
-
-
-def draw_rounds(source: SpaceSpec, target: SpaceSpec, spec: BootstrapSpec, outcome: Outcome, digests=("", "")) -> Exportable:
+@dataclass(frozen=True, kw_only=True)
+class BootstrapRounds(Recipe):
     """Rows paired and hidden anchors found by round; of the published method its error."""
-    recipe = recipe_of("bootstrap", source, target, spec, digests)
-    return lines_exportable(rounds_chart(spec, outcome), recipe, name="relscope-bootstrap")
+
+    figure: ClassVar[str] = "bootstrap"
+
+    source: SpaceSpec
+    target: SpaceSpec
+    digests: tuple[str, ...] = ("", "")
+    bootstrap: BootstrapSpec
+
+    def draw(self, result: Outcome | None = None) -> Exportable:
+        chart = rounds_chart(self.bootstrap, result or self._computed())
+        return lines_exportable(chart, self.to_json(), name="relscope-bootstrap")
+
+    def _computed(self) -> Outcome:
+        return self.bootstrap.run(load_all((self.source, self.target), self.digests, self.figure))
 
 
-def draw_scores(source: SpaceSpec, target: SpaceSpec, spec: BootstrapSpec, outcome: Outcome, digests=("", "")) -> Exportable:
-    """Ground truth, seeds and found: Jaccard, MRR and cosine, each beside its chance level.
+@dataclass(frozen=True, kw_only=True)
+class BootstrapScores(BootstrapRounds):
+    """Ground truth, seeds and found: Jaccard, MRR and cosine, each with its chance level; needs a known truth."""
 
-    Raises
-    ------
-    SpaceError
-        Where the truth is not known there are no scores.
-    """
-    if not outcome.scores:
-        got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
-        raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
-    recipe = recipe_of("bootstrap-scores", source, target, spec, digests)
-    drawn = scores_exportable(score_table(outcome.scores), recipe, name="relscope-bootstrap-scores")
-    return Exportable(drawn.name, drawn.interactive, drawn.publication, drawn.table, recipe, lambda: printed_table(outcome))
+    figure: ClassVar[str] = "bootstrap-scores"
+
+    def draw(self, result: Outcome | None = None) -> Exportable:
+        outcome = result or self._computed()
+        if not outcome.scores:
+            got = "no held-out row: ask for fewer anchors" if outcome.known else "one without a truth"
+            raise SpaceError(f"bootstrap-scores: expected an experiment with the pairing hidden, got {got}")
+        drawn = scores_exportable(score_table(outcome.scores), self.to_json(), name="relscope-bootstrap-scores")
+        return replace(drawn, latex=lambda: printed_table(outcome))
 
 
 def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
-    """Round by round, 0 … 1; the error of the published method falls from what it was in the first step."""
+    """Round by round, 0 … 1; the error of the published method as a share of the first step's."""
     rounds = outcome.result.history
     x = range(1, len(rounds) + 1)
     literal = spec.method == "paper"
@@ -57,7 +61,7 @@ def rounds_chart(spec: BootstrapSpec, outcome: Outcome) -> Lines:
     if literal:
         lines.append(Line("error, share of the first step's", x, [one.objective / rounds[0].objective for one in rounds]))
     else:
-        lines.append(Line("share of rows that found each other", x, [one.pairs / one.rows for one in rounds]))
+        lines.append(Line("share of rows matched", x, [one.pairs / one.rows for one in rounds]))
     note = f"Verdict: {outcome.result.verdict}"
     return Lines(tuple(lines), "step" if literal else "round", "share", y_range=(0, 1.02), note=note)
 
@@ -75,25 +79,3 @@ def printed_table(outcome: Outcome) -> pd.DataFrame:
         for form, found in outcome.scores.items()
     ]
     return pd.DataFrame(rows)
-
-
-def _run(settings: Mapping[str, Any]) -> tuple[SpaceSpec, SpaceSpec, BootstrapSpec, Outcome, tuple[str, str]]:
-    expected = {"source", "target", "bootstrap", "digests"}
-    if not {"source", "target", "bootstrap"} <= set(settings) <= expected:
-        raise SpaceError(f"recipe: expected {', '.join(sorted(expected))}, got {', '.join(sorted(settings))}")
-    source, target = (SpaceSpec.from_json(settings[side]) for side in ("source", "target"))
-    try:
-        spec = BootstrapSpec(**settings["bootstrap"])
-    except TypeError as error:
-        raise SpaceError(f"recipe: unknown or misplaced setting ({error})") from error
-    digests = tuple(settings.get("digests") or ("", ""))
-    spaces = [load_again(one) for one in (source, target)]
-    for space, digest in zip(spaces, digests, strict=True):
-        need_same_content(space, digest)
-    return source, target, spec, run_bootstrap(*spaces, spec), digests
-
-
-FIGURES = {
-    "bootstrap": lambda settings: draw_rounds(*_run(settings)),
-    "bootstrap-scores": lambda settings: draw_scores(*_run(settings)),
-}

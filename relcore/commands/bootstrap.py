@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from relcore.bootstrapping.job import BootstrapSpec, Outcome
+    from relcore.bootstrapping.result import Outcome
+    from relcore.bootstrapping.spec import BootstrapSpec
     from relcore.spaces import LatentSpace
 
 FEWEST_SHARED = 20  # with fewer there is nothing to hide
 PAPER_ROWS = 2000  # each step of the published method compares all with all
 HEAD = ("source", "target", "found")
-_RESULTS = 3  # the same as the app's, so that both find each other's results
 _MOST_LISTED = 20
 
 
@@ -62,9 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    from relcore.bootstrapping.figures import draw_rounds, draw_scores
+    from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
     from relcore.commands.naming import space_spec
     from relcore.commands.output import show, write_recipe
+    from relcore.commands.running import computed
     from relcore.recipe import load_again
     from relcore.spaces import SpaceError
 
@@ -73,13 +74,15 @@ def run(options: argparse.Namespace) -> None:
     specs = [space_spec(one) for one in (options.source, options.target)]
     spaces = [load_again(one) for one in specs]
     spec = spec_of(options, *spaces)
-    outcome = outcome_of(options, spaces, spec)
+    outcome = computed(spec, specs, spaces, options)
     pairs = pd.DataFrame(found_pairs(outcome), columns=list(HEAD))
     if options.output:
         pairs.to_csv(options.output, sep="\t", index=False, lineterminator="\n")
     if options.recipe:
-        draw = draw_scores if outcome.scores else draw_rounds
-        write_recipe(options, draw(*specs, spec, outcome, tuple(space.digest for space in spaces)))
+        recipe = BootstrapScores if outcome.scores else BootstrapRounds
+        digests = tuple(space.digest for space in spaces)
+        made = recipe(source=specs[0], target=specs[1], digests=digests, bootstrap=spec)
+        write_recipe(options, made.draw(outcome))
     result = outcome.result
     facts = {
         "verdict": result.verdict,
@@ -89,14 +92,14 @@ def run(options: argparse.Namespace) -> None:
         "anchors": len(result.anchors),
     }
     scores = {form: {name: score.to_record() for name, score in found.items()} for form, found in outcome.scores.items()}
-    lines = lines_of(outcome, spec) + ([str(options.output)] if options.output else [])
+    lines = lines_of(outcome) + ([str(options.output)] if options.output else [])
     show(options, pairs, lines, **facts, pairs=len(result.pairs), wrong=outcome.wrong(), scores=scores)
 
 
 def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
     """The options as the page would take them."""
     from relcore.anchors.literal import LEARNING_RATE, STEPS
-    from relcore.bootstrapping.job import BootstrapSpec
+    from relcore.bootstrapping.spec import BootstrapSpec
     from relcore.spaces import SpaceError
 
     n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
@@ -156,22 +159,6 @@ def read_pairs(path: Path) -> tuple[tuple[str, str], ...]:
     return tuple(pairs)
 
 
-def outcome_of(options: argparse.Namespace, spaces: list[LatentSpace], spec: BootstrapSpec) -> Outcome:
-    """From the store, or by a job, which goes on where it was stopped."""
-    from relcore.bootstrapping.job import bootstrap_job, read_outcome
-    from relcore.commands.running import engine, follow
-    from relcore.sources.encodings import put_space
-    from relcore.store import Store, digest_of
-
-    store = Store()
-    key = digest_of("bootstrap", _RESULTS, tuple(space.digest for space in spaces), spec)
-    if not store.has(key):
-        inputs = tuple(put_space(store, space) for space in spaces)
-        with engine(options, n_jobs=1) as made:
-            follow(made, [made.submit(key, bootstrap_job, title="Bootstrap", inputs=inputs, spec=spec)], options)
-    return read_outcome(store.get(key), store)
-
-
 def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
     """Seeds, anchors, and the other rows that found each other."""
     result = outcome.result
@@ -180,23 +167,17 @@ def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
     return named + [(*pair, "pair") for pair in result.pairs if pair not in anchors]
 
 
-def lines_of(outcome: Outcome, spec: BootstrapSpec) -> list[str | list[list[str]]]:
+def lines_of(outcome: Outcome) -> list[str | list[list[str]]]:
     """The head of the page, its table, and the wrong ones."""
     from relcore.names import METRICS
-    from relcore.stitching.figures import short
+    from relcore.numbers import band, short
 
-    result = outcome.result
-    n_hidden = len(result.anchors) - result.n_seeds
-    found = f"{len(result.anchors):,} anchors, {len(result.pairs):,} rows found each other."
-    if outcome.known and n_hidden:
-        found = f"{outcome.share:.1%} of the {n_hidden:,} hidden anchors found."
-    told = {"fits": "", "nothing in common": "Nothing in common. ", "cannot tell": "Cannot tell. "}[result.verdict]
-    lines: list[str | list[list[str]]] = [told + found, result.reason]
+    lines: list[str | list[list[str]]] = [outcome.headline, outcome.result.reason]
     if outcome.scores:
         rows = [["relative to", "metric", "score", "95 % of chance"]]
         for form, by_metric in outcome.scores.items():
             for metric, score in by_metric.items():
-                rows.append([form, METRICS[metric].title, short(score), f"{short(score.null.low)} … {short(score.null.high)}"])
+                rows.append([form, METRICS[metric].title, short(score), band(score.null.low, score.null.high)])
         one = next(iter(outcome.scores.values()))["jaccard"]
         asked = f"{one.n:,} held-out rows" + (f", {one.n_queries:,} of them as queries" if one.interval else "")
         lines += ["", rows, "", f"{asked}; k = {one.k}; chance level: rows of one space permuted"]

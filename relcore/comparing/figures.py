@@ -211,8 +211,6 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
 
 # Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
 _ELSEWHERE: dict[str, str] = {
-    "bootstrap": "relcore.bootstrapping.figures",
-    "bootstrap-scores": "relcore.bootstrapping.figures",
     "inversion": "relcore.inverting.figures",
     "inversion-errors": "relcore.inverting.figures",
     "inversion-grid": "relcore.inverting.figures",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relcore.anchors.bootstrap import BootstrapResult
-from relcore.bootstrapping.anchor_scores import FORMS, held_out_split, relative_scores
-from relcore.bootstrapping.job import BootstrapSpec, Outcome, most_frequent, run_bootstrap
+from relcore.bootstrapping.result import FORMS, Outcome, held_out_split, relative_scores
+from relcore.bootstrapping.spec import BootstrapSpec, most_frequent
 from relcore.evaluation import Split
 from relcore.languages.across import head_across
 from relcore.metrics.calibration import Score
@@ -70,7 +70,7 @@ def heads(settings: Settings, store: Store, report: Report) -> Measured:
         report(done, len(steps), f"{label}, {_METHODS[method]}, random state {state}")
         decoder, encoder = chosen[label]
         sizes = {name: settings[name] for name in ("n_anchors", "n_seeds", "steps", "learning_rate")}
-        outcome = run_bootstrap(encoder, decoder, BootstrapSpec(method, **sizes, random_state=state))
+        outcome = BootstrapSpec(method, **sizes, random_state=state).run((encoder, decoder))
         rows.append({"label": f"{label}, {_METHODS[method]}", "metric": "share of the hidden found", "value": outcome.share})
         sets = _anchor_sets(outcome, _METHODS[method])
         apart = held_out_split(encoder, decoder, outcome.result)
@@ -106,7 +106,7 @@ def _retrieval(
         report(done, len(steps), f"{_METHODS[method]}, {way}, random state {state}")
         source, target = ways[way]
         sizes = {name: settings[name] for name in ("n_anchors", "n_seeds", "k", "steps", "learning_rate")}
-        outcome = run_bootstrap(source, target, BootstrapSpec(method, **sizes, random_state=state))
+        outcome = BootstrapSpec(method, **sizes, random_state=state).run((source, target))
         hidden = settings["n_anchors"] - settings["n_seeds"]
         told = {"metric": "share of the hidden found", "value": outcome.share, "n": hidden, "unit": SHARE}
         rows.append({"label": _METHODS[method], **told, "group": way})

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
-from relcore.bootstrapping.job import BootstrapSpec, most_frequent, run_bootstrap
+from relcore.bootstrapping.spec import BootstrapSpec, most_frequent
 from relcore.charts.lines import Lines
 from relcore.progress import Report
 from relcore.sources.corpus_words import corpus_words, in_data_folder, swadesh_pairs
@@ -121,7 +121,7 @@ def _hidden(settings: Settings, store: Store, report: Report) -> tuple[Bootstrap
     pair = word_pair((), store)
     sizes = {"n_anchors": _ANCHORS, "n_seeds": settings["seeds"], "rows": settings["rows"]}
     spec = BootstrapSpec(settings["method"], **sizes, random_state=settings["random_state"], **_LITERAL)
-    outcome = run_bootstrap(pair.source, pair.target, spec)
+    outcome = spec.run((pair.source, pair.target))
     return outcome.result, outcome.share, _ANCHORS - settings["seeds"]
 
 

@@ -56,11 +56,11 @@ def test_an_experiment_hides_and_finds(make_rotated):
     session = Session(workspace=make_rotated()).open("bootstrap")
     assert [button.label for button in session.button if "Find the anchors" in button.label] == ["Find the anchors · about 2 s"]
     session.change("number_input", "bootstrap.anchors-150", 60).click("bootstrap.start")
-    assert "100.0% of the 45 hidden anchors found" in texts(session)
+    assert "100.0 % of the 45 hidden anchors found" in texts(session)
     assert "The two spaces fit each other: 135 held-out rows have" in texts(session)
     for form in ("ground truth", "seeds", "found"):
         assert f'scope="row">{form}<small>' in session.html
-    assert "0 of 45 hidden anchors; by chance 0.30 would be right" in session.captions
+    assert "0 of 45 hidden anchors; .30 would be right by chance" in session.captions
 
 
 def test_the_published_method_takes_a_learning_rate(make_rotated):
@@ -99,9 +99,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
     start.set_value("typed")
     session.run()
-    assert "Type three pairs or more" in session.captions
+    assert "Type at least three pairs" in session.captions
     session.change("text_area", "bootstrap.typed", pairs).click("bootstrap.start")
-    assert "rows found each other" in texts(session)
+    assert "rows matched." in texts(session)
     session.click("bootstrap.use")
     assert session.errors == []
     now = session.workspace
@@ -142,5 +142,5 @@ def test_anchors_as_seeds_have_to_be_there(make_rotated):
     (start,) = (one for one in session.at.get("button_group") if (one.key or "").startswith("bootstrap.start-"))
     start.set_value("anchors")
     session.run()
-    assert any("Three anchors at least" in info.value for info in session.at.info)
+    assert any("At least three anchors are needed" in info.value for info in session.at.info)
     assert not [one for one in session.at.button if one.key == "bootstrap.start"]

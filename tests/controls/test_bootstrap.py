@@ -5,7 +5,7 @@ import pytest
 
 from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
 from relcore.anchors.verdict import fit_held_out
-from relcore.bootstrapping.anchor_scores import relative_scores
+from relcore.bootstrapping.result import relative_scores
 from relcore.metrics.calibration import Z95
 from relcore.similarity import unit_rows
 from relcore.sources.words import load_words

@@ -6,17 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.anchors.bootstrap import State
-from relcore.bootstrapping.anchor_scores import held_out_split, relative_scores
-from relcore.bootstrapping.figures import draw_rounds, draw_scores
-from relcore.bootstrapping.job import (
-    BootstrapSpec,
-    bootstrap_job,
-    most_frequent,
-    put_outcome,
-    read_outcome,
-    run_bootstrap,
-)
+from relcore import record
+from relcore.anchors.bootstrap import State, bootstrap_anchors
+from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
+from relcore.bootstrapping.result import held_out_split, relative_scores
+from relcore.bootstrapping.spec import BootstrapSpec, most_frequent
 from relcore.comparing.figures import exportable
 from relcore.comparison import ProjectionSpec, represent, score_pair
 from relcore.evaluation import Split
@@ -26,6 +20,7 @@ from relcore.sources.encodings import load_encoding, put_space
 from relcore.sources.renamed import load_pairing, put_pairing, rename
 from relcore.spaces import LatentSpace, SpaceError, match
 from relcore.store import Store, digest_of
+from relcore.task import task_job
 
 SPEC = BootstrapSpec(n_anchors=60)
 KEY = digest_of("a job")
@@ -54,8 +49,13 @@ def store(tmp_path, monkeypatch):
     return Store()
 
 
+def recipe_of(files, spaces):
+    digests = tuple(space.digest for space in spaces)
+    return {"source": files[0], "target": files[1], "digests": digests, "bootstrap": SPEC}
+
+
 def test_the_hidden_are_found_and_scored_beside_truth_and_seeds(spaces):
-    outcome = run_bootstrap(*spaces, SPEC)
+    outcome = SPEC.run(spaces)
     assert outcome.known
     assert outcome.share > 0.95
     assert list(outcome.scores) == ["ground truth", "seeds", "found"]
@@ -67,7 +67,7 @@ def test_the_hidden_are_found_and_scored_beside_truth_and_seeds(spaces):
 
 
 def test_ground_truth_is_what_compare_says_of_the_same_rows(spaces):
-    outcome = run_bootstrap(*spaces, SPEC)
+    outcome = SPEC.run(spaces)
     anchors = [one for one, _ in outcome.result.anchors]
     pair = represent(match(*spaces), "relative", anchors, ProjectionSpec())
     everything = relative_scores(*spaces, outcome.result, as_published=True)
@@ -80,7 +80,7 @@ def test_ground_truth_is_what_compare_says_of_the_same_rows(spaces):
 
 def test_scores_look_at_held_out_rows_alone(spaces):
     """Other vectors for the anchors' own rows, found ones among them, change no score: they are never looked up."""
-    outcome = run_bootstrap(*spaces, SPEC)
+    outcome = SPEC.run(spaces)
     used = {identifier for pair in outcome.result.anchors for identifier in pair}
     assert outcome.scores["found"]["mrr"].n == 200 - len(used)
     split = held_out_split(*spaces, outcome.result)
@@ -90,19 +90,21 @@ def test_scores_look_at_held_out_rows_alone(spaces):
 
 
 def test_the_published_method_has_a_row_for_its_continuous_anchors(spaces, store):
-    outcome = run_bootstrap(*spaces, BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.05))
+    spec = BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.05)
+    outcome = spec.run(spaces)
     assert list(outcome.scores) == ["ground truth", "seeds", "found", "found, continuous"]
-    put_outcome(Context(KEY, store), outcome)
-    back = read_outcome(store.get(KEY), store)
+    spec.finish(Context(KEY, store), spaces)
+    back = spec.read(store.get(KEY))
     np.testing.assert_array_equal(back.result.vectors, outcome.result.vectors)
     assert back.result.vectors.shape == (60, 12)
-    other = run_bootstrap(*spaces, BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.02))
+    other = BootstrapSpec("paper", n_anchors=60, steps=3, learning_rate=0.02).run(spaces)
     assert np.abs(other.result.vectors - outcome.result.vectors).max() > 0.01
 
 
 def test_a_job_goes_on_after_the_last_finished_round(store, spaces, monkeypatch):
     inputs = tuple(put_space(store, space) for space in spaces)
-    whole = run_bootstrap(*spaces, SPEC)
+    state = digest_of("bootstrap-state", SPEC.key(spaces))
+    whole = SPEC.run(spaces)
     context, put = Context(KEY, store), store.put
 
     class Killed(Exception):
@@ -114,21 +116,21 @@ def test_a_job_goes_on_after_the_last_finished_round(store, spaces, monkeypatch)
 
     monkeypatch.setattr(store, "put", put_then_die)
     with pytest.raises(Killed):
-        bootstrap_job(context, inputs=inputs, spec=SPEC)
+        task_job(context, task=SPEC, inputs=inputs)
     monkeypatch.setattr(store, "put", put)
-    kept = store.get(digest_of("bootstrap-state", KEY))
+    kept = store.get(state)
     assert len(kept.metadata["history"]) == 1
-    bootstrap_job(Context(KEY, store), inputs=inputs, spec=SPEC)
-    found = read_outcome(store.get(KEY), store)
+    task_job(Context(KEY, store), task=SPEC, inputs=inputs)
+    found = SPEC.read(store.get(KEY))
     assert found.result.pairs == whole.result.pairs
     assert len(found.result.history) == len(whole.result.history)
-    assert not store.has(digest_of("bootstrap-state", KEY))
+    assert not store.has(state)
 
 
 def test_an_outcome_comes_back_from_the_store(store, spaces):
-    outcome = run_bootstrap(*spaces, SPEC)
-    put_outcome(Context(KEY, store), outcome)
-    back = read_outcome(store.get(KEY), store)
+    outcome = SPEC.run(spaces)
+    SPEC.finish(Context(KEY, store), spaces)
+    back = SPEC.read(store.get(KEY))
     assert (back.result.anchors, back.result.pairs, back.result.null) == (
         outcome.result.anchors,
         outcome.result.pairs,
@@ -138,9 +140,9 @@ def test_an_outcome_comes_back_from_the_store(store, spaces):
     assert {form: dict(by) for form, by in back.scores.items()} == {form: dict(by) for form, by in outcome.scores.items()}
 
 
-@pytest.mark.parametrize(("draw", "kind"), [(draw_rounds, "bootstrap"), (draw_scores, "bootstrap-scores")])
-def test_recipes_draw_the_same_numbers_again(store, files, spaces, draw, kind):
-    drawn = draw(*files, SPEC, run_bootstrap(*spaces, SPEC), tuple(space.digest for space in spaces))
+@pytest.mark.parametrize(("figure", "kind"), [(BootstrapRounds, "bootstrap"), (BootstrapScores, "bootstrap-scores")])
+def test_recipes_draw_the_same_numbers_again(store, files, spaces, figure, kind):
+    drawn = figure(**recipe_of(files, spaces)).draw(SPEC.run(spaces))
     recipe = json.loads(drawn.bytes("json"))
     assert recipe["figure"] == kind
     assert exportable(recipe).bytes("csv") == drawn.bytes("csv")
@@ -151,7 +153,7 @@ def test_recipes_draw_the_same_numbers_again(store, files, spaces, draw, kind):
     del recipe["bootstrap"]["learning_rate"]  # a recipe of before it was a setting
     assert exportable(recipe).bytes("csv") == drawn.bytes("csv")
     recipe["bootstrap"]["speed"] = 1
-    with pytest.raises(SpaceError, match="unknown or misplaced setting"):
+    with pytest.raises(SpaceError, match=r"recipe of bootstrap.*: bootstrap: expected settings among .*, got 'speed'"):
         exportable(recipe)
 
 
@@ -159,15 +161,15 @@ def test_real_use_has_no_truth(spaces, files):
     source, target = spaces
     stranger = LatentSpace(target.vectors, [f"q{row}" for row in range(200)])
     seeds = tuple((f"r{row}", f"q{row}") for row in range(6))
-    outcome = run_bootstrap(source, stranger, BootstrapSpec(n_anchors=60, pairs=seeds, hide=False))
+    outcome = BootstrapSpec(n_anchors=60, pairs=seeds, hide=False).run((source, stranger))
     assert not outcome.known
     assert outcome.scores == {}
     assert outcome.wrong() == ()
     assert np.mean([one[1:] == other[1:] for one, other in outcome.result.pairs]) > 0.95
     with pytest.raises(SpaceError, match="expected an experiment with the pairing hidden"):
-        draw_scores(*files, SPEC, outcome)
-    with pytest.raises(SpaceError, match="expected 60 rows or more that both spaces have, got 0; ask for"):
-        run_bootstrap(source, stranger, SPEC)
+        BootstrapScores(**recipe_of(files, spaces)).draw(outcome)
+    with pytest.raises(SpaceError, match="expected 60 rows or more that are in both spaces, got 0; ask for"):
+        SPEC.run((source, stranger))
 
 
 def test_renamed_spaces_are_read_from_base_and_pairing(store, files, spaces):
@@ -221,16 +223,21 @@ def test_counts_travel_to_workers(store):
 )
 def test_specs_that_are_none(settings, message):
     with pytest.raises(SpaceError, match=message):
-        BootstrapSpec(**settings)
+        record.from_json(BootstrapSpec, settings)
 
 
 def test_more_seeds_than_anchors(spaces):
     with pytest.raises(SpaceError, match="n_seeds: expected at most 10, the anchors, got 15"):
-        run_bootstrap(*spaces, BootstrapSpec(n_anchors=10))
+        BootstrapSpec(n_anchors=10).run(spaces)
 
 
 def test_states_hold_what_the_store_can_keep(store, spaces):
     states: list[State] = []
-    run_bootstrap(*spaces, SPEC, after=states.append)
-    store.put(KEY, states[-1].arrays, {"numbers": states[-1].numbers})
-    assert store.get(KEY).metadata["numbers"] == states[-1].numbers
+    bootstrap_anchors(*spaces, seeds=[(one, one) for one in spaces[0].ids[:15]], n_anchors=60, after=states.append)
+    store.put(KEY, *record.pack(states[-1]))
+    kept = record.unpack(State, store.get(KEY).arrays, store.get(KEY).metadata)
+    assert kept.numbers == states[-1].numbers
+    assert list(map(repr, kept.history)) == list(map(repr, states[-1].history))  # NaN differs from itself
+    assert kept.arrays.keys() == states[-1].arrays.keys()
+    for name, array in kept.arrays.items():
+        np.testing.assert_array_equal(array, states[-1].arrays[name])

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from relcore.bootstrapping.job import BootstrapSpec, run_bootstrap
+from relcore.bootstrapping.spec import BootstrapSpec
 from relcore.commands.bootstrap import read_pairs
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError
@@ -27,9 +27,8 @@ def pair_of_files(tmp_path):
 def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files, tmp_path):
     arguments = ["bootstrap", *pair_of_files, "--seeds", 10, "--anchors", 60, "--random-state", 2]
     found = json.loads(run(*arguments, "--json", "--recipe", "recipe.json", "-o", "pairs.tsv"))
-    expected = run_bootstrap(
-        *(load(SpaceSpec("file", one)) for one in pair_of_files), BootstrapSpec("self-learning", 60, 10, random_state=2)
-    )
+    spaces = [load(SpaceSpec("file", one)) for one in pair_of_files]
+    expected = BootstrapSpec("self-learning", 60, 10, random_state=2).run(spaces)
     assert found["verdict"] == "fits"
     assert (found["success"], found["reason"], found["share"]) == (True, expected.result.reason, expected.share)
     for form, by_metric in expected.scores.items():
@@ -41,14 +40,14 @@ def test_what_is_found_is_what_the_function_finds(run, one_engine, pair_of_files
     assert [line.split("\t")[2] for line in lines[1:61]] == ["seed"] * 10 + ["anchor"] * 50
     assert len(lines) - 1 == len(found["rows"]) >= found["pairs"]
     told = run(*arguments)
-    assert f"{expected.share:.1%} of the 50 hidden anchors found." in told
+    assert f"{100 * expected.share:.1f} % of the 50 hidden anchors found." in told
     assert json.loads((tmp_path / "recipe.json").read_text())["figure"] == "bootstrap-scores"
 
 
 def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_path):
     (tmp_path / "seeds.txt").write_text("\n".join(f"w{row} = v{row}" for row in range(12)), encoding="utf-8")
     out = run("bootstrap", "one.npz", "other.npz", "--seeds", "seeds.txt", "--anchors", 50, "-o", "pairs.tsv")
-    assert out.startswith("50 anchors, 4")
+    assert out.startswith("50 anchors found, 4")
     found = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()[1:]]
     right = [first[1:] == second[1:] for first, second, _ in found]
     assert np.mean(right) > 0.95

@@ -1,0 +1,165 @@
+"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes after its last finished round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relcore import record
+from relcore.anchors.bootstrap import Pairs, Round, State, bootstrap_anchors, share_found
+from relcore.anchors.literal import LEARNING_RATE, STEPS
+from relcore.bootstrapping.result import Outcome, relative_scores
+from relcore.names import BOOTSTRAPS
+from relcore.numbers import short
+from relcore.spaces import LatentSpace, SpaceError, need_one_of
+from relcore.store import Store, digest_of
+from relcore.task import Report, Task, silent
+
+_EVERY = 10  # steps of the published method between two states in the store
+
+
+@dataclass(frozen=True)
+class BootstrapSpec(Task[Outcome]):
+    """Method, seeds, anchors and rows.
+
+    Attributes
+    ----------
+    method : "self-learning" or "paper"
+    n_anchors, n_seeds : int
+        Anchors wanted, seeds among them; `n_seeds` are drawn at random from the shared ids, where no `pairs` are given.
+    pairs : tuple of (source id, target id)
+        Seeds given by hand.
+    rows : int, optional
+        The most frequent rows of each space, or the first where there are no counts; default all.
+    hide : bool
+        Two spaces of the same ids: shuffle the target, find the partners of random rows, score against the truth.
+    steps : int
+        Of the published method.
+    learning_rate : float
+        Of the published method, above 0 … 1; the paper takes .02 for retrieval and .05 for stitching.
+    """
+
+    kind: ClassVar[str] = "bootstrap"
+    result: ClassVar[str] = "relcore.bootstrapping.result:Outcome"
+    title: ClassVar[str] = "Bootstrap"
+
+    method: str = "self-learning"
+    n_anchors: int = 300
+    n_seeds: int = 15
+    pairs: Pairs = ()
+    rows: int | None = None
+    hide: bool = True
+    k: int = 10
+    random_state: int = 0
+    steps: int = STEPS
+    learning_rate: float = LEARNING_RATE
+
+    def __post_init__(self) -> None:
+        need_one_of("method", self.method, BOOTSTRAPS)
+        for name, least in (("n_anchors", 1), ("n_seeds", 0), ("k", 1), ("steps", 1)):
+            if (value := getattr(self, name)) < least:
+                raise SpaceError(f"{name}: expected a whole number, at least {least}, got {value!r}")
+        if not 0 < self.learning_rate <= 1:
+            raise SpaceError(f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}")
+        if self.rows is not None and self.rows < 10:
+            raise SpaceError(f"rows: expected none, or a whole number, at least 10, got {self.rows!r}")
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores, within a factor of three; from runs on 3,000 to 20,000 rows."""
+        n, m = (min(len(space), self.rows or len(space)) for space in spaces)
+        first = min(n, m, 4000)
+        if self.method == "paper":
+            return self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors) + 3
+        rounds = 5 if self.n_seeds or self.pairs else 20
+        return 2 + first**2 * 1.2e-8 * (rounds + 16) + n * m * 1.2e-8 * (4 if max(n, m) > first else 1)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Outcome:
+        """Bootstrap; with a store each finished round is saved, and the same call resumes after the last one.
+
+        Raises
+        ------
+        SpaceError
+            A pairing to hide that does not exist, more seeds or anchors than rows, and the reasons of `bootstrap_anchors`.
+        """
+        source, target = (most_frequent(space, self.rows) for space in spaces)
+        saved = _Rounds(self, store, digest_of("bootstrap-state", self.key(spaces)), report) if store else None
+        literal = self.method == "paper"
+        settings: dict[str, Any] = {"n_anchors": self.n_anchors, "method": self.method, "k": self.k}
+        settings |= {"random_state": self.random_state} | (saved.settings() if saved else {})
+        settings |= {"steps": self.steps, "learning_rate": self.learning_rate} if literal else {}
+        if self.hide:
+            shuffled, seeds, wanted, truth = self._hidden(source, target)
+            found = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=wanted, truth=truth, **settings)
+            scores = relative_scores(source, target, found, k=self.k, center=not literal)
+            outcome = Outcome(found, share_found(found, truth), scores, len(truth))
+        else:
+            outcome = Outcome(bootstrap_anchors(source, target, seeds=self.pairs, **settings), float("nan"), {}, 0)
+        if saved:
+            saved.remove()
+        return outcome
+
+    def _hidden(self, source: LatentSpace, target: LatentSpace) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
+        """The shuffled target, the seeds, the source anchors whose partners are to be found, and the truth."""
+        shared = np.array([one for one in source.ids if one in target.index], dtype=object)
+        if len(shared) < max(self.n_anchors, 3):
+            raise SpaceError(
+                f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got {len(shared):,}; ask "
+                "for fewer anchors, or bootstrap for real, without a truth"
+            )
+        n_drawn = 0 if self.pairs else self.n_seeds
+        if n_drawn > self.n_anchors:
+            raise SpaceError(f"n_seeds: expected at most {self.n_anchors}, the anchors, got {n_drawn}; ask for more anchors")
+        rng = np.random.default_rng(self.random_state)
+        shuffled = target.take(rng.permutation(len(target)))
+        given = {one for one, _ in self.pairs}
+        drawn = [one for one in rng.permutation(shared) if one not in given]
+        seeds = self.pairs or tuple((one, one) for one in drawn[:n_drawn])
+        wanted = drawn[n_drawn : n_drawn + max(self.n_anchors - len(seeds), 0)]
+        return shuffled, seeds, wanted, {one: one for one in shared}
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """The state after the last finished round, saved under `key` of the store."""
+
+    spec: BootstrapSpec
+    store: Store
+    key: str
+    report: Report
+
+    def settings(self) -> dict[str, Any]:
+        """`state` and `after` of `bootstrap_anchors`."""
+        self.report(0, 1, "reading")
+        entry = self.store.get(self.key)
+        state = record.unpack(State, entry.arrays, entry.metadata) if entry else None
+        for one in state.history if state else ():
+            self.report(len(state.history), len(state.history) + 1, "resuming", _measured(one))
+        return {"state": state, "after": self.save}
+
+    def save(self, state: State) -> None:
+        done, last = len(state.history), state.history[-1]
+        literal = self.spec.method == "paper"
+        expected = self.spec.steps if literal else max(done + 1, 8 if self.spec.n_seeds or self.spec.pairs else 20)
+        found = f", {100 * last.found:.1f} % of the hidden anchors found" if last.found == last.found else ""
+        what = f"mean squared error {short(last.objective, 4)}" if literal else f"{last.pairs:,} of {last.rows:,} rows paired"
+        self.report(done, expected, what + found, _measured(last))
+        if not literal or done % _EVERY == 0:
+            self.store.put(self.key, *record.pack(state))
+
+    def remove(self) -> None:
+        self.store.remove(self.key)
+
+
+def _measured(one: Round) -> dict[str, float]:
+    return {"objective": one.objective, "share paired": one.pairs / one.rows, "share found": one.found}
+
+
+def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
+    """The space of its `rows` most frequent rows, or of the first ones where it has no counts; all for None."""
+    if rows is None or rows >= len(space):
+        return space
+    order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
+    return space.take(np.sort(order[:rows]))
