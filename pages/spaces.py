@@ -211,19 +211,19 @@ def encode_again(spec: SpaceSpec) -> None:
 
 
 if encoding_jobs.collect():
-    st.rerun()  # the sidebar, drawn before, has to offer them
+    st.rerun()  # the sidebar is drawn already and must offer them
 workspace = session.workspace()
 st.subheader("In this session", anchor=False)
 loaded = show_loaded(workspace)
 folder = data_folder()
 if encoding_jobs.awaited() or encoding_jobs.others():
-    st.session_state.setdefault("spaces.tab", "Encode")  # who comes back to work under way, or reloads, finds it open
+    st.session_state.setdefault("spaces.tab", "Encode")  # open after a reload, if jobs are in progress
 names = ["What matches", "Encode", "Norms", "Load more", "Load a file", "Store"]
 matching, encoding, norms, more, own, store = st.tabs(names, key="spaces.tab", on_change="rerun")
 with matching:
     show_match(workspace)
 with encoding:
-    if encoding.open:  # the only ones that read what is not loaded yet
+    if encoding.open:  # the only tab that reads data that are not loaded yet
         encode_panel.draw(folder)
 with norms:
     show_norms(loaded)

@@ -1,4 +1,4 @@
-"""Reduction: pictures of spaces in two or three dimensions, by PCA, UMAP or t-SNE, each fitted apart or all on the first."""
+"""Reduction: pictures of spaces in two or three dimensions, by PCA, UMAP or t-SNE, each fitted alone or all on the first."""
 
 from __future__ import annotations
 

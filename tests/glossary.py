@@ -82,7 +82,7 @@ def literals(tree: ast.AST) -> Iterator[Text]:
             joined = (part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
             yield Text(node.lineno, "".join(joined), True)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
-            name = re.fullmatch(r"[a-z0-9_.:/-]*", node.value)
+            name = re.fullmatch(r"[a-z0-9_.:/-]*|[A-Z]+", node.value)
             yield from () if name else [Text(node.lineno, node.value, id(node) not in docs)]
 
 

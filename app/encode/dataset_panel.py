@@ -1,4 +1,4 @@
-"""Which items are to be encoded: from the list, a path or the hub; and a look at some of them."""
+"""Choose the items to encode: from the list, a path or the hub; and preview some of them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask
 
 
 def data_folder() -> str | None:
-    """The folder whose files the lists of datasets and of spaces show; None for that of RELSCOPE_DATA."""
+    """The folder whose files appear in the lists of datasets and spaces; None for that of RELSCOPE_DATA."""
     folder = st.text_input(
         "Data folder",
         value=None,
         placeholder=os.environ.get("RELSCOPE_DATA")
-        or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets it for good",
+        or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets the default",
         help="Datasets and spaces in it appear in the lists of “Encode” and “Load more”.",
         key="spaces.folder",
         width=640,
@@ -42,7 +42,7 @@ def data_folder() -> str | None:
 
 
 def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
-    """The chosen dataset with a look at it; None while there is none, or where it cannot be read, which is said."""
+    """The chosen dataset with a preview; None while none is chosen, or if it cannot be read, which the page reports."""
     way = st.segmented_control(
         "Dataset", _WAYS, default=_WAYS[0], key="encode.way", required=True, label_visibility="collapsed", **_KEEP
     )
@@ -78,22 +78,22 @@ def _from_path(folder: str | None) -> tuple[DatasetSpec, bool] | None:
         "Folder or file",
         placeholder="~/photographs, or sentences.csv",
         key="encode.path",
-        help="A folder of pictures, its sub-folders the classes; a parquet, csv or tsv file, or a folder of such.",
+        help="A folder of pictures whose sub-folders are the classes; a parquet, csv or tsv file; or a folder of such files.",
         **_KEEP,
     )
     if not path:
-        st.caption("On the machine that runs Relscope. Nothing is copied or changed.")
+        st.caption("The path is on the machine that runs Relscope. Nothing is copied or changed.")
         return None
     place = Path(path).expanduser()
     if not place.exists():
         st.error(
-            f"“{path}”: expected a folder or a file on the machine that runs Relscope, got nothing; check the spelling",
+            f"“{path}”: expected a folder or a file on the machine that runs Relscope, found none; check the spelling",
             icon=":material/error:",
         )
         return None
     if place.is_file():
         return DatasetSpec("file", str(place)), False
-    split = st.text_input("Split", placeholder="train, test, …; where there are several", key="encode.path-split", **_KEEP)
+    split = st.text_input("Split", placeholder="train, test, … if there are several", key="encode.path-split", **_KEEP)
     saved = (place / "dataset_dict.json").is_file() or (place / "state.json").is_file()
     return DatasetSpec("huggingface" if saved else "folder", str(place), split.strip()), False
 
@@ -104,7 +104,7 @@ def _from_hub(folder: str | None) -> tuple[DatasetSpec, bool] | None:
     split = split_box.text_input("Split", placeholder="test", key="encode.hub-split", **_KEEP).strip()
     config = config_box.text_input("Configuration", placeholder="if it has several", key="encode.hub-config", **_KEEP).strip()
     if not name:
-        st.caption("What was loaded on this machine before is found without the network.")
+        st.caption("Datasets that were loaded on this machine before need no network.")
         return None
     options = (("config", config),) if config else ()
     here = Path(name).expanduser().is_dir() or downloaded(name)
@@ -116,7 +116,7 @@ def _allowed(spec: DatasetSpec) -> bool:
     if spec in allowed:
         return True
     st.info(
-        f"“{spec.name}” is not on this machine. It would be downloaded now; without a network that is said within seconds.",
+        f"“{spec.name}” is not on this machine and would be downloaded now. Without a network an error appears within seconds.",
         icon=":material/cloud_download:",
     )
     st.button("Download", icon=":material/download:", key="encode.download", on_click=allowed.add, args=(spec,))
@@ -125,10 +125,10 @@ def _allowed(spec: DatasetSpec) -> bool:
 
 def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
     columns = raw_data.columns(spec)
-    name = digest_of(spec)  # so that another dataset's columns are chosen anew
+    name = digest_of(spec)  # another dataset has choosers of its own
     item_box, label_box, limit_box = st.columns(3) if columns.items else (None, None, st.container())
     if columns.items:
-        options = {"options": ["", *columns.items], "format_func": lambda column: column or "found by itself"}
+        options = {"options": ["", *columns.items], "format_func": lambda column: column or "Automatic"}
         column = item_box.selectbox("Encode the column", key=f"encode.column-{name}", **options, **_KEEP)
         options["options"] = ["", *(label for label in columns.labels if label != column)]
         label = label_box.selectbox("Labels from", key=f"encode.label-{name}", **options, **_KEEP)
@@ -136,20 +136,20 @@ def _with_columns_and_limit(spec: DatasetSpec) -> DatasetSpec:
         if column and column not in columns.items:
             raise SpaceError(f"column: expected one of {', '.join(columns.items)}, got {column!r}")
     limit = limit_box.number_input(
-        "At most so many items",
+        "Maximum number of items",
         min_value=1,
         value=None,
         step=100,
         placeholder="all",
         key=f"encode.limit-{name}",
-        help="The first ones, or as many of each class where they stand sorted by class.",
+        help="Takes the first items, or equally many of each class if the items are sorted by class.",
         **_KEEP,
     )
     return replace(spec, limit=None if limit is None else int(limit))
 
 
 def show_preview(preview: Preview) -> None:
-    """Real items, how many there are, and their classes."""
+    """The number of items, some of them, and their classes."""
     n_classes = len(preview.classes)
     counted = f"{n_classes:,} classes" if n_classes > 1 else "one class" if n_classes else "no labels"
     noun = {"images": "pictures", "texts": "texts", "graph": "nodes"}[preview.kind]

@@ -1,4 +1,4 @@
-"""From a dataset to spaces: choose items, choose encoders, see what it will cost, follow it, compare."""
+"""From a dataset to spaces: choose items and encoders, see the cost, follow the jobs, compare the results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def draw(folder: str | None) -> None:
         if chosen:
             _encode(*chosen)
         else:
-            st.caption("Choose a dataset first; the encoders that fit it appear here.")
+            st.caption("Choose a dataset first. The encoders for it appear here.")
         _follow()
         specs = _joined()
         if specs:
@@ -73,7 +73,7 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
 
 
 def _cost(encoder: Encoder, preview: Preview) -> Expected | float | None:
-    """What it will take, 0 where the store has it, None where nobody knows."""
+    """The expected time; 0 if the store has the encoding, None if the time is unknown."""
     try:
         stored = stored_encodings(jobs.engine().store, preview.digest, encoder)
     except OSError:  # a model's folder that cannot be read: the job will say so
@@ -100,18 +100,18 @@ def _durations(missing: Sequence[Expected | None]) -> str:
     at_once = jobs.engine().n_workers
     duration = encoding_costs.in_words(encoding_costs.together(known, at_once)) if known else ""
     if len(known) < len(missing):
-        return f"{duration.capitalize()} and more: one is not known." if known else "How long is not known before it runs."
+        return f"{duration.capitalize()}, and an unknown time for the others." if known else "The time is unknown."
     return f"{duration.capitalize()} in all, {at_once} at a time." if len(known) > 1 else f"{duration.capitalize()}."
 
 
 def _follow() -> None:
-    """Bars, and the curve of what is being trained."""
+    """Progress bars, and the curves of trainings."""
     mine, others = encoding_jobs.awaited(), encoding_jobs.others()
     if mine:
-        st.markdown("#### Under way" if any(not job.status().ended for job in mine) else "#### Not finished")
+        st.markdown("#### In progress" if any(not job.status().ended for job in mine) else "#### Not finished")
         jobs.follow(mine, below=_live_curves, dismiss=encoding_jobs.forget)
     if others:
-        st.markdown("#### Begun in another window, or before the page was reloaded")
+        st.markdown("#### Started in another window, or before this page was reloaded")
         done = [job.title for job in others if job.status().ended]
         if done:
             st.markdown(f"Done: {', '.join(done)}.")
@@ -132,27 +132,27 @@ def _live_curves(followed: list[Job]) -> None:
 
 
 def _joined() -> list[SpaceSpec]:
-    """What has just come in, once nothing is under way any more."""
+    """The spaces that joined last, as soon as no job is in progress."""
     return [] if any(not job.status().ended for job in encoding_jobs.awaited()) else encoding_jobs.joined()
 
 
 def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
     names = ", ".join(space_name(spec) for spec in specs)
-    st.success(f"{names}: in the session.", icon=":material/check:")
+    st.success(f"{names} joined the session.", icon=":material/check:")
     pair = encoding_jobs.pair_to_compare()
     if pair and st.button(
         "Compare these two" if len(specs) == 2 else f"Compare {space_name(pair[0])} with {space_name(pair[1])}",
         key="encode.compare",
         icon=":material/join_inner:",
         type="primary",
-        help="Makes them source and target, with anchors that both have.",
+        help="Makes them source and target, with anchors from their shared rows.",
     ):
         choose_pair(*pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
         st.switch_page(_COMPARE)
 
 
 def _curves(specs: Sequence[SpaceSpec]) -> None:
-    """How the training went, for the screen and to take along."""
+    """The training curves, with their exports."""
     store = jobs.engine().store
     curves = {spec: training_of(spec, store) for spec in specs if store.has(spec.option("key"))}
     trained = [spec for spec, curve in curves.items() if curve]

@@ -18,7 +18,7 @@ _ROW = 5  # width of a row of widgets; a number takes 1, others 2
 
 
 def choose_encoders(preview: Preview) -> list[Encoder]:
-    """The encoders that the forms describe, each once; a form that cannot be read says so and gives none."""
+    """The encoders that the forms describe, each once; a form with an invalid value shows the error and gives none."""
     classes = {name: entry.load() for name, entry in ENCODERS.items()}
     classes = {name: one for name, one in classes.items() if one.kind == preview.kind and one.offered()}
     shown = list(classes)
@@ -93,7 +93,7 @@ def _width(one: Setting) -> int:
 def _widget(one: Setting, encoder: str, preview: Preview) -> Any:
     """The value of a setting, by a widget that fits its type."""
     start = one.start(preview)
-    key = f"encode.{encoder}.{one.name}" + (f"-{start}" if callable(one.usual) else "")  # another dataset begins anew
+    key = f"encode.{encoder}.{one.name}" + (f"-{start}" if callable(one.usual) else "")  # another dataset, another default
     common = {"key": key, "help": one.help or None, **_KEEP}
     labels = one.choices or one.suggestions
     if _takes_several(one):

@@ -1,4 +1,4 @@
-"""What an encoding will roughly cost, said before the click, and durations in words."""
+"""The expected time of an encoding, shown before it starts, and durations in words."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def expected(encoder: Encoder, preview: Preview) -> Expected | None:
 def in_words(duration: float | None) -> str:
     """``"about 7 s"``, ``"about 3 min"``."""
     if duration is None:
-        return "not measured before, depends on the model"
+        return "time unknown, depends on the model"
     if duration < 100:
         return f"about {max(1, round(duration))} s"
     return f"about {round(duration / 60)} min" if duration < 5400 else f"about {duration / 3600:.1f} h"
 
 
 def learned(found: Iterable[Expected | None]) -> str:
-    """A sentence to put behind a caption, where one of these was learned from them; else nothing."""
-    return " The time is what the last runs here took." if any(one and one.learned for one in found) else ""
+    """A sentence for the end of a caption if one of these times comes from earlier jobs here; else ""."""
+    return " The estimate comes from the last jobs here." if any(one and one.learned for one in found) else ""
 
 
 def together(durations: Sequence[float], n_processes: int) -> float:

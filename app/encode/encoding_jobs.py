@@ -1,8 +1,8 @@
-"""Encodings under way: submit them, find them again, and let their spaces join the session.
+"""Encoding jobs: submit them, find them again, and add their spaces to the session.
 
-The engine is one for the app and outlives every page and reload. What a session began it awaits, by key, and the spaces join it
-when they are there. A page that was reloaded is a new session, which awaits nothing: it is shown what is under way all the
-same, and can ask for it.
+The app has one engine, which outlives pages and reloads. A session awaits the jobs that it started, by key, and their spaces
+join it when they are done. A reloaded page is a new session, which awaits nothing: it shows the jobs in progress and can await
+them, too.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def submit(
     encoders: Iterable[Encoder],
     expected: Mapping[Encoder, Expected] | None = None,
 ) -> None:
-    """One job an encoder; what is in the store already joins the session at once."""
+    """Submit one job per encoder; encodings that the store has join the session at once."""
     there: list[SpaceSpec] = []
     for encoder in encoders:
         keys = stored_encodings(jobs.engine().store, digest, encoder)
@@ -47,12 +47,12 @@ def submit(
 
 
 def await_jobs(wanted: Iterable[Job]) -> None:
-    """Have their spaces join this session when they are there."""
+    """Add their spaces to this session when they are done."""
     session.await_jobs(tuple(dict.fromkeys([*session.awaited_jobs(), *(job.key for job in wanted)])))
 
 
 def forget(job: Job) -> None:
-    """Say no more of a job: it failed, was stopped, or its spaces have joined."""
+    """Show a job no longer: it failed, was stopped, or its spaces have joined."""
     st.session_state.get(_SEEN, set()).discard(job.key)
     session.await_jobs(tuple(key for key in session.awaited_jobs() if key != job.key))
 
@@ -64,7 +64,7 @@ def awaited() -> list[Job]:
 
 
 def others() -> list[Job]:
-    """Encodings that this session did not begin, maybe because it was reloaded since: under way, or done since it saw them."""
+    """Encodings that this session did not start, perhaps because it was reloaded: in progress, or done since then."""
     mine, seen = session.awaited_jobs(), st.session_state.setdefault(_SEEN, set())
     found = []
     for job in jobs.engine().jobs():
@@ -78,7 +78,7 @@ def others() -> list[Job]:
 
 
 def collect() -> bool:
-    """Let the spaces of all that is done join the session, as one step; whether there were any."""
+    """Add the spaces of all finished jobs to the session in one step; whether there were any."""
     done = []
     for job in awaited():
         if jobs.asked_again(job):
@@ -90,7 +90,7 @@ def collect() -> bool:
 
 
 def join(specs: Sequence[SpaceSpec]) -> bool:
-    """Spaces into the session as one step that can be undone; whether there were any."""
+    """Add spaces to the session in one step that can be undone; whether there were any."""
     if not specs:
         return False
     workspace = session.workspace()
@@ -101,12 +101,12 @@ def join(specs: Sequence[SpaceSpec]) -> bool:
         session.edit(f"encode {what}", spaces=(*workspace.spaces, *new))
         session.announce(f"{what} joined the session.")
     else:
-        session.announce("All of it was in the session already.")
+        session.announce("These spaces were in the session already.")
     return True
 
 
 def joined() -> list[SpaceSpec]:
-    """What joined last, as far as it is still in the session."""
+    """The spaces that joined last and are still in the session."""
     spaces = session.workspace().spaces
     return [spec for spec in st.session_state.get(_JOINED, ()) if spec in spaces]
 

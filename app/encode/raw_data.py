@@ -1,4 +1,4 @@
-"""The only caches around raw datasets: what there is, its columns, the dataset itself, and a look at some of its items."""
+"""The caches of raw datasets: the list of them, their columns, and a preview of some items."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST = 220  # characters of a sentence that is shown
 
 @dataclass(frozen=True)
 class Preview:
-    """What a user sees of a dataset before anything is computed.
+    """What the page shows of a dataset before anything is computed.
 
     `items` are (label, PNG or sentence), taken evenly over the whole; `sizes` the different (width, height) among them;
     `facts` what else there is to say of a graph.
@@ -43,7 +43,7 @@ class Preview:
 
 @st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def available(folder: str | None) -> list[DatasetEntry]:
-    """The list of datasets; what comes or goes is seen within half a minute."""
+    """The list of datasets, at most half a minute old."""
     return datasets.available_datasets(folder)
 
 
@@ -58,7 +58,7 @@ def _columns(spec: DatasetSpec, stamp: tuple[int, ...]) -> Columns:
 
 
 def preview(spec: DatasetSpec) -> Preview:
-    """A look at the dataset. The first one reads all of it: its digest names what is computed. Errors as in `load_dataset`."""
+    """A preview of the dataset. The first call reads all of it, for the digest. Errors as in `load_dataset`."""
     return _preview(spec, _stamp(spec))
 
 
@@ -92,7 +92,7 @@ def _natural(label: str) -> tuple:
 
 
 def _stamp(spec: DatasetSpec) -> tuple[int, ...]:
-    """When a file, or a folder and those in it, last changed: what was read before then is read again."""
+    """The times of change of a file, or of a folder and its sub-folders: after a change the data are read again."""
     path = Path(spec.name).expanduser() if spec.source in ("file", "folder", "huggingface") else None
     if not path or not path.exists():
         return ()

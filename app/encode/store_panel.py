@@ -1,4 +1,4 @@
-"""The store, seen from the page: what is kept, how large it is, and what can go."""
+"""The tab Store: which entries it has, how large they are, and buttons to remove them."""
 
 from __future__ import annotations
 
@@ -27,17 +27,21 @@ def draw() -> None:
     encodings = sorted(
         (one for one in found if "encoder" in one.metadata), key=lambda one: (one.metadata["name"], _settings(one))
     )
-    used.metric("In use", f"{total / 1e6:,.1f} MB", help="Above the limit what was unused for the longest time goes.")
+    used.metric(
+        "In use",
+        f"{total / 1e6:,.1f} MB",
+        help="Above the limit, the entries that were unused for the longest time are removed.",
+    )
     kept.metric("Entries", f"{len(found):,}")
     spaces.metric("Encodings among them", f"{len(encodings):,}")
     st.progress(
         min(1.0, total / limit),
-        text=f"of {limit / 1e9:,.1f} GB at most, in `{store.root}` ({ENVIRONMENT} and {LIMIT_ENVIRONMENT} set them)",
+        text=f"of at most {limit / 1e9:,.1f} GB in `{store.root}`; {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and limit",
     )
     if encodings:
         _encodings(encodings, store)
     else:
-        st.caption("No encodings yet: “Encode” makes some, and they are never computed twice.")
+        st.caption("There are no encodings yet. The tab “Encode” computes them, each once.")
     _clean(store, found)
 
 
@@ -114,7 +118,9 @@ def _add(chosen: list[Summary]) -> None:
     specs = [stored_encoding_spec(one) for one in chosen]
     if None in specs:
         name = chosen[specs.index(None)].metadata["name"]
-        raise SpaceError(f"{name!r} was made by a script of a dataset of its own; expected one that can be read again")
+        raise SpaceError(
+            f"{name!r} was made by a script from its own dataset; expected an encoding of a dataset that can be read again"
+        )
     encoding_jobs.join(specs)
 
 
@@ -124,7 +130,7 @@ def _remove(store: Store, keys: list[str]) -> None:
 
 
 def _clean(store: Store, found: list[Summary]) -> None:
-    """Everything goes but what the session shows, after a second click."""
+    """Remove everything but the spaces of the session, after a second click."""
     present = {spec.option("key") for spec in session.workspace().spaces}
     busy = any(not job.status().ended for job in jobs.engine().jobs())
     with st.popover("Clean", icon=":material/cleaning_services:", key="store.clean", disabled=not found):
@@ -132,10 +138,10 @@ def _clean(store: Store, found: list[Summary]) -> None:
         going = [one for one in found if not (keep and one.key in present)]
         size = sum(one.size for one in going) / 1e6
         st.markdown(
-            f"**{len(going):,} entries, {size:,.1f} MB** go: encodings, trained weights, maps. They can be computed again."
+            f"Removes **{len(going):,} entries, {size:,.1f} MB**: encodings, trained weights, maps. They can be computed again."
         )
         if busy:
-            st.caption("Work is under way; what it has kept so far would go as well.")
+            st.caption("Jobs are in progress; their intermediate results would be removed, too.")
         st.button(
             f"Remove {len(going):,} entries",
             key="store.clean-now",

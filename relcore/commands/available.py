@@ -1,4 +1,4 @@
-"""available: two lists, one line a space: what loads here and now, and what has to be downloaded first."""
+"""available: two lists of spaces, one line each: those that load without the network, and those to download first."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from relcore.sources.dataset import DatasetSpec
 
 DATASET_HELP = (
-    "digits, wikipedia, wikipedia:16 (sentences of so many articles), parallel:en (everyday sentences, of a language), a "
+    "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in one language), a "
     "table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face name (owner/name), any name of the "
     "app's list, or a .json file with a dataset's spec"
 )
@@ -22,13 +22,17 @@ _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 def add_dataset(parser: argparse.ArgumentParser) -> None:
     """DATASET and what of it."""
     parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
-    parser.add_argument("--limit", type=int, metavar="N", help="at most so many items: the first, or as many of each class")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="maximum number of items: the first ones, or equally many of each class"
+    )
     parser.add_argument("--split", default="", help="train, test, …; where there are several")
     parser.add_argument(
         "--config", default="", metavar="NAME", help="the configuration of a Hugging Face dataset that has several"
     )
-    parser.add_argument("--column", default="", metavar="NAME", help="the column of a table to encode; else found by itself")
-    parser.add_argument("--label-column", default="", metavar="NAME", help="the column of its labels; else found by itself")
+    parser.add_argument(
+        "--column", default="", metavar="NAME", help="the column of a table to encode; else found automatically"
+    )
+    parser.add_argument("--label-column", default="", metavar="NAME", help="the column of its labels; else found automatically")
 
 
 def dataset_spec(options: argparse.Namespace) -> DatasetSpec:

@@ -29,7 +29,7 @@ def add_encoders(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """An option for each setting of an encoder; not where help is asked for without an encoder, which is there at once."""
+    """An option for each setting of an encoder; not for --help without an encoder, which loads nothing."""
     if {"-h", "--help"} & set(arguments) and "--encoder" not in arguments:
         return
     group = parser.add_argument_group("settings of encoders")

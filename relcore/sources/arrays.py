@@ -176,5 +176,5 @@ def _the_matrix(path: Path, shapes: dict[str, tuple[int, ...]]) -> str:
 def _check_length(path: Path, name: str, got: int, expected: int) -> None:
     if got != expected:
         raise SpaceError(
-            f"{path.name}: expected {expected} {name}, one a row, got {got}; write {name} and vectors from the same rows"
+            f"{path.name}: expected {expected} {name}, one per row, got {got}; write {name} and vectors from the same rows"
         )

@@ -1,4 +1,4 @@
-"""What can be loaded here and now, what needs the network, and the small frozen specs that name a space."""
+"""The catalogue of spaces on this machine and on the network, and the small frozen specs that name a space."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def in_data_folder(*parts: str) -> Path:
 
 
 def _sentences(path: Path, tokens: int) -> Iterator[list[str]]:
-    """Every so many lines, as words; the first pass counts, as a corpus of novels differs from its beginning to its end."""
+    """Every n-th line, as words: a corpus of novels differs from its beginning to its end. The first pass counts lines."""
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         total = sum(line.count(" ") + 1 for line in lines)
     step = max(1, round(total / tokens))

@@ -46,12 +46,13 @@ class DatasetSpec:
     column, label_column : str
         The image or text column that is encoded, and that of the labels; ``""``: found by name and kind.
     limit : int, optional
-        Only so many items: the first ones, or as many of each class where the items stand sorted by class
+        At most n items: the first ones, or equally many of each class if the items are sorted by class
         (folders of images, Wikipedia).
     options : tuple of (key, value)
         Of digits ``("look", "inverted")``: see `digits.LOOKS`; of tables ``("empty", "drop")``: leave rows with empty text out;
-        of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the longest articles, so many sentences each, and
-        ``("fewest", 250)``: instead of the longest the first that have at least so many; of Hugging Face ``("config", name)``;
+        of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the number of articles, the longest ones, and of
+        sentences from each, and ``("fewest", 250)``: instead of the longest articles the first ones with at least 250
+        sentences; of Hugging Face ``("config", name)``;
         of Planetoid ``("folder", path)``.
     """
 
@@ -88,7 +89,7 @@ class DatasetSpec:
 
 
 class Dataset:
-    """Items in order, with ids and perhaps labels; immutable. The items stay where they are until they are asked for.
+    """Items in order, with ids and perhaps labels; immutable. An item is read when it is needed.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ class Dataset:
     def digest(self) -> str:
         """Hexadecimal digest of items, ids and labels (encoders may train on them): equal content, equal digest.
 
-        Read in pieces, once, when first asked for; never the whole in memory.
+        Read in pieces, once, on first use; never the whole in memory.
         """
         digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
         for column in (self.ids, self.labels):

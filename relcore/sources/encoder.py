@@ -24,8 +24,8 @@ EncodeBatch = Callable[[list[Any]], dict[str, np.ndarray]]  # m items → {outpu
 class Encoder(ABC):
     """What a user chooses: a frozen dataclass of plain settings, which go into keys, JSON and messages as they are.
 
-    Equal settings must give equal vectors: whatever is random takes a `random_state`, and whatever lies outside (a model's
-    folder) is told apart by `content`.
+    Equal settings must give equal vectors: whatever is random takes a `random_state`, and `content` identifies
+    external files (a model's folder).
 
     The form on the Spaces page, the options of ``relscope encode`` and the check of values come from the fields: their names,
     types, defaults and what `relcore.sources.settings.setting` adds.

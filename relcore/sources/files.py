@@ -52,9 +52,9 @@ def load_space(
     """Load the space in a file; the suffix says the format.
 
     ============================  =======================================================================================
-    .npy                          a matrix; ids from `<stem>.ids.txt` beside it, one a line, else "0", "1", …
+    .npy                          a matrix; ids from `<stem>.ids.txt` beside it, one per line, else "0", "1", …
     .npz                          `vectors` (or the only matrix), and `ids`, `labels`, `counts` where present
-    .safetensors                  the same; ids and labels as UTF-8, one a line, in uint8 tensors or in the metadata
+    .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the metadata
     .parquet .csv .tsv            number columns (in parquet also one column of lists) and a text column of ids
     .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
     .kv                           gensim's KeyedVectors, read without unpickling
@@ -67,7 +67,7 @@ def load_space(
     limit : int, optional
         Read only the first rows of the file; what follows is not read where the format allows it.
     ids : sequence of str, optional
-        One a row of the file, instead of those in it.
+        One per row of the file, instead of those in it.
     id_column, label_column : str, optional
         Columns of a table, else found by name or kind; see `relcore.sources.tables`.
     invalid : "error" or "drop"
@@ -155,7 +155,7 @@ def _as_many(path: Path, what: str, items: Sequence[str] | None, n: int, limit: 
     if limit == n < len(items):
         return list(islice(items, n))
     raise SpaceError(
-        f"{path.name}: expected {n} {what}, one a row, got {len(items)}; write {what} and vectors from the same rows"
+        f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors from the same rows"
     )
 
 

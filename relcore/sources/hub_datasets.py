@@ -56,7 +56,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
 
 
 def downloaded(name: str) -> bool:
-    """Whether the hub's dataset has been loaded on this machine before; neither the network nor the library is asked."""
+    """Whether the hub's dataset has been loaded on this machine before; needs neither the network nor the library."""
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
     cache = Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets").expanduser()
     return (cache / name.replace("/", "___")).is_dir()

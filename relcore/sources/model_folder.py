@@ -10,7 +10,7 @@ from relcore.sources.network import hub_answers
 from relcore.spaces import SpaceError, quote
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
-# What from_pretrained reads; never code, pickles, or the same weights once more in another framework's format.
+# What from_pretrained reads; no code, no pickles, no copies of the weights in another framework's format.
 _WANTED = ("*.safetensors", "*.json", "*.txt", "*.model")
 _UNWANTED = ("onnx/*", "openvino/*", "coreml/*")
 
@@ -40,7 +40,7 @@ def where_of_model(name: str) -> str:
         return ""
     return (
         "There is no such folder here, so the model is looked for among those downloaded before, then on the network. Without "
-        "a network you are told within seconds."
+        "a network an error appears within seconds."
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether the network answers: asked before a download, so that its absence is said at once and not after retries."""
+"""Whether the network answers: tested before a download, so that the error comes at once and not after retries."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def read_pair_list(path: Path) -> PairList:
     names = texts if len(texts) > 1 else [name for name, kind in table.columns.items() if kind in ("text", "number")]
     if len(names) < 2:
         raise SpaceError(
-            f"{path.name}: expected two columns, one a language, got {quote(table.columns) or 'none'}; name them in the first "
-            f"line and separate cells by {'tabs' if path.suffix.lower() == '.tsv' else 'commas'}"
+            f"{path.name}: expected two columns, one per language, got {quote(table.columns) or 'none'}; name them in the "
+            f"first line and separate cells by {'tabs' if path.suffix.lower() == '.tsv' else 'commas'}"
         )
     n = len(table)
     if n < 2:

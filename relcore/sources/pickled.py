@@ -95,7 +95,7 @@ def _keyed_vectors(path: Path, root: Any, limit: int | None, max_bytes: int) -> 
     vectors = _vectors(path, state, limit, max_bytes)
     if len(vectors) != wanted:
         raise SpaceError(
-            f"{path.name}: expected {wanted} vectors, one a word, got {len(vectors)}; the files do not belong together"
+            f"{path.name}: expected {wanted} vectors, one per word, got {len(vectors)}; the files do not belong together"
         )
     return Rows(vectors, [str(word) for word in words[:wanted]], counts=_counts(path, state, words[:wanted]))
 

@@ -12,7 +12,7 @@ Architecture = Literal["mlp", "cnn", "residual", "vit"]
 NAMES = {"mlp": "MLP", "cnn": "CNN", "residual": "Residual CNN", "vit": "ViT"}
 _LARGE = 16  # pixels of the longer side above which the first convolution halves the picture already
 _SMALLEST = 2  # the side to which convolutions shrink it
-_TOKENS = 8  # at most so many patches a side
+_TOKENS = 8  # the most patches per side
 
 
 def small_network(architecture: Architecture, channels: int, size: tuple[int, int], width: int) -> nn.Module:

@@ -51,7 +51,7 @@ class SmallVision(TrainedEncoder):
     image_size : int, optional
         Pixels a side to which every picture is resized, at most 64; default as they are, which must be of one size.
     train_rows : int
-        At most so many rows are trained on, drawn at random; all are encoded.
+        The most rows to train on, drawn at random; all rows are encoded.
     """
 
     architecture: Architecture = setting("cnn", label="Architectures", choices=NAMES, several=True, usual=tuple(NAMES))

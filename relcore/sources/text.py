@@ -145,7 +145,7 @@ class _SentenceRows:
         return {output: (state.float() * weights).sum(dim=1) for output, state in chosen.items()}
 
     def _try_out(self) -> None:
-        """Two rows that begin alike: what cannot work is told before the texts are encoded.
+        """Two rows that begin alike: what cannot work is an error before any text is encoded.
 
         In a causal model, and in layer 0 of any, the first token is the same whatever follows it.
         """

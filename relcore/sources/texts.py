@@ -9,7 +9,7 @@ _BLOCK = 1024
 
 
 def require_texts(dataset: Dataset) -> None:
-    """Look through all texts, a block at a time, so that an empty one is told now and not after an hour of encoding.
+    """Look through all texts, a block at a time, so that an empty one is an error now and not after an hour of encoding.
 
     Raises
     ------

@@ -26,8 +26,8 @@ _HOLLOW = re.compile(r"\s*\(\s*[,;]?\s*\)")  # brackets that held only a templat
 def wikipedia_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
     """Sentences in the order of the articles.
 
-    With the option `articles` only of so many: those with the most sentences, or, with the option `fewest`, the first ones that
-    have at least so many. The longest ones are alike, countries and states most of them; the first ones tell more apart.
+    The option `articles` limits their number, to those with the most sentences, or, with the option `fewest`, to the first ones
+    with at least that many. The longest articles are alike, mostly countries and states; the first ones differ more.
     """
     settings = spec.settings(articles=None, per_article=None, fewest=None)
     for option, value in settings.items():

@@ -161,7 +161,7 @@ def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypat
     asked = []
     monkeypatch.setattr("relcore.sources.hub_datasets.hub_answers", lambda *_: asked.append(1) and False)
     session = tab().change("button_group", "encode.way", "Hugging Face").change("text_input", "encode.hub", "nobody/nothing")
-    assert "is not on this machine. It would be downloaded now" in text(session)
+    assert "is not on this machine and would be downloaded now" in text(session)
     assert not asked
     session.click("encode.download")
     assert asked
@@ -185,7 +185,7 @@ def test_layers_that_are_no_numbers_are_refused_where_they_are_typed(tab):
     assert button(session, "encode.start").disabled
     session.change("text_input", "encode.pretrained-vision.model", "some/model")
     assert not button(session, "encode.start").disabled
-    assert "not measured before" in text(session)
+    assert "time unknown" in text(session)
     session.change("text_input", "encode.pretrained-vision.layers", "4, last")
     assert session.errors == ["layers: expected whole numbers such as 4, 8, 12, got '4, last'"]
 
@@ -267,10 +267,10 @@ def test_a_new_session_finds_what_is_under_way_and_can_ask_for_it(tab, engine, m
     first.click("encode.start")
     job = engine.jobs()[0]
     second = make_session().open("spaces")  # as after a reload: the tab opens by itself
-    assert "Begun in another window, or before the page was reloaded" in text(second)
+    assert "Started in another window, or before this page was reloaded" in text(second)
     assert [one.key for one in second.at.button if (one.key or "").startswith("stop-")] == [f"stop-{job.key}"]
     second.click("encode.await")
-    assert "Begun in another window" not in text(second)
+    assert "Started in another window" not in text(second)
     second.click(f"stop-{job.key}")
     assert job.status().state == "cancelled"
     status = job.status()

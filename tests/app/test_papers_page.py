@@ -110,7 +110,7 @@ def test_the_button_tells_what_the_last_runs_here_took(page):
     assert label() == ("Run again · about 12 s", "Neighbours of words.")
     pace.note(engine().store, "papers/words", 12.0, 168.0)
     page.run()
-    assert label() == ("Run again · about 3 min", "Neighbours of words. The time is what the last runs here took.")
+    assert label() == ("Run again · about 3 min", "Neighbours of words. The estimate comes from the last jobs here.")
 
 
 def test_runs_that_lack_data_say_which(page):

@@ -23,7 +23,7 @@ def encode_tab(page, url):
     page.get_by_role("tab", name="Encode", exact=True).click()
     page.get_by_role("button", name="Encode", exact=True).wait_for()
     settle(page)
-    fill(page, "At most so many items", 300)
+    fill(page, "Maximum number of items", 300)
     page.get_by_text("300 pictures").wait_for()
     page.get_by_role("button", name="Clear all").click()
     page.get_by_text("Choose one encoder or more.").wait_for()
@@ -63,9 +63,9 @@ def test_an_encoding_is_found_again_after_a_page_switch_and_a_reload_and_ends_in
     assert epoch(page) >= first
     page.reload()
     assert epoch(page) >= first
-    page.get_by_text("Begun in another window, or before the page was reloaded").wait_for()
+    page.get_by_text("Started in another window, or before this page was reloaded").wait_for()
     page.get_by_role("button", name="Add to this session").click()
-    page.get_by_text(f"{NETWORK}: in the session.").wait_for(timeout=120_000)  # eleven seconds of a free core
+    page.get_by_text(f"{NETWORK} joined the session.").wait_for(timeout=120_000)  # eleven seconds of a free core
     page.locator(".st-key-encode-training .js-plotly-plot").wait_for()
     page.get_by_role("combobox", name=re.compile("Source")).click()
     page.get_by_role("option", name=NETWORK).click()
