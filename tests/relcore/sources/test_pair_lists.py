@@ -33,7 +33,7 @@ def test_ids_that_are_numbers_pair_too(write):
 @pytest.mark.parametrize(
     ("content", "name", "message"),
     [
-        ("en\nhello\n", "a.tsv", r"a.tsv: expected two columns, one a language, got 'en'; .* separate cells by tabs"),
+        ("en\nhello\n", "a.tsv", r"a.tsv: expected two columns, one per language, got 'en'; .* separate cells by tabs"),
         ("en,fr\n", "a.csv", "expected two pairs or more beneath the line of names, got 0"),
         ("en,fr\nhi,\nbye,adieu\n", "a.csv", "expected text in every cell of 'fr', got 1 empty, first row 0"),
         ("en,fr\nhi,salut,oups\n", "a.csv", "expected 2 cells"),
