@@ -7,7 +7,7 @@ All results are read-only and shared between sessions; what a key does not name 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -57,6 +57,11 @@ def seconds_of_last_computation() -> float:
 def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space of a spec, read once; a file is read again when it has changed."""
     return _load_space(spec, _stamp(spec))
+
+
+def digests(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
+    """The digests of these spaces."""
+    return tuple(load_space(spec).digest for spec in specs)
 
 
 def digest_or_blank(spec: SpaceSpec) -> str:

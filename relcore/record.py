@@ -121,8 +121,9 @@ def _told(message: str, kind: Any, given: Any) -> str:
         return f"{head}the setting {missing[1]!r} is missing"
     if text.startswith("Invalid enum value"):
         return f"{head}expected one of {quote(get_args(kind))}, got {given!r:.80}"
-    expected = re.findall("[a-z]+", text.partition(", got ")[0].partition("`")[2])
-    return f"{head}expected {' or '.join(_TYPES.get(one, one) for one in expected) or text}, got {given!r:.80}"
+    types, _, more = text.partition(", got ")[0].partition("`")[2].partition("`")
+    expected = " or ".join(_TYPES.get(one, one) for one in types.split(" | ")) + more
+    return f"{head}expected {expected or text}, got {given!r:.80}"
 
 
 def _inner(kind: Any, step: str) -> Any:

@@ -9,6 +9,7 @@ from app.encode import raw_data
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
+from relcore.numbers import short
 from relcore.rescaling.figures import RescaleInput, RescaleLayers
 from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
 from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleSpec
@@ -134,8 +135,8 @@ def _layers(workspace: Workspace) -> None:
     st.dataframe(result.table().round(3), hide_index=True, key="rescale.layer-table")
     st.caption(
         f"The head was trained on **{result.n_train:,}** items and tested on **{result.n_test:,}** held-out ones of {data.n:,} "
-        f"in {data.name!r}, with balanced classes. Not rescaled: {result.own:.3f}; chance level (always the most frequent "
-        f"class): {result.chance:.3f}."
+        f"in {data.name!r}, with balanced classes. Not rescaled: {short(result.own)}; chance level (always the most frequent "
+        f"class): {short(result.chance)}."
     )
 
 

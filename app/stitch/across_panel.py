@@ -5,16 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, results
-from app.encode import raw_data
+from app.stitch.stitch_setup import labelled_items
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.languages.across import AcrossResult, HeadAcross
 from relcore.languages.figures import AcrossLanguages
 from relcore.names import METHODS
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.parallel import LANGUAGES, N_SENTENCES, load_parallel
-from relcore.spaces import SpaceError
-from relcore.stitching.one_item import why_not
 from relcore.store import digest_of
 
 _KEEP = {"persist_state": "session"}
@@ -26,7 +25,7 @@ def draw(workspace: Workspace) -> None:
         '<p class="relscope-lead">A head is trained on labelled texts of one encoder and classifies texts of another encoder, '
         "perhaps in another language. The two share only pairs of everyday sentences, which do not concern the task.</p>"
     )
-    found = [spec for spec in workspace.spaces if _usable(spec)]
+    found = labelled_items(workspace, "texts")
     if len(found) < 2:
         st.info(
             "This needs two encodings of labelled texts in the session, with the same labels: one dataset per language, or "
@@ -48,14 +47,6 @@ def draw(workspace: Workspace) -> None:
         _show(task, result)
 
 
-def _usable(spec: SpaceSpec) -> bool:
-    try:
-        texts = not why_not(spec) and raw_data.preview(spec.dataset).kind == "texts"
-        return texts and compute.load_space(spec).labels is not None
-    except SpaceError:
-        return False
-
-
 def _side(found: list[SpaceSpec], number: int, label: str) -> tuple[SpaceSpec, str]:
     labels, place = space_labels(found), digest_of(found)[:6]
     with st.container(horizontal=True):
@@ -74,11 +65,11 @@ def _side(found: list[SpaceSpec], number: int, label: str) -> tuple[SpaceSpec, s
 def _show(task: HeadAcross, result: AcrossResult) -> None:
     best = max(result.accuracy, key=result.accuracy.get)
     st.html(
-        f'<p class="relscope-lead">The accuracy of the head is <b>{result.accuracy[best]:.2f}</b> on {result.n:,} rows, by '
-        f"{METHODS[best].title}; chance level {result.chance:.2f}. It is {result.home[best]:.2f} on the head's own space, and "
-        f"{result.ceiling:.2f} for a head trained on the labels of these rows.</p>"
+        f'<p class="relscope-lead">The accuracy of the head is <b>{short(result.accuracy[best], 2)}</b> on {result.n:,} rows, '
+        f"by {METHODS[best].title}; chance level {short(result.chance, 2)}. It is {short(result.home[best], 2)} on the head's "
+        f"own space, and {short(result.ceiling, 2)} for a head trained on the labels of these rows.</p>"
     )
-    digests = tuple(compute.load_space(one).digest for one in task.specs)
+    digests = compute.digests(task.specs)
     recipe = AcrossLanguages(spaces=task.specs, digests=digests, stitching=task.stitching, pairs=task.pairs)
     figure = recipe.draw(result)
     exports.chart(figure.interactive(exports.theme()), "across.map")

@@ -1,4 +1,4 @@
-"""Languages: encoders that never met, one a language, brought together by pairs of sentences alone."""
+"""Languages: encoders of two languages, trained independently, become comparable through pairs of sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from relcore.sources.datasets import load_dataset
 from relcore.spaces import Match, SpaceError
 from relcore.store import digest_of
 
-MOST_ROWS = 2000  # pairs looked at: six methods within a second
+MOST_ROWS = 2000  # pairs, so that six methods take less than a second
 SHOWN = 60  # examples in the table
 _KEEP = {"persist_state": "session"}
 _EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
@@ -69,7 +69,7 @@ def _find(workspace: Workspace) -> None:
     spec = _settings(len(pair))
     result = _retrieved(pair.source.digest, pair.target.digest, digest_of(pair.source.name, pair.target.name), spec, pair)
     st.html(f'<p class="relscope-lead">{lead(result)}</p>')
-    figure = CrossLingual(spaces=tuple(specs), digests=_digests(specs), retrieval=spec, pairs=pairs).draw(result)
+    figure = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs).draw(result)
     exports.chart(figure.interactive(exports.theme()), "languages.map")
     zero = f" {pair.n_zero:,} pairs whose row is zero in either are left out." if pair.n_zero else ""
     st.caption(
@@ -148,10 +148,6 @@ def _settings(n: int) -> RetrievalSpec:
 @st.cache_resource(max_entries=24, show_spinner="Searching …")
 def _retrieved(first: str, second: str, names: str, spec: RetrievalSpec, _pair: Match) -> RetrievalResult:
     return retrieve(_pair, spec)
-
-
-def _digests(specs: list[SpaceSpec]) -> tuple[str, ...]:
-    return tuple(compute.load_space(spec).digest for spec in specs)
 
 
 def lead(result: RetrievalResult) -> str:

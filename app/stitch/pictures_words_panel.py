@@ -6,19 +6,19 @@ import numpy as np
 import streamlit as st
 
 from app import compute, exports, results
-from app.encode import raw_data
 from app.stitch import parallel_lists
+from app.stitch.stitch_setup import labelled_items
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.languages.captioned import GENERAL, TEMPLATES, CaptionSpec, EncodeCaptions, ZeroShot, captions, classes_of
 from relcore.languages.captioned import zero_shot as classify
 from relcore.languages.figures import PicturesAndWords, unseen_rows
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encoder import Encoder
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.text import MiniLM
 from relcore.spaces import LatentSpace, SpaceError
-from relcore.stitching.one_item import why_not
 from relcore.store import digest_of
 
 _KEEP = {"persist_state": "session"}
@@ -30,7 +30,7 @@ def draw(workspace: Workspace) -> None:
         '<p class="relscope-lead">An encoder of pictures and an encoder of sentences were trained independently. Some pictures '
         "have a caption. Both encoders become comparable relative to these pairs: which sentence fits a new picture best?</p>"
     )
-    found = [spec for spec in workspace.spaces if _usable(spec)]
+    found = labelled_items(workspace, "images")
     if not found:
         st.info(
             "This needs an encoding of labelled pictures in the session, such as the digits. Captions are made of the classes. "
@@ -42,14 +42,6 @@ def draw(workspace: Workspace) -> None:
         _ask(found)
     except SpaceError as error:
         st.error(str(error), icon=":material/error:")
-
-
-def _usable(spec: SpaceSpec) -> bool:
-    try:
-        pictures = not why_not(spec) and raw_data.preview(spec.dataset).kind == "images"
-        return pictures and compute.load_space(spec).labels is not None
-    except SpaceError:
-        return False
 
 
 def _ask(found: list[SpaceSpec]) -> None:
@@ -122,9 +114,9 @@ def _classified(
 
 def _show(images: SpaceSpec, encoder: Encoder, spec: CaptionSpec, space: LatentSpace, result: ZeroShot) -> None:
     st.html(
-        f'<p class="relscope-lead">The sentences classify <b>{result.accuracy[-1]:.2f}</b> of {len(result.truth):,} pictures '
-        f"correctly, from {result.counts[-1]:,} pictures with captions. Chance level {result.chance:.2f}; a head trained on "
-        f"all labels {result.head:.2f}.</p>"
+        f'<p class="relscope-lead">The sentences classify <b>{short(result.accuracy[-1], 2)}</b> of {len(result.truth):,} '
+        f"pictures correctly, from {result.counts[-1]:,} pictures with captions. Chance level {short(result.chance, 2)}; a "
+        f"head trained on all labels {short(result.head, 2)}.</p>"
     )
     recipe = PicturesAndWords(spaces=(images,), digests=(space.digest,), encoder=encoder, captions=spec)
     figure = recipe.draw(result)

@@ -10,6 +10,7 @@ from app import exports
 from app.jobs import follow
 from app.stitch.reconstruction_jobs import choose_states, live_curves, offer, stored, under_way
 from app.stitch.reconstruction_setup import Setup
+from relcore.numbers import short
 from relcore.reconstructing.result import Crossed
 
 
@@ -17,7 +18,7 @@ def draw(setup: Setup, button: DeltaGenerator) -> None:
     """The section; its button goes to the container `button`."""
     spec = setup.planes
     with button:
-        st.markdown("**Two numbers a picture**")
+        st.markdown("**Codes of two numbers**")
         st.caption(
             f"The same autoencoder with codes of two numbers, {spec.model.epochs} epochs. Its whole space can be drawn, and "
             "each run gives another plane. The disparity is the difference that is left after the best rotation or reflection."
@@ -26,7 +27,7 @@ def draw(setup: Setup, button: DeltaGenerator) -> None:
     jobs, found = under_way(setup, [spec]), stored([spec])
     if not jobs and not found:
         return
-    st.markdown("#### Two numbers a picture")
+    st.markdown("#### Codes of two numbers")
     if jobs:
         follow(jobs, below=live_curves)
     if found:
@@ -43,8 +44,8 @@ def _planes(setup: Setup, found: Crossed) -> None:
     codes = found.codes
     turn = fit_turn(codes[states.index(first)], codes[states.index(second)])
     numbers = st.columns([1, 1, 2])
-    numbers[0].metric("Disparity as they are", f"{turn.disparity(0):.2f}")
-    numbers[1].metric(f"Disparity {'mirrored' if turn.mirrored else 'turned'}", f"{turn.disparity(1):.2f}")
+    numbers[0].metric("Disparity as they are", short(turn.disparity(0), 2))
+    numbers[1].metric(f"Disparity {'mirrored' if turn.mirrored else 'turned'}", short(turn.disparity(1), 2))
     numbers[2].caption(
         f"Squared distances of {codes.shape[1]:,} pictures between the two, divided by the spread of the first: 0 is equal, "
         f"1 is as bad as the mean for every picture. The second is {turn.describe()}."
@@ -53,7 +54,7 @@ def _planes(setup: Setup, found: Crossed) -> None:
     every = disparities(codes)[np.triu_indices(len(codes), 1)]
     if len(every) > 1:
         st.caption(
-            f"All {len(every)} pairs of the {len(codes)} runs: after the best turn the disparity is {every.min():.2f} to "
-            f"{every.max():.2f}, median {np.median(every):.2f}. It varies between pairs, so one pair is not representative."
+            f"All {len(every)} pairs of the {len(codes)} runs: after the best turn the disparity is {short(every.min(), 2)} to "
+            f"{short(every.max(), 2)}, median {short(np.median(every), 2)}. One pair alone is not representative."
         )
     exports.export_bar(figure, "planes")

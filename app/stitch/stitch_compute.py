@@ -30,7 +30,7 @@ def spaces_of(setup: StitchSetup) -> list[LatentSpace]:
 
 
 def digests_of(setup: StitchSetup) -> tuple[str, ...]:
-    return tuple(space.digest for space in spaces_of(setup))
+    return compute.digests(setup.specs)
 
 
 def shared(specs: tuple[SpaceSpec, ...], order: tuple[str, ...] = ()) -> SharedRows:

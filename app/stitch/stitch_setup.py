@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, jobs
-from app.encode import encoding_jobs
+from app.encode import encoding_jobs, raw_data
 from app.stitch import stitch_invitation
 from app.stitch.stitch_compute import StitchSetup, shared
 from app.widgets import space_labels
@@ -21,6 +21,7 @@ from relcore.spaces import SpaceError
 from relcore.stitching.classification import SharedRows, split_rows
 from relcore.stitching.figures import short_names
 from relcore.stitching.methods import MethodSettings
+from relcore.stitching.one_item import why_not
 from relcore.stitching.spec import StitchSpec
 from relcore.store import digest_of
 
@@ -69,6 +70,11 @@ def candidates(workspace: Workspace) -> list[SpaceSpec]:
         if labelled:
             found.append(spec)
     return found
+
+
+def labelled_items(workspace: Workspace, kind: str) -> list[SpaceSpec]:
+    """The session's labelled encodings of "texts" or "images" whose encoders can encode new items."""
+    return [spec for spec in candidates(workspace) if not why_not(spec) and raw_data.preview(spec.dataset).kind == kind]
 
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:

@@ -16,6 +16,7 @@ from relcore.languages.captioned import CaptionSpec, ZeroShot, classes_of, encod
 from relcore.languages.retrieval import METRICS, RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.metrics.calibration import Score
 from relcore.names import METHODS
+from relcore.numbers import band, short
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encoder import Encoder
@@ -45,12 +46,12 @@ class CrossLingual(Recipe):
             result.scores,
             ("found first", f"MRR, k = {k}", f"Jaccard, k = {k}"),
             np.array(lines, dtype=float),
-            [[f"{score:.2f}\nchance {score.null.mean:.2f}" for score in line] for line in lines],
+            [[f"{short(score, 2)}\nchance {short(score.null.mean, 2)}" for score in line] for line in lines],
             [[_told(score) for score in line] for line in lines],
         )
         best = max(result.scores, key=lambda method: result.scores[method]["mrr"])
         alt = f"Heat map of retrieval from {result.names[0]} to {result.names[1]}, {n} queries through {result.spec.n_anchors} "
-        alt += f"known pairs; best by MRR {METHODS[best].title}, {result.scores[best]['mrr']:.2f}."
+        alt += f"known pairs; best by MRR {METHODS[best].title}, {short(result.scores[best]['mrr'], 2)}."
         data = Matrices((panel,), (0, 1), "score", alt)
         return matrices_exportable(data, self.to_json(), "relscope-cross-lingual", result.wide, result.table)
 
@@ -75,19 +76,19 @@ class AcrossLanguages(Recipe):
             task = HeadAcross(self.spaces, self.pairs, self.stitching)
             result = task.run(load_all(self.spaces, self.digests, self.figure))
         values = np.array([[result.accuracy[method], result.home[method]] for method in result.accuracy])
-        foot = f"chance {result.chance:.2f}", "not stitched"
-        stitched = f"{result.n:,} rows of {result.names[1]}\nchance {result.chance:.3f}, head of its own {result.ceiling:.3f}"
-        told = f"of {stitched}", f"on held-out rows of {result.names[0]}, not stitched"
+        foot = f"chance {short(result.chance, 2)}", "not stitched"
+        beside = f"chance {short(result.chance)}, head of its own {short(result.ceiling)}"
+        told = f"on {result.n:,} rows of {result.names[1]}\n{beside}", f"on held-out rows of {result.names[0]}, not stitched"
         panel = _panel(
             result.accuracy,
             ("stitched", "head at home"),
             values,
-            [[f"{value:.2f}\n{below}" for value, below in zip(line, foot, strict=True)] for line in values],
-            [[f"{value:.3f} {rest}" for value, rest in zip(line, told, strict=True)] for line in values],
+            [[f"{short(value, 2)}\n{below}" for value, below in zip(line, foot, strict=True)] for line in values],
+            [[f"{short(value)} {rest}" for value, rest in zip(line, told, strict=True)] for line in values],
             marked=tuple((row, 1) for row in range(len(values))),
         )
         alt = f"Heat map of accuracy: the head of {result.names[0]} on rows of {result.names[1]} by {len(values)} methods, "
-        alt += f"chance {result.chance:.2f}, a head of its own {result.ceiling:.2f}."
+        alt += f"chance {short(result.chance, 2)}, a head of its own {short(result.ceiling, 2)}."
         data = Matrices((panel,), (0, 1), "accuracy", alt)
         return matrices_exportable(data, self.to_json(), "relscope-across-languages", result.table, result.table)
 
@@ -110,9 +111,9 @@ class PicturesAndWords(Recipe):
             result = zero_shot(space, texts, self.captions, self.encoder.title, unseen_rows(self.spaces[0], space))
         line = Line(f"{len(result.classes)} classes by captions", result.counts, result.accuracy)
         baselines = (("chance", result.chance), ("head trained on labels", result.head))
-        alt = f"Accuracy by the number of pictures with captions: {result.accuracy[0]:.2f} with {result.counts[0]}, "
-        alt += f"{result.accuracy[-1]:.2f} with {result.counts[-1]}; chance {result.chance:.2f}, head trained on labels "
-        alt += f"{result.head:.2f}."
+        first, *_, last = (f"{short(score, 2)} with {n}" for n, score in zip(result.counts, result.accuracy, strict=True))
+        alt = f"Accuracy by the number of pictures with captions: {first}, {last}; chance {short(result.chance, 2)}, head "
+        alt += f"trained on labels {short(result.head, 2)}."
         axes = {"log_x": True, "y_range": (0, 1.02)}
         chart = Lines((line,), "pictures with captions", "accuracy", baselines=baselines, alt=alt, **axes)
         return lines_exportable(chart, self.to_json(), "relscope-zero-shot", result.wide)
@@ -140,4 +141,4 @@ def _panel(
 def _told(score: Score) -> str:
     null = score.null
     neighbours = f", k = {score.k}" if score.metric != "first" else ""
-    return f"{score:.3f}\nchance {null.mean:.3f} ({max(0, null.low):.3f} … {null.high:.3f})\nn = {score.n:,}{neighbours}"
+    return f"{short(score)}\nchance {short(null.mean)} ({band(max(0, null.low), null.high)})\nn = {score.n:,}{neighbours}"

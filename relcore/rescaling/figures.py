@@ -10,6 +10,7 @@ import numpy as np
 from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.numbers import short
 from relcore.recipe import Recipe, load_all
 from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
 from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleResult, LayerRescaleSpec
@@ -69,7 +70,7 @@ def _curves(result: InputRescaleResult) -> Lines:
         log_x=True,
         baselines=(("rows as they are", own), ("chance", result.chance)),
         marks=(("mean length", result.mean_length),),
-        note=f"{result.name}: {result.n_test:,} test rows of {result.n_classes} classes; {states}",
+        note=f"{result.name}: {result.n_test:,} held-out rows of {result.n_classes} classes; {states}",
         y_range=(0, 1.03),
     )
 
@@ -79,16 +80,16 @@ def _layers(result: LayerRescaleResult) -> Matrices:
     rows = tuple(f"{layer}  ({length:.3g})" for layer, length in zip(result.layers, result.lengths, strict=True))
     nearest = [int(np.abs(np.log(np.array(result.alphas) / length)).argmin()) for length in result.lengths]
     columns = tuple(float(f"{alpha:.3g}") for alpha in result.alphas)
-    note = f"not rescaled {result.own:.3f}, chance {result.chance:.3f}; {result.n_test:,} test items"
+    note = f"not rescaled {short(result.own)}, chance {short(result.chance)}; {result.n_test:,} held-out items"
     marked = tuple(enumerate(nearest))
     panel = MatrixPanel(
         result.name,
         rows,
         columns,
         values,
-        note=f"{note}; in brackets each layer's own mean length, dotted the α nearest to it",
+        note=f"{note}; in brackets: the layer's own mean length, dotted: the nearest α",
         marked=marked,
     )
-    worst = ", ".join(f"{layer} {min(line):.2f}" for layer, line in zip(result.layers, result.accuracy, strict=True))
-    alt = f"Heat map of accuracy, layer by length, of {result.name}; {note}. The least of each layer: {worst}."
+    least = ", ".join(f"{layer} {short(min(line), 2)}" for layer, line in zip(result.layers, result.accuracy, strict=True))
+    alt = f"Heat map of accuracy, layer by length, of {result.name}; {note}. Least of each layer: {least}."
     return Matrices((panel,), (0.0, 1.0), "accuracy", alt, "layer", "length α of its vectors")

@@ -1,4 +1,4 @@
-"""Rescale injection: how much of an answer hangs on the length of vectors, which no relative space knows."""
+"""Rescale injection: measures how an answer depends on the length of vectors, which a relative space does not hold."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Answer = Callable[[np.ndarray], np.ndarray]  # rows (m, d) → classes (m,)
 
 
 def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", random_state: int = 0) -> Answer:
-    """Two hidden layers without any normalisation, as in Fig. 4 of Maiorca et al. 2024; AdamW, 30 epochs.
+    """Train two hidden layers without normalisation, as in Fig. 4 of Maiorca et al. 2024; AdamW, 30 epochs.
 
-    Rows X (n, d) of classes (n,), numbers from 0. The answer is a function from rows to classes.
+    Takes rows X (n, d) and their classes (n,), numbers from 0; returns a function from rows to classes.
 
     Raises
     ------
@@ -73,10 +73,7 @@ def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", 
 
 
 def rescale_curve(answer: Answer, X: np.ndarray, classes: np.ndarray, alphas: Sequence[float]) -> pd.DataFrame:
-    """Accuracy with every row brought to length α, a row an α; the first row, α NaN, leaves the rows as they are.
-
-    Columns: alpha, accuracy. What to compare α with is the rows' own mean length.
-    """
+    """Accuracy with every row rescaled to length α. Columns: alpha, accuracy; α is NaN in the first row, without rescaling."""
     _check_alphas(alphas)
     units = unit_rows(X)
     curve = [(np.nan, float(np.mean(answer(X) == classes)))]
@@ -91,19 +88,19 @@ def rescale_layers(
     classes: np.ndarray,
     alphas: Sequence[float],
 ) -> pd.DataFrame:
-    """The same inside a network (Fig. 2): one layer's output at a time is brought to length α, and all after it runs on.
+    """The same inside a network (Fig. 2): the output of one layer at a time is rescaled, and the layers after it run unchanged.
 
     Parameters
     ----------
     layers : name → module
-        Modules that give vectors (…, d), or a tuple of which they are the first, such as the layers of a transformer.
+        Modules whose output is vectors (…, d), or a tuple that begins with them, such as the layers of a transformer.
     encode : function () → rows
-        The network's encoding of the items whose classes are given; `answer` is a head for it.
+        Encodes the items of the classes; `answer` classifies its rows.
 
     Returns
     -------
-    table with columns layer, alpha, accuracy, changed: the share of items that are answered rightly here and wrongly as it is,
-    or the other way about. Layer "" and α NaN is the network as it is.
+    table with columns layer, alpha, accuracy and changed, the share of items whose answer is right here and wrong without
+    rescaling, or wrong here and right without. The first row, with layer "" and α NaN, is the network without rescaling.
     """
     _check_alphas(alphas)
     own = answer(encode()) == classes
@@ -118,7 +115,7 @@ def rescale_layers(
 
 @contextmanager
 def injected(module: nn.Module, alpha: float) -> Iterator[None]:
-    """Within this, what the module gives has length α, each vector along the last axis."""
+    """Within this context, every output vector of the module (last axis) has length α."""
     from torch.nn.functional import normalize
 
     def rescale(_module: nn.Module, _inputs: tuple, output: torch.Tensor | tuple) -> torch.Tensor | tuple:

@@ -16,12 +16,7 @@ from relcore.stitching.heads import fit_head
 from relcore.store import Store
 from relcore.task import Task
 
-NETWORKS = {
-    "relu": "ReLU",
-    "tanh": "tanh",
-    "cosine": "cosine",
-    "layernorm": "normalised first",
-}
+NETWORKS = {"relu": "ReLU", "tanh": "tanh", "cosine": "cosine", "layernorm": "normalised first"}
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ class InputRescaleSpec(Task["InputRescaleResult"]):
     Attributes
     ----------
     networks : tuple of str
-        Some of `NETWORKS`; the first three have no normalisation, "layernorm" begins with one and cannot see a length.
+        Some of `NETWORKS`; the first three have no normalisation, "layernorm" begins with one, so it ignores lengths.
     span, n_alphas : float, int
         Lengths α from the mean length of the rows divided by `span` to the mean times `span`, evenly on a logarithmic axis.
     random_states : tuple of int
@@ -129,16 +124,8 @@ class InputRescaleResult:
             least = mean[near].min() if near.any() else np.nan
             own = float(np.mean(self.own[network]))
             rows.append((NETWORKS[network], own, mean[middle], least, mean.min(), self.chance, self.n_test))
-        columns = [
-            "network",
-            "as it is",
-            "all at the mean length",
-            "least from 1/8 to 8 times",
-            "least of all",
-            "chance",
-            "test rows",
-        ]
-        return pd.DataFrame(rows, columns=columns)
+        columns = ["network", "as it is", "all at the mean length", "least from 1/8 to 8 times", "least of all", "chance"]
+        return pd.DataFrame(rows, columns=[*columns, "test rows"])
 
 
 def rescale_input(
@@ -149,7 +136,7 @@ def rescale_input(
     Raises
     ------
     SpaceError
-        No labels, one class only, or fewer rows than a test part needs; wrong settings.
+        No labels, only one class, or too few rows.
     """
     rows, classes, targets = _labelled(space)
     lengths = space.norms[rows]
@@ -184,7 +171,7 @@ def rescale_input(
 
 
 def _labelled(space: LatentSpace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows with a label and a length, the classes' names, and the class of each of those rows."""
+    """Rows that have a label and are not zero, the names of the classes, and the class of each of these rows."""
     if space.labels is None:
         raise SpaceError(f"{space.name!r}: expected labels to train networks on, got none; choose a space with labels")
     rows = np.flatnonzero((space.labels != "") & (space.norms > 0))
@@ -198,7 +185,7 @@ def _labelled(space: LatentSpace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _split(held_out: np.ndarray, targets: np.ndarray, spec: InputRescaleSpec, random_state: int) -> tuple[np.ndarray, ...]:
-    """Training and test rows, at most `n_rows` together: those held out, or else a share of all."""
+    """Training and held-out rows, at most `n_rows` together; held-out rows are the given ones, or else a share of all."""
     order = np.random.default_rng(random_state).permutation(len(targets))
     n_test = max(1, round(spec.test_fraction * min(len(order), spec.n_rows)))
     if held_out.any():

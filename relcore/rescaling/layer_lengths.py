@@ -184,7 +184,7 @@ def rescale_network(
 
 
 def _rows(labels: np.ndarray, spec: LayerRescaleSpec) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to train the head on and to test with, of labelled items; none in both."""
+    """Rows to train the head on, and held-out rows, among the labelled items."""
     held_out = held_out_rows(len(labels))
     parts = []
     for rows, n in ((np.setdiff1d(np.arange(len(labels)), held_out), spec.n_train), (held_out, spec.n_test)):
@@ -198,7 +198,7 @@ def _rows(labels: np.ndarray, spec: LayerRescaleSpec) -> tuple[np.ndarray, np.nd
 
 
 def _mean_lengths(network: OpenNetwork, items: Sequence[Any]) -> dict[str, float]:
-    """Mean length of the vectors that each layer gives as it is."""
+    """Mean length of the output vectors of each layer, without rescaling."""
     found: dict[str, list[float]] = {name: [] for name in network.layers}
 
     def watch(name: str) -> Callable:

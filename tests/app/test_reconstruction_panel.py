@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from relcore.numbers import short
 from relcore.reconstructing.autoencoders import AutoencoderSpec
 from relcore.reconstructing.job import ReconstructionSpec
 from relcore.reconstructing.pictures import PictureSpec
@@ -123,7 +124,7 @@ def test_the_disparity_of_all_pairs_of_runs_stands_beside_that_of_one(engine):
     panel = Panel()
     panel.change("number_input", "reconstruct.runs", 3)
     found = disparities(codes)[np.triu_indices(3, 1)]
-    told = f"the disparity is {found.min():.2f} to {found.max():.2f}, median {np.median(found):.2f}"
+    told = f"the disparity is {short(found.min(), 2)} to {short(found.max(), 2)}, median {short(np.median(found), 2)}"
     assert f"All 3 pairs of the 3 runs: after the best turn {told}" in panel.text
 
 
