@@ -12,7 +12,6 @@ from app.workspace import History, Workspace
 from relcore.engine import Engine
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
-from relcore.store import Store
 from relcore.views import ViewSpec
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
@@ -36,14 +35,6 @@ def ran_in_place(monkeypatch):
 
     monkeypatch.setattr(Engine, "submit", run)
     return ran
-
-
-@pytest.fixture(scope="module")
-def one_worker(tmp_path_factory):
-    """An engine of one worker, for the tests of one file."""
-    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("store")))
-    yield engine
-    engine.close()
 
 
 class Session:

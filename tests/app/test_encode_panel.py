@@ -18,16 +18,14 @@ from relcore.sources.encoder import encoder_to_json
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.small_vision import SmallVision
 from relcore.sources.text import MiniLM, PretrainedText
-from relcore.store import Store
 
 DIGITS = DatasetSpec("digits", limit=40)
 MLP = SmallVision("mlp", width=8, epochs=1)
 
 
 @pytest.fixture
-def engine(one_worker, monkeypatch, tmp_path):
+def engine(one_worker, monkeypatch):
     """The app's engine, with a store of the test's own."""
-    monkeypatch.setattr(one_worker, "store", Store(tmp_path / "store"))
     monkeypatch.setattr("app.jobs.engine", lambda: one_worker)
     return one_worker
 

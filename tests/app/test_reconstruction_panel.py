@@ -16,7 +16,6 @@ from relcore.reconstructing.pictures import PictureSpec
 from relcore.reconstructing.plane_turn import disparities
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
-from relcore.store import Store
 from relcore.task import task_job
 
 PICTURES = PictureSpec(DatasetSpec("digits"), n_train=60)
@@ -60,8 +59,7 @@ class Panel:
 
 
 @pytest.fixture
-def engine(one_worker, monkeypatch, tmp_path):
-    monkeypatch.setattr(one_worker, "store", Store(tmp_path / "store"))
+def engine(one_worker, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     for module in ("jobs", "stitch.reconstruction_jobs", "stitch.reconstruction_setup"):
         monkeypatch.setattr(f"app.{module}.engine", lambda: one_worker)

@@ -1,7 +1,6 @@
 """The Studies page: a grid with its cost, a run, the answer while it comes, and the way back to the other pages."""
 
 import json
-import time
 
 import pytest
 
@@ -10,6 +9,7 @@ from relcore.names import STUDIES
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -104,12 +104,9 @@ def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
 def test_start_runs_and_stop_stops(page):
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     page.click("studies.start")
-    deadline = time.monotonic() + 120
     study = study_of("similarity-performance")
     runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
-    while not runs.standing(engine()).running:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: runs.standing(engine()).running)
     page.run().click("studies.stop")
     assert not runs.standing(engine()).under_way
     assert next(button for button in page.button if button.key == "studies.start")

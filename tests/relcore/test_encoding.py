@@ -24,6 +24,7 @@ from relcore.sources.encodings import encoding_key, load_encoding
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
 from relcore.store import Store
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DIGITS = DatasetSpec("digits", limit=500)
@@ -138,13 +139,6 @@ def log(tmp_path):
 @pytest.fixture
 def digest():
     return load_dataset(DIGITS).digest
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
 
 
 def file_of(store, key):
@@ -324,26 +318,19 @@ def test_asking_what_is_stored_removes_nothing_that_came_meanwhile(store, log, d
     assert stored_encodings(store, digest, encoder) is not None
 
 
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory):
-    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("engine")))
-    yield engine
-    engine.close()
-
-
 @pytest.mark.parametrize("how", ["killed", "cancelled"])
-def test_a_killed_encoding_goes_on_from_its_last_finished_block(engine, tmp_path, digest, how):
+def test_a_killed_encoding_goes_on_from_its_last_finished_block(one_worker, tmp_path, digest, how):
     encoder = Noted(str(tmp_path / "log"), pause=0.05)
     key = encoding_job_key(digest, encoder)
     request = {"title": "encoding", "dataset": DIGITS, "encoder": encoder, "block_rows": 20}
-    job = engine.submit(key, encode_job, **request)
+    job = one_worker.submit(key, encode_job, **request)
     until(lambda: len(notes(encoder.log, "block")) >= 8)
     if how == "killed":
         os.kill(int(notes(encoder.log, "block")[0][2]), signal.SIGKILL)
     else:
         job.cancel()
-        assert not engine.store.has(key)
-        job = engine.submit(key, encode_job, **request)
+        assert not one_worker.store.has(key)
+        job = one_worker.submit(key, encode_job, **request)
     assert job.wait(60).state == "done"
     assert len({pid for _, pid in notes(encoder.log, "prepared")}) == 2
     counts = {}
@@ -354,13 +341,13 @@ def test_a_killed_encoding_goes_on_from_its_last_finished_block(engine, tmp_path
     assert sorted(counts.values())[:-1] == [1] * (N_BLOCKS - 1)
     undisturbed = Store(tmp_path / "undisturbed")
     encode(DIGITS, encoder, undisturbed, block_rows=20)
-    assert file_of(engine.store, key) == file_of(undisturbed, key)
+    assert file_of(one_worker.store, key) == file_of(undisturbed, key)
 
 
-def test_trained_weights_survive_a_kill(engine, tmp_path, digest):
+def test_trained_weights_survive_a_kill(one_worker, tmp_path, digest):
     encoder = NotedTraining(str(tmp_path / "log"), pause=0.05)
     key = encoding_job_key(digest, encoder)
-    job = engine.submit(key, encode_job, title="training", dataset=DIGITS, encoder=encoder, block_rows=20)
+    job = one_worker.submit(key, encode_job, title="training", dataset=DIGITS, encoder=encoder, block_rows=20)
     until(lambda: len(notes(encoder.log, "block")) >= 3)
     os.kill(int(notes(encoder.log, "trained")[0][1]), signal.SIGKILL)
     assert job.wait(60).state == "done"

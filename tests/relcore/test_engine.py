@@ -17,6 +17,7 @@ from distributed import KilledWorker
 from relcore.engine import Engine, EngineError, Job
 from relcore.spaces import SpaceError
 from relcore.store import Store, digest_of
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,13 +95,6 @@ def log(tmp_path):
 
 def lines(log):
     return Path(log).read_text().split() if Path(log).exists() else []
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def test_progress_then_the_result(engine, key, log):
@@ -239,7 +233,7 @@ def test_a_cancel_at_any_moment_of_the_start_stops_the_job(engine, key, log):
     done = engine.submit(key, count, title="t", log=log, n=1)
     assert done.wait(60).state == "done"
     pids = [int(line) for i in range(6) for line in lines(f"{log}{i}")]
-    until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 5)
+    until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
 class Scheduler:
@@ -371,7 +365,7 @@ def test_no_process_outlives_its_interpreter(tmp_path, how):
     assert run.returncode == (0 if how == "ends" else -signal.SIGKILL), run.stderr
     pids = [int(pid) for pid in run.stdout.split()]
     assert len(pids) >= 2
-    until(lambda: not any(psutil.pid_exists(pid) for pid in pids), 10)
+    until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path):
@@ -415,7 +409,7 @@ def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
             job = engine.submit("b" * 32, busy, title="t", log=log, how="svd")
             until(lambda: len(lines(log)) == 2)
             job.cancel()
-            until(lambda: not psutil.pid_exists(int(lines(log)[1])), 5)
+            until(lambda: not psutil.pid_exists(int(lines(log)[1])))
             jobs = [engine.submit(digit * 32, count, title="t", log=log, n=20, pause=0.05) for digit in "cd"]
             assert [job.wait(60).state for job in jobs] == ["done", "done"]
         finally:

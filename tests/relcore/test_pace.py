@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import pytest
 
 from relcore import pace
-from relcore.engine import Engine
 from relcore.pace import expect, note
 from relcore.papers import runs as paper_runs
 from relcore.papers.ours import Number
@@ -148,15 +147,11 @@ def put(context):
     context.put({})
 
 
-def test_the_engine_notes_what_a_job_took(store, monkeypatch):
-    engine = Engine(n_workers=1, store=store)
-    noted = []
+def test_the_engine_notes_what_a_job_took(one_worker, monkeypatch):
+    store, noted = one_worker.store, []
     monkeypatch.setattr(pace, "note", lambda store, *told: noted.append(told))
-    try:
-        assert engine.submit(digest_of("a"), put, title="a", expected=expect(store, "put", 5.0)).wait(60).state == "done"
-        assert engine.submit(digest_of("b"), put, title="b").wait(60).state == "done"
-    finally:
-        engine.close()
+    assert one_worker.submit(digest_of("a"), put, title="a", expected=expect(store, "put", 5.0)).wait(60).state == "done"
+    assert one_worker.submit(digest_of("b"), put, title="b").wait(60).state == "done"
     ((kind, seconds, measured),) = noted
     assert (kind, seconds) == ("put", 5.0)
     assert measured > 0

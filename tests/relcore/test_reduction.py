@@ -11,7 +11,6 @@ from sklearn.manifold import TSNE, trustworthiness
 from threadpoolctl import threadpool_limits
 
 from relcore.alignment import align
-from relcore.engine import Engine
 from relcore.progress import Context
 from relcore.reduction import ReductionSpec, put_matrices, reduce_job, reduce_spaces, sampled_rows
 from relcore.spaces import SpaceError
@@ -262,18 +261,14 @@ def test_progress_rises_to_the_end(digits, method, fit):
     assert len(set(done)) >= {"pca": 2, "umap": 4, "tsne": 20}[method]
 
 
-def test_umap_through_the_engine(digits, tmp_path):
+def test_umap_through_the_engine(digits, one_worker):
     spec = ReductionSpec("umap")
-    engine = Engine(n_workers=1, store=Store(tmp_path))
-    try:
-        keys = put_matrices(engine.store, [digits, digits[:, ::2]])
-        job = engine.submit(digest_of(spec, keys), reduce_job, title="UMAP", spec=spec, inputs=keys)
-        messages = set()
-        while not job.wait(0.1).ended:
-            messages.add(job.status().message)
-        entry = job.result()
-    finally:
-        engine.close()
+    keys = put_matrices(one_worker.store, [digits, digits[:, ::2]])
+    job = one_worker.submit(digest_of(spec, keys), reduce_job, title="UMAP", spec=spec, inputs=keys)
+    messages = set()
+    while not job.wait(0.02).ended:
+        messages.add(job.status().message)
+    entry = job.result()
     assert any("UMAP, space 1 of 2" in message for message in messages)
     # Two processes may differ in the last digit of a sum, which UMAP makes large in its descent:
     # the maps are compared by how well they keep neighbours.

@@ -5,7 +5,6 @@ import pytest
 
 from relcore.cli import main
 from relcore.commands import running
-from relcore.engine import Engine
 from relcore.store import Store
 
 
@@ -17,13 +16,6 @@ def own_store(monkeypatch, tmp_path):
     return Store(tmp_path / "store")
 
 
-@pytest.fixture(scope="session")
-def shared_engine(tmp_path_factory):
-    engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("commands") / "store"))
-    yield engine
-    engine.close()
-
-
 @pytest.fixture
 def one_engine(monkeypatch, shared_engine):
     """Commands take the shared engine, with the store of the test, and leave it running."""
@@ -31,7 +23,8 @@ def one_engine(monkeypatch, shared_engine):
     class Lent:
         def __init__(self, address=None):
             assert address is None
-            shared_engine.store, self.n_workers = Store(), 1
+            monkeypatch.setattr(shared_engine, "store", Store())
+            self.n_workers = 1
 
         def __getattr__(self, name):
             return getattr(shared_engine, name)

@@ -5,20 +5,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from relcore.cli import INTERRUPTED
-from relcore.names import STUDIES
+from relcore.names import STUDIES, Named
 from relcore.studies import study_of
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
-TOY = "tests.relcore.studies.toy_study:Toy"
+TOY = Named("Toy", "tests.relcore.studies.toy_study:Toy")
 
 
 @pytest.fixture
@@ -82,17 +82,14 @@ def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(run, 
     script = (
         # What a shell runs in the background ignores Ctrl-C, and so would all that these tests start there.
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"import sys\nfrom relcore.studies import STUDIES\nSTUDIES['toy'] = {TOY!r}\n"
+        f"import sys\nfrom relcore.names import STUDIES, Named\nSTUDIES['toy'] = {TOY!r}\n"
         "from relcore.cli import main\nsys.exit(main(sys.argv[1:]))"
     )
     arguments = [sys.executable, "-c", script, *command]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(arguments, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        deadline = time.monotonic() + 60
-        while not log.exists() or len(log.read_text().splitlines()) < 4:
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.05)
+        until(lambda: process.poll() is not None or (log.exists() and len(log.read_text().splitlines()) >= 4))
+        assert process.poll() is None
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from relcore.store import Store
 from relcore.studies.runs import StudyRuns, run_key
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy, study_with_toy
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
 
@@ -41,13 +41,6 @@ def make_runs(tmp_path):
 def log(tmp_path):
     path = tmp_path / "log"
     return lambda: [tuple(map(int, line.split())) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def test_every_run_is_a_row_with_its_settings_and_what_it_found(engine, make_runs, log):
@@ -103,7 +96,7 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
         store = Store(root)
         until(lambda: len(runs.table(store)) >= 4)
         process.kill()
-    until(lambda: not any(_alive(pid) for _, pid in log()), 20)
+    until(lambda: not any(_alive(pid) for _, pid in log()))
     finished = set(runs.table(store).x)
     assert 4 <= len(finished) < 12
     begun = log()

@@ -1,0 +1,12 @@
+"""Waiting for what other threads and processes do."""
+
+import time
+from collections.abc import Callable
+
+
+def until(condition: Callable[[], object], seconds: float = 120) -> None:
+    """Return as soon as the condition holds. A test fails after so many seconds, which are many, for a busy machine."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
