@@ -13,6 +13,7 @@ from app.workspace import Workspace
 from relcore.comparing.all_pairs import AllPairs, metrics_among_spaces
 from relcore.comparing.figures import PairMap
 from relcore.comparing.pair_scores import PairScores
+from relcore.comparing.pairs_figure import pair_matrices
 from relcore.names import METRICS
 from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec
@@ -81,27 +82,28 @@ def settings_of(workspace: Workspace) -> dict[str, Any]:
 
 def _heat_map(workspace: Workspace, specs: Sequence[SpaceSpec], names: tuple[str, ...], shown: PairScores) -> None:
     """The figure; its key contains the pair, because Streamlit ignores a second click on a selected cell."""
-    from relcore.figures.pairs_interactive import pairs_figure
+    from relcore.figures.matrices_interactive import matrices_figure
 
     by_name = dict(zip(names, specs, strict=True))
     present = {spec: name for name, spec in by_name.items()}
-    marked = (present.get(workspace.source, ""), present.get(workspace.target, ""))
-    figure = pairs_figure(shown.table(), shown.title, exports.theme(), marked=marked)
+    framed = (present.get(workspace.source, ""), present.get(workspace.target, ""))
+    figure = matrices_figure(pair_matrices(shown, framed), exports.theme(), width=760)
+    drawn = [by_name[name] for name in shown.names]
     key = f"all-pairs.map-{results.place_of((workspace.source, workspace.target))}"
-    exports.chart(figure, key, picked=lambda points: _pick(points, by_name), tools=False)
+    exports.chart(figure, key, picked=lambda points: _pick(points, drawn), tools=False)
 
 
-def _pick(points: Sequence[Mapping[str, Any]], by_name: dict[str, SpaceSpec]) -> None:
-    if pair := pair_of(points, by_name):
+def _pick(points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]) -> None:
+    if pair := pair_of(points, drawn):
         session.guarded(choose_pair, *pair, f"compare {space_name(pair[0])} and {space_name(pair[1])}")
 
 
-def pair_of(points: Sequence[Mapping[str, Any]], by_name: Mapping[str, SpaceSpec]) -> tuple[SpaceSpec, SpaceSpec] | None:
+def pair_of(points: Sequence[Mapping[str, Any]], drawn: Sequence[SpaceSpec]) -> tuple[SpaceSpec, SpaceSpec] | None:
     """The two spaces of the clicked cell, its row first; None for a space with itself or without a selection."""
     if not points:
         return None
-    source, target = (by_name.get(name) for name in points[0]["customdata"])
-    return (source, target) if source and target and source != target else None
+    _, i, j = points[0]["customdata"]
+    return (drawn[i], drawn[j]) if i != j else None
 
 
 def _circumstances(found: PairScores) -> str:

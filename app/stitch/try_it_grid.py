@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from relcore.figures.cell_colors import text_on
 from relcore.figures.matrices import Matrices, name_of
-from relcore.figures.pair_cells import text_on
 from relcore.figures.palette import Theme
 
 STYLE = Path(__file__).parents[2] / "assets" / "answers.css"

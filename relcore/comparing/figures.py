@@ -11,16 +11,17 @@ from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
 from relcore.charts.scene import Scene
 from relcore.comparing.all_pairs import SETTINGS, AllPairs, used_settings
 from relcore.comparing.pair_scores import PairScores
+from relcore.comparing.pairs_figure import pair_matrices
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_pair, score_table
 from relcore.figures.export import (
     Exportable,
     histogram_exportable,
-    pairs_exportable,
     scene_exportable,
     scores_exportable,
     spectrum_exportable,
 )
+from relcore.figures.matrices import matrices_exportable
 from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
 from relcore.names import FIGURES
@@ -175,7 +176,7 @@ class PairMap(Recipe):
             task = AllPairs.of(**{name: getattr(self, name) for name in ("metric", *SETTINGS)})
             result = task.run(load_all(self.spaces, self.digests, self.figure))
         shown = result.grouped() if self.grouped else result
-        return pairs_exportable(shown.table(), result.title, self.to_json(), "relscope-all-pairs")
+        return matrices_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from relcore.comparing.layers import (
 from relcore.comparison import ProjectionSpec
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.metrics.calibration import Null, Score
+from relcore.metrics.calibration import Null
 from relcore.names import METHODS
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
@@ -151,10 +151,7 @@ def _similarity_panel(scores: LayerScores) -> MatrixPanel:
         *_labels(scores),
         scores.values,
         tuple(tuple("" if score is None else short(score) for score in row) for row in scores.scores),
-        tuple(
-            tuple(_hover(score, reason) for score, reason in zip(row, why, strict=True))
-            for row, why in zip(scores.scores, scores.reasons, strict=True)
-        ),
+        tuple(tuple(scores.told(i, j) for j in range(len(scores.columns))) for i in range(len(scores.rows))),
         note,
         scores.itself,
         (scores.best,) if scores.best else (),
@@ -198,15 +195,6 @@ def _side(scores: LayerScores, side: Sequence[int]) -> tuple[tuple[str, ...], st
     while n + 1 < min(map(len, words)) and len({tuple(one[: n + 1]) for one in words}) == 1:
         n += 1
     return tuple(" ".join(one[n:]) for one in words), " ".join(words[0][:n])
-
-
-def _hover(score: Score | None, reason: str) -> str:
-    if score is None:
-        return reason
-    null = score.null
-    chance = f"\nchance {short(null.mean)} ({short(null.low)} … {short(null.high)})" if null else ""
-    asked = f"{score.n:,} rows" if score.n_queries == score.n else f"{score.n_queries:,} queries of {score.n:,} rows"
-    return f"{short(score)}{chance}\n{asked}"
 
 
 def _by_chance(null: Null | None, of: str, before: str = "") -> str:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from relcore.metrics.calibration import Null, Score
 from relcore.names import METRICS
+from relcore.numbers import band, short
 
 
 class ScoreGrid:
@@ -18,6 +19,7 @@ class ScoreGrid:
 
     metric: str
     scores: tuple[tuple[Score | None, ...], ...]
+    reasons: tuple[tuple[str, ...], ...]
 
     @property
     def values(self) -> np.ndarray:
@@ -29,6 +31,17 @@ class ScoreGrid:
         """The metric as people write it: ``"mutual kNN, k = 10"``."""
         k = next((score.k for row in self.scores for score in row if score is not None), None)
         return METRICS[self.metric].title + (f", k = {k}" if k else "")
+
+    def told(self, i: int, j: int) -> str:
+        """Lines about a cell: the score with its sampling interval, its chance level, the rows; or why there is no score."""
+        score = self.scores[i][j]
+        if score is None:
+            return self.reasons[i][j]
+        null = score.null
+        sampled = f" ({band(*score.interval)}, sampled)" if score.interval else ""
+        chance = f"\nchance level {short(null.mean)} ({band(null.low, null.high)})" if null else ""
+        asked = f"{score.n:,} rows" if score.n_queries == score.n else f"{score.n_queries:,} of {score.n:,} rows as queries"
+        return f"{short(score)}{sampled}{chance}\n{asked}"
 
 
 @dataclass(frozen=True)

@@ -195,14 +195,6 @@ def spectrum_exportable(
     return Exportable(name, *renderers, lambda: spectrum_table(singular_values_by_name), recipe)
 
 
-def pairs_exportable(
-    table: pd.DataFrame, title: str, recipe: Mapping[str, Any] | None = None, name: str = "pairs"
-) -> Exportable:
-    """The heat map of every space with every other; see `pair_cells.PairCells`."""
-    renderers = drawn("pairs_interactive:pairs_figure", "pairs_publication:pairs_figure", table, title)
-    return Exportable(name, *renderers, lambda: table, recipe)
-
-
 def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     """The recipe inside a PDF, PNG, SVG or HTML that Relscope wrote, or a JSON recipe; a path or the bytes.
 

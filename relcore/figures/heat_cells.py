@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from relcore.figures.cell_colors import ramp_of
 from relcore.figures.interactive import plain_text
-from relcore.figures.pair_cells import pair_ramp
 from relcore.figures.palette import Theme
 
 
 def plotly_ramp(theme: Theme) -> list[list]:
-    """The colours of `pair_ramp` as Plotly takes them."""
-    return [[i / 4, color] for i, color in enumerate(pair_ramp(theme))]
+    """The colours of `ramp_of` as Plotly takes them."""
+    return [[i / 4, color] for i, color in enumerate(ramp_of(theme))]
 
 
 def color_bar(title: str, theme: Theme, place: dict[str, Any], ticks: dict[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.figures.cell_colors import cell_color
 from relcore.figures.export import Exportable, drawn
-from relcore.figures.pair_cells import cell_color
 from relcore.figures.palette import Theme
 from relcore.numbers import general, in_cell
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
+from relcore.figures.cell_colors import text_on
 from relcore.figures.heat_cells import color_bar, hatch, pick_cells, picked_by_cell, plotly_ramp
 from relcore.figures.interactive import plain_text, relscope_template
 from relcore.figures.matrices import Matrices, MatrixPanel, name_of, thinned
-from relcore.figures.pair_cells import text_on
 from relcore.figures.palette import LIGHT, Theme
 
 _SIGN = 7.2  # pixels that a letter of size 13 takes

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
+from relcore.figures.cell_colors import text_on
 from relcore.figures.matrices import Matrices, MatrixPanel, name_of, thinned
-from relcore.figures.pair_cells import text_on
 from relcore.figures.paper import blank_figure, cut_to, draw_scale, settings, width_of
 from relcore.figures.style import COLUMN, PAPER, POINT, Style
 

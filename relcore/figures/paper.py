@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from relcore.figures.pair_cells import pair_ramp
+from relcore.figures.cell_colors import ramp_of
 from relcore.figures.style import PAPER, Style
 
 Room = tuple[float, float, float, float]
@@ -118,7 +118,7 @@ def quiet_ticks(axes: Axes, style: Style, smaller: float = 1) -> None:
 
 def draw_scale(figure: Figure, room: Room, places: Sequence[float], labels: Sequence[str], title: str, style: Style) -> None:
     """The colours of a heat map beside it, 0 … 1 from pale to deep; `room` in shares of the figure."""
-    ramp = LinearSegmentedColormap.from_list("heat map", pair_ramp(style.theme))
+    ramp = LinearSegmentedColormap.from_list("heat map", ramp_of(style.theme))
     bar = figure.colorbar(ScalarMappable(Normalize(0, 1), ramp), cax=figure.add_axes(room), ticks=places)
     bar.outline.set_visible(False)
     bar.solids.set_rasterized(False)

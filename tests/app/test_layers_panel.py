@@ -62,7 +62,7 @@ def test_two_models_are_rows_and_columns(make_layered, layered):
     np.testing.assert_allclose(np.reshape(shown, (2, 3)), expected.values, atol=6e-4)
     assert "the best of 6 pairs is ." in session.html
     assert "Best stitched: " in session.html
-    assert all("chance ." in text for text in hovers(session, 0))
+    assert all("chance level ." in text for text in hovers(session, 0))
     assert all("held-out rows" in text and "not stitched" in text for text in hovers(session, 1))
     assert "20 anchors of the session" in session.captions
 

@@ -224,7 +224,7 @@ def test_a_changed_space_is_not_drawn_silently(files, rotated):
     [
         ({"depth": 3}, "recipe of layers: expected settings among .* got 'depth'"),
         ({"rows": 1}, "recipe of layers: rows: expected a list, got 1"),
-        ({"digests": ["a"]}, "expected 6 digests, one a space, got 1"),
+        ({"digests": ["a"]}, "expected 6 digests, one per space, got 1"),
     ],
 )
 def test_a_recipe_that_cannot_be_is_refused(files, change, message):
