@@ -1,0 +1,28 @@
+"""No test passes or fails by the speed of the machine: tests count work, or wait for events with `tests.waiting.until`."""
+
+import ast
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}
+
+
+def timed(tree):
+    """Lines with an assertion that reads a clock, or a wait in the browser for a time."""
+    for node in ast.walk(tree):
+        names = {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)}
+        if isinstance(node, ast.Assert) and names & CLOCKS:
+            yield node.lineno
+        if isinstance(node, ast.Attribute) and node.attr == "wait_for_timeout":
+            yield node.lineno
+
+
+def test_a_clock_would_be_found():
+    for line in ("assert time.monotonic() - start < 1", "page.wait_for_timeout(9)"):
+        assert list(timed(ast.parse(line))) == [1]
+
+
+def test_no_test_depends_on_the_speed_of_the_machine():
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(TESTS.rglob("*.py"))}
+    found = {str(path.relative_to(TESTS)): list(timed(tree)) for path, tree in trees.items()}
+    assert {name: lines for name, lines in found.items() if lines and name != "waiting.py"} == {}
