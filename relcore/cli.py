@@ -1,4 +1,4 @@
-"""The command `relscope`: what the app does, without a screen; each command is a module of `relcore.commands`."""
+"""relscope on the command line: what the app does, without a screen. Each command is a module of `relcore.commands`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from importlib import import_module
 from relcore import __version__
 
 COMMANDS = {
-    "available": "list the spaces that can be loaded here and now, and those that need the network",
-    "app": "open the app in the browser, with spaces of yours loaded",
-    "encode": "turn pictures, texts or a graph into spaces",
+    "available": "list the spaces on this machine, and those that have to be downloaded",
+    "app": "open the app in the browser, with your spaces loaded",
+    "encode": "encode pictures, texts or a graph as spaces",
     "project": "describe the rows of a space by their similarities to anchors",
-    "compare": "score how alike two spaces are, absolute and relative to anchors, beside chance",
-    "stitch": "read every encoder with every other one's head",
-    "invert": "carry a space into another through their anchors, and tell what comes back",
-    "bootstrap": "find the anchors that two spaces share, from a few known pairs or none",
-    "study": "run a study of the papers, or go on with it; without a name, list them",
+    "compare": "score how similar two spaces are, absolute and relative to anchors, with chance levels",
+    "stitch": "test every encoder with the head of every other encoder",
+    "invert": "translate one space into another through anchors, and measure the error",
+    "bootstrap": "find anchors that two spaces share, from a few known pairs or from none",
+    "study": "run or resume a study; without a name, list all studies",
     "figure": "draw a figure again from its recipe",
 }
 INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; 0 if all went well, 2 with one line on stderr where the user can mend it, 130 after Ctrl-C."""
+    """Run one command: 0 on success, 2 after an error that the user can fix, told in one line on stderr, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser(arguments).parse_args(arguments)
     try:
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _mendable() -> tuple[type[Exception], ...]:
-    """What a user can mend; looked up only when something went wrong, by which time it is imported."""
+    """The errors that a user can fix; their modules are imported by the time that one is raised."""
     from relcore.engine import EngineError
     from relcore.spaces import SpaceError
     from relcore.store import StoreError
@@ -60,7 +60,7 @@ def _fail(message: str, code: int = 2) -> int:
 
 @contextmanager
 def _own_store(folder: str | None) -> Iterator[None]:
-    """The environment names the store: so whatever opens one, in whichever process, opens the same."""
+    """Set the store's folder in the environment, so that every process opens the same one."""
     before = os.environ.get("RELSCOPE_STORE")
     if folder:
         os.environ["RELSCOPE_STORE"] = os.path.abspath(os.path.expanduser(folder))
@@ -75,20 +75,20 @@ def _own_store(folder: str | None) -> Iterator[None]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """A warning is a line for the reader, without the place in the code that it comes from."""
+    """Print a warning as one line, without the place in the code that it comes from."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: _fail(str(message))
         yield
 
 
 class _Help(argparse.HelpFormatter):
-    """Room for the names of options; the example at the end stays as it is typed."""
+    """More room for the names of options; the example at the end keeps its lines."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=min(100, shutil.get_terminal_size().columns))
 
     def _format_action(self, action: argparse.Action) -> str:
-        """The commands as a list, without a heading for what they all are."""
+        """List the commands without a heading of their own."""
         if isinstance(action, argparse._SubParsersAction):
             return "".join(map(self._format_action, action._get_subactions()))
         return super()._format_action(action)
@@ -100,11 +100,11 @@ class _Help(argparse.HelpFormatter):
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """All commands by name and purpose; the one that is called with its arguments."""
+    """All commands with one line each, and the arguments of the one that is called."""
     parser = argparse.ArgumentParser(
         prog="relscope",
-        description="Relscope without a screen: the same spaces, settings and numbers as in the app.",
-        epilog="Each command explains itself: relscope compare --help",
+        description="Relscope on the command line: the same spaces, settings and numbers as in the app.",
+        epilog="Help for one command: relscope compare --help",
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"relscope {__version__}")
@@ -124,6 +124,6 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 def _add_common(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--store", metavar="FOLDER", help="where encodings and results are kept (default: $RELSCOPE_STORE, or the user's cache)"
+        "--store", metavar="FOLDER", help="folder for encodings and results (default: $RELSCOPE_STORE, or the user's cache)"
     )
-    command.add_argument("--quiet", action="store_true", help="no progress on the terminal")
+    command.add_argument("--quiet", action="store_true", help="do not show progress")

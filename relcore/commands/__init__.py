@@ -1,4 +1,4 @@
-"""The commands of `relscope`, one a module: `add_arguments(parser)` and `run(options)`.
+"""The commands of `relscope`, one module each: `add_arguments(parser)` and `run(options)`.
 
-Nothing but Python itself is imported before a command runs, so that every `--help` is there at once.
+A command imports everything but Python itself when it runs, so that every `--help` appears at once.
 """

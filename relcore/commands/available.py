@@ -10,7 +10,7 @@ _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--data", type=Path, metavar="FOLDER", help="also list the files of vectors in this folder (default: $RELSCOPE_DATA)"
+        "--data", type=Path, metavar="FOLDER", help="also list the vector files in this folder (default: $RELSCOPE_DATA)"
     )
     parser.description += " Nothing is downloaded."
     parser.epilog = "example:\n  relscope available --data ~/vectors"

@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import add_anchors, add_pair, add_projection
+    from relcore.commands.naming import add_anchors, add_pair, add_projection, add_random_state
     from relcore.commands.output import add_format, add_recipe
 
     titles = [metric.title for metric in METRICS.values() if "pair" in metric.of]
-    parser.description += f" The numbers are those of the Compare page: {', '.join(titles)}."
+    parser.description += f" The scores are those of the Compare page: {', '.join(titles)}."
     add_pair(parser)
-    add_anchors(parser, "the source, among the rows that both have", least="; 0: absolute only")
+    add_anchors(parser, "the rows that both spaces have", least="; 0: absolute only")
     add_projection(parser)
-    parser.add_argument("-k", type=int, default=10, metavar="N", help="neighbours looked at; default %(default)s")
+    parser.add_argument("-k", type=int, default=10, metavar="N", help="number of neighbours; default: %(default)s")
     parser.add_argument(
         "--convention",
         default="paper",
-        help="paper: both neighbourhoods among the target's rows; mutual: each space its own; default %(default)s",
+        help="paper: both neighbourhoods are rows of the target; mutual: each is of its own space; default: %(default)s",
     )
     parser.add_argument(
         "--exact",
         action="store_true",
-        help="take every held-out row as a query; without it 300 of them at random, as on the page",
+        help="take every held-out row as a query, instead of 300 random ones as on the page",
     )
-    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
+    add_random_state(parser)
     add_recipe(parser)
     add_format(parser)
     parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --exact"
@@ -56,7 +56,9 @@ def run(options: argparse.Namespace) -> None:
     specs, pair = pair_of(options)
     anchors = anchors_of(options, pair.source)
     if options.recipe and not anchors:
-        raise SpaceError("--recipe: expected anchors, which every recipe of scores has, got 0; ask for some, or leave it out")
+        raise SpaceError(
+            "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or leave --recipe out"
+        )
     settings = {"k": options.k, "convention": options.convention, "n_queries": None if options.exact else LIVE_QUERIES}
     forms, scores = REPRESENTATIONS if anchors else ("absolute",), {}
     with bar(options) as line:
@@ -73,10 +75,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def printed(table: pd.DataFrame) -> list[list[str]]:
-    """Digits as the page shows them: score, half the sampling interval, chance and its 95 % band."""
+    """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band."""
     from relcore.stitching.figures import short
 
-    rows = [["representation", "metric", "score", "±", "chance", "95 % of chance"]]
+    rows = [["representation", "metric", "score", "±", "chance level", "95 %"]]
     for row in table.itertuples():
         reach = "" if row.low != row.low else short((row.high - row.low) / 2)  # NaN where every row was asked
         none = row.chance != row.chance
@@ -86,7 +88,7 @@ def printed(table: pd.DataFrame) -> list[list[str]]:
 
 
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
-    """The n, the k and what chance is."""
+    """n, k, and what the chance level is."""
     from relcore.comparison import rows_scored
 
     every = [score for by_metric in scores.values() for score in by_metric.values()]
@@ -95,4 +97,4 @@ def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     if lists is not None:  # a score of 0 counts, too
         sampled = f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)" if lists.interval else ""
         told.append(f"Jaccard and MRR: k = {lists.k}, {lists.convention} convention{sampled}")
-    return "; ".join([*told, "chance: rows of one space permuted"])
+    return "; ".join([*told, "chance level: rows of one space permuted"])

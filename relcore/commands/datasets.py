@@ -1,4 +1,4 @@
-"""Datasets as they are named on the command line."""
+"""Names of datasets on the command line."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ if TYPE_CHECKING:
     from relcore.sources.dataset import DatasetSpec
 
 DATASET_HELP = (
-    "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in one language), a "
-    "table (.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face name (owner/name), any name of the "
-    "app's list, or a .json file with a dataset's spec"
+    "digits, wikipedia, wikipedia:16 (sentences of 16 articles), parallel:en (everyday sentences in English), a table "
+    "(.parquet, .csv, .tsv), a folder of pictures or tables, a Hugging Face dataset (owner/name), a dataset that the app "
+    "lists, or a .json file with the spec of a dataset"
 )
 _HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def add_dataset(parser: argparse.ArgumentParser) -> None:
-    """DATASET and what of it."""
+    """DATASET, and which part of it."""
     parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
     parser.add_argument(
-        "--limit", type=int, metavar="N", help="maximum number of items: the first ones, or equally many of each class"
+        "--limit", type=int, metavar="N", help="use at most N items: the first ones, or equally many of each class"
     )
-    parser.add_argument("--split", default="", help="train, test, …; where there are several")
+    parser.add_argument("--split", default="", help="the split to use, such as train or test, if there are several")
     parser.add_argument(
-        "--config", default="", metavar="NAME", help="the configuration of a Hugging Face dataset that has several"
+        "--config", default="", metavar="NAME", help="the configuration of a Hugging Face dataset, if it has several"
     )
     parser.add_argument(
-        "--column", default="", metavar="NAME", help="the column of a table to encode; else found automatically"
+        "--column", default="", metavar="NAME", help="the column of a table to encode; default: found automatically"
     )
-    parser.add_argument("--label-column", default="", metavar="NAME", help="the column of its labels; else found automatically")
+    parser.add_argument(
+        "--label-column", default="", metavar="NAME", help="the column of its labels; default: found automatically"
+    )
 
 
 def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
-    """The spec of a dataset by what a user calls it.
+    """The spec of the dataset that a user names.
 
     Raises
     ------
     SpaceError
-        Nothing of this name, with what it may have been.
+        An unknown name, with similar ones.
     """
     spec = _named(options.dataset, options.config)
     given = {"split": options.split, "column": options.column, "label_column": options.label_column, "limit": options.limit}
@@ -75,4 +77,4 @@ def _named(text: str, config: str) -> DatasetSpec:
         return DatasetSpec("huggingface" if saved else "folder", str(path), options=options if saved else ())
     if _HUB_NAME.fullmatch(text) or downloaded(text):
         return DatasetSpec("huggingface", text, options=options)
-    raise SpaceError(f"{text!r}: expected {DATASET_HELP}; got none of these{did_you_mean(text, listed)}")
+    raise SpaceError(f"{text!r}: expected {DATASET_HELP}; nothing matches{did_you_mean(text, listed)}")

@@ -1,4 +1,4 @@
-"""encode: what the tab Encode does: a dataset through encoders into the store, and into files."""
+"""encode: a dataset through encoders into the store and into files, as on the Encode tab."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.running import add_scheduler
 
     parser.description += (
-        " They are kept in the store: the other commands take them by name or key, the app lists them under Spaces, Store."
+        " Encodings are saved in the store. Other commands take them by name or key; the app lists them under Spaces, Store."
     )
     add_dataset(parser)
     add_encoders(parser)
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="also write the space as .npz, .safetensors or .parquet; of several, file-1.npz, file-2.npz, …",
+        help="also write the space (.npz, .safetensors or .parquet); several spaces are written to file-1.npz, file-2.npz, …",
     )
     add_recipe(parser)
     add_scheduler(parser)
@@ -113,5 +113,7 @@ def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None
     curves = {one: training_of(one) for one in specs}
     trained = [one for one, curve in curves.items() if curve]
     if not trained:
-        raise SpaceError("--recipe: expected an encoder that learns by epochs, whose curve it draws, got none; leave it out")
+        raise SpaceError(
+            "--recipe: expected an encoder that is trained in epochs, whose curves the figure shows, got none; omit --recipe"
+        )
     write_recipe(options, Training(tuple(trained)).draw({one.name: curves[one] for one in trained}))

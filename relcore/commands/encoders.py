@@ -23,8 +23,8 @@ def add_encoders(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         action="append",
         required=True,
-        help=f"between commas, or given again: {named}; or a .json file with an encoder. Each has settings of its own: "
-        "--encoder NAME --help lists them",
+        help=f"encoders, separated by commas or given several times: {named}; or a .json file with an encoder. For the "
+        "settings of an encoder: --encoder NAME --help",
     )
 
 
@@ -56,7 +56,9 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
     taken: set[str] = set()
     encoders = [_encoder(name, given, dataset, taken) for name in names]
     if unused := [_flag(name) for name in given if name not in taken]:
-        raise SpaceError(f"expected options that {quote(names)} take, got {quote(unused)}; leave them out, or add an encoder")
+        raise SpaceError(
+            f"expected options of {quote(names)}, got {quote(unused)}; remove them, or add the encoder that they belong to"
+        )
     return list(dict.fromkeys(encoders))
 
 

@@ -9,34 +9,38 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Draw a figure again from its recipe: load the spaces, compute everything, write one file. The numbers are those of "
-        "the app; spaces that have changed since are refused."
+        "the app. If a space has changed since, the command stops with an error."
     )
     parser.add_argument(
-        "recipe", type=Path, help="a .json recipe, or any pdf, png, svg or html that Relscope exported: they carry their recipe"
+        "recipe",
+        type=Path,
+        help="a recipe (.json), or any pdf, png, svg or html file that Relscope exported, since these contain it",
     )
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="what to write; its suffix says what: .pdf, .svg, .png (for print), .html (interactive), .csv (the plotted "
-        "numbers), .tex (the table, where it is small), .json (the recipe, all settings filled in). Without it, a PDF with "
-        "the figure's name, here",
+        help="the file to write; its suffix selects the format: .pdf, .svg, .png (for print), .html (interactive), .csv (the "
+        "plotted numbers), .tex (a small table), .json (the recipe with all settings). Default: a PDF in this folder",
     )
     parser.add_argument(
         "--width",
         type=float,
         default=6.75,
         metavar="INCHES",
-        help="3.25 for one column, 6.75 for the page; 2 to 12; default %(default)s",
+        help="3.25 for a column, 6.75 for a page; 2 to 12; default: %(default)s",
     )
     parser.add_argument(
-        "--dpi", type=int, default=300, help="of png, and of rastered points in pdf and svg; 72 to 1200; default %(default)s"
+        "--dpi",
+        type=int,
+        default=300,
+        help="resolution of png, and of points that pdf and svg hold as pixels; 72 to 1200; default: %(default)s",
     )
-    parser.add_argument("--font-size", type=float, default=8, metavar="POINTS", help="4 to 24; default %(default)s")
-    parser.add_argument("--dark", action="store_true", help="on a dark page")
+    parser.add_argument("--font-size", type=float, default=8, metavar="POINTS", help="4 to 24; default: %(default)s")
+    parser.add_argument("--dark", action="store_true", help="use the dark theme")
     parser.add_argument(
-        "--no-panel-letters", dest="panel_letters", action="store_false", help="leave out the a, b, c, d before the titles"
+        "--no-panel-letters", dest="panel_letters", action="store_false", help="omit the letters a, b, c, d before the titles"
     )
     parser.epilog = "example:\n  relscope figure relscope-panes.pdf -o again.svg --width 3.25"
 
@@ -55,6 +59,6 @@ def run(options: argparse.Namespace) -> None:
     figure = exportable(read_recipe(options.recipe))
     output = options.output or Path(figure.filename(kind))
     if output.resolve() == options.recipe.resolve():
-        raise SpaceError(f"{output}: expected a file other than the recipe's own, got the same; name another with -o")
+        raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")
     figure.save(output, style)
     print(output)

@@ -14,39 +14,43 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import add_anchors, add_pair
+    from relcore.commands.naming import add_anchors, add_pair, add_random_state
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
-        " The numbers are those of the Invert page: mean cosine of recovered and true rows that are no anchors, by each method."
+        " The numbers are those of the Invert page: for each method, the mean cosine of recovered and true held-out rows."
     )
     add_pair(parser)
     parser.add_argument(
         "--route",
         default="forward",
-        help="forward: source to target; backward: target to source; within: the source to itself; default %(default)s",
+        help="forward: source to target; backward: target to source; within: the source to itself; default: %(default)s",
     )
-    parser.add_argument("--method", default="pruned", help=f"{', '.join(INVERSES)}; default %(default)s")
+    parser.add_argument("--method", default="pruned", help=f"{', '.join(INVERSES)}; default: %(default)s")
     parser.add_argument(
         "--delta",
         type=float,
         default=DELTA,
         metavar="δ",
-        help="pruned: anchors nearer than this, by 1 - |cos|, are left out; 0 … 1; default %(default)s",
+        help="pruned: anchors closer than δ, by 1 − |cos|, are removed; 0 … 1; default: %(default)s",
     )
     parser.add_argument(
-        "--omega", type=int, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64; default %(default)s"
+        "--omega", type=int, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64; default: %(default)s"
     )
     parser.add_argument(
-        "--ridge", type=float, default=1.0, metavar="λ", help="ridge and whitened: above 0; default %(default)s"
+        "--ridge", type=float, default=1.0, metavar="λ", help="ridge and whitened: the ridge, above 0; default: %(default)s"
     )
-    add_anchors(parser, "the source, among the rows that both have")
-    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
+    add_anchors(parser, "the rows that both spaces have")
+    add_random_state(parser)
     parser.add_argument(
-        "--pruning-state", type=int, default=0, metavar="N", help="draws the first anchor of each pruning; default %(default)s"
+        "--pruning-state",
+        type=int,
+        default=0,
+        metavar="N",
+        help="random state of the first anchor of each pruning; default: %(default)s",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the recovered rows, as .npz, .safetensors or .parquet"
+        "-o", "--output", type=Path, metavar="FILE", help="write the recovered rows (.npz, .safetensors or .parquet)"
     )
     add_recipe(parser)
     add_format(parser)
@@ -70,14 +74,14 @@ def run(options: argparse.Namespace) -> None:
     if options.recipe:
         write_recipe(options, draw_inversion_errors(comparison_recipe(specs, pair, anchors), spec, found=found))
     source, target = side_names(pair, spec.route)
-    way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
+    route = f"{source}, recovered from its relative space" if source == target else f"{source} → {target}"
     facts = {"source": source, "target": target, "rank": found.rank, "condition": found.condition, "kept": found.kept}
-    lines = [f"Recovered to true, mean cosine: {way}", "", methods(found), "", *told(found)]
+    lines = [f"Mean cosine of recovered and true rows: {route}", "", methods(found), "", *told(found)]
     show(options, found.summary(), lines + ([str(options.output)] if options.output else []), **facts)
 
 
 def methods(found: Inversion) -> list[list[str]]:
-    """Mean cosine by each method, and the band of chance."""
+    """Mean cosine of each method, and the 95 % band of its chance level."""
     from relcore.stitching.figures import short
 
     rows = [["method", "cosine", "chance level, 95 %"]]
@@ -88,7 +92,7 @@ def methods(found: Inversion) -> list[list[str]]:
 
 
 def told(found: Inversion) -> list[str]:
-    """What the inverse is made of, as the page's head says it."""
+    """Facts of the inverse, as at the head of the page."""
     pruned = found.spec.method == "pruned"
     kept = f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
     left = found.n - found.n_anchors
@@ -97,12 +101,12 @@ def told(found: Inversion) -> list[str]:
     return [
         f"{found.spec.settings()}; anchors kept {kept}; condition number {condition}; "
         f"directions reached {found.rank:,} of {found.shape[1]:,}",
-        f"scored on {scored}, seen from the mean; chance level: these rows permuted",
+        f"scored on {scored}, as directions from the mean; chance level: these rows permuted",
     ]
 
 
 def recovered_space(pair: Match, found: Inversion):
-    """The rows that were carried over, as a space in the coordinates of the target."""
+    """The translated rows, as a space in the coordinates of the target."""
     from relcore.inverting.inverted import side_names
     from relcore.spaces import LatentSpace
 

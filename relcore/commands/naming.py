@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from relcore.store import Store, Summary
 
 SPACE_HELP = (
-    "a bundled name, a file of vectors, a name of gensim-data, an encoding by its name or key in the store (its first 8 digits "
-    "do), or a .json file with a space's spec"
+    "a bundled space, a vector file, a gensim-data model, the name or key of an encoding in the store (the first 8 digits are "
+    "enough), or a .json file with the spec of a space"
 )
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
@@ -29,7 +29,7 @@ _KEY = re.compile(r"[0-9a-f]{8,128}")
 def add_pair(parser: argparse.ArgumentParser) -> None:
     """SOURCE and TARGET."""
     parser.add_argument("source", metavar="SOURCE", help=SPACE_HELP)
-    parser.add_argument("target", metavar="TARGET", help="the same; rows are paired by their ids")
+    parser.add_argument("target", metavar="TARGET", help="the same; rows are paired by id")
 
 
 def add_anchors(parser: argparse.ArgumentParser, space: str, default: str = str(USUAL_ANCHORS), least: str = "") -> None:
@@ -37,17 +37,27 @@ def add_anchors(parser: argparse.ArgumentParser, space: str, default: str = str(
     parser.add_argument(
         "--anchors",
         metavar="N|FILE|IDS",
-        help=f"how many are chosen in {space}, or a file of ids, one a line, or ids between commas{least}; default {default}",
+        help=f"number of anchors to choose in {space}, a file of ids (one per line), or ids separated by commas{least}; "
+        f"default: {default}",
     )
     parser.add_argument(
-        "--strategy", default="random", help=f"how they are chosen: {', '.join(STRATEGIES)}; default %(default)s"
+        "--strategy", default="random", help=f"how to choose them: {', '.join(STRATEGIES)}; default: %(default)s"
+    )
+
+
+def add_random_state(parser: argparse.ArgumentParser, what: str = "the choice of anchors") -> None:
+    """--random-state of `what`."""
+    parser.add_argument(
+        "--random-state", type=int, default=0, metavar="N", help=f"random state of {what}; default: %(default)s"
     )
 
 
 def add_projection(parser: argparse.ArgumentParser) -> None:
     """The settings of a `ProjectionSpec`."""
     parser.add_argument(
-        "--similarity", default="cosine", help=f"of a row to an anchor: {', '.join(SIMILARITIES)}; default %(default)s"
+        "--similarity",
+        default="cosine",
+        help=f"similarity of a row to an anchor: {', '.join(SIMILARITIES)}; default: %(default)s",
     )
     parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
     parser.add_argument(
@@ -55,10 +65,10 @@ def add_projection(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.3,
         metavar="λ",
-        help="of whitening, above 0; 1 weighs as one anchor; default %(default)s",
+        help="ridge of the whitening, above 0; λ = 1 counts as much as one average anchor; default: %(default)s",
     )
     parser.add_argument(
-        "--threshold", type=float, default=1.5, help="distance at which “quantised” cuts its clusters; default %(default)s"
+        "--threshold", type=float, default=1.5, help="quantised: distance at which the clustering is cut; default: %(default)s"
     )
 
 
@@ -70,12 +80,12 @@ def projection_of(options: argparse.Namespace):
 
 
 def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
-    """The spec of a space by what a user calls it.
+    """The spec of the space that a user names.
 
     Raises
     ------
     SpaceError
-        Nothing of this name, with what it may have been; several encodings of one name; a .json that is no space.
+        An unknown name, with similar ones; several encodings of one name; a .json file that is not a space.
     """
     from relcore.sources.catalog import SpaceSpec
     from relcore.sources.files import suffix_of
@@ -101,10 +111,10 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
         return _encoding(found[0])
     if found:
         raise SpaceError(
-            f"{text!r}: expected one encoding, got {len(found)} of this name: {quote(one.key for one in found)}; give a key"
+            f"{text!r}: expected one encoding, got {len(found)} with this name; use a key: {quote(one.key for one in found)}"
         )
     near = did_you_mean(text, [*BUNDLED, *MODELS, *(one.metadata["name"] for one in stored), *_files_beside(path)])
-    raise SpaceError(f"{text!r}: expected {SPACE_HELP}, got none of these{near}")
+    raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
 
 
 def _encoding(summary: Summary) -> SpaceSpec:
@@ -114,7 +124,7 @@ def _encoding(summary: Summary) -> SpaceSpec:
     spec = stored_encoding_spec(summary)
     if spec is None:
         raise SpaceError(
-            f"{summary.metadata['name']!r}: expected an encoding of a dataset that Relscope can read again, got a script's own"
+            f"{summary.metadata['name']!r}: expected an encoding of a dataset that can be loaded, got one made by a script"
         )
     return spec
 
@@ -125,7 +135,7 @@ def _files_beside(path: Path) -> list[str]:
 
 
 def did_you_mean(text: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'a' or 'b'?"``, or "" where nothing is near."""
+    """``"; did you mean 'a' or 'b'?"``, or "" if no known name is similar."""
     near = get_close_matches(text, list(dict.fromkeys(known)), n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
 
@@ -145,7 +155,7 @@ def read_json(path: Path, what: str) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise SpaceError(f"{path}: expected {what} as JSON, got what is none ({error})") from error
+        raise SpaceError(f"{path}: expected {what} as JSON, got invalid JSON ({error})") from error
     if not isinstance(found, dict):
         raise SpaceError(f"{path}: expected {what} as a JSON object, got {type(found).__name__}")
     return found
@@ -161,7 +171,7 @@ def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], M
 
 
 def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ...]:
-    """The anchors that --anchors asks for: so many by strategy in this space, or by id; default 300, at most half the rows."""
+    """The anchors of --anchors: a number chosen by strategy in this space, or ids; default 300, at most half of the rows."""
     from relcore.anchors.selection import select_anchors
 
     wanted = min(USUAL_ANCHORS, len(space) // 2) if options.anchors is None else number_or_ids(options.anchors)
@@ -171,7 +181,7 @@ def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ..
 
 
 def number_or_ids(text: str) -> int | tuple[str, ...]:
-    """``"300"`` as a number; the ids in a file, one a line, or between commas, each once."""
+    """``"300"`` as a number; else the distinct ids in a file, one per line, or separated by commas."""
     from relcore.spaces import SpaceError
 
     if text.isascii() and text.isdecimal():
@@ -180,7 +190,7 @@ def number_or_ids(text: str) -> int | tuple[str, ...]:
     if path.is_file():
         ids = path.read_text(encoding="utf-8-sig").splitlines()
     elif path.suffix.lower() in (".txt", ".csv"):
-        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got the file {text!r}, which is not there")
+        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got {text!r}, a file that does not exist")
     else:
         ids = text.split(",")
     found = tuple(dict.fromkeys(one.strip() for one in ids if one.strip()))

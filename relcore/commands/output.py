@@ -1,4 +1,4 @@
-"""Results on stdout: an aligned table for people, JSON or CSV for programs; recipes and spaces as files."""
+"""Results on stdout, as an aligned table, JSON or CSV; recipes and spaces as files."""
 
 from __future__ import annotations
 
@@ -18,23 +18,26 @@ SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
-    """--json and --csv, of which one may be asked for."""
+    """--json or --csv."""
     one = parser.add_mutually_exclusive_group()
-    one.add_argument("--json", action="store_true", help="print everything as one JSON object, all digits")
-    one.add_argument("--csv", action="store_true", help="print the table as CSV, all digits")
+    one.add_argument("--json", action="store_true", help="print the result as one JSON object, with all digits")
+    one.add_argument("--csv", action="store_true", help="print the table as CSV, with all digits")
 
 
 def add_recipe(parser: argparse.ArgumentParser) -> None:
     """--recipe, which `figure` reads."""
     parser.add_argument(
-        "--recipe", type=Path, metavar="FILE", help="also write the .json recipe from which “figure” draws the same numbers"
+        "--recipe",
+        type=Path,
+        metavar="FILE",
+        help="also write the recipe (.json), from which relscope figure draws the same numbers",
     )
 
 
 def show(
     options: argparse.Namespace, table: pd.DataFrame, lines: Iterable[str | Sequence[Sequence[str]]], **facts: Any
 ) -> None:
-    """Print a result: `table` and `facts` as JSON, `table` as CSV, or `lines` for people, where rows of cells are a table."""
+    """Print a result: `table` and `facts` as JSON, `table` as CSV, or else `lines`, where a list of rows is a table."""
     if options.json:
         rows = [{str(name): plain(value) for name, value in row.items()} for row in table.to_dict("records")]
         print(json.dumps({name: plain(value) for name, value in facts.items()} | {"rows": rows}, indent=2, ensure_ascii=False))
@@ -46,7 +49,7 @@ def show(
 
 
 def aligned(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Rows of cells as columns, the first row their heads; columns of numbers to the right."""
+    """Rows of cells as a text table; the first row is the head, and columns of numbers are aligned to the right."""
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     right = [all(_is_number(cell) for cell in column[1:]) for column in columns]
@@ -65,7 +68,7 @@ def _is_number(cell: str) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """What JSON can say of a value: numbers of numpy as Python's, NaN as null."""
+    """A value as JSON can hold it: NumPy numbers as Python numbers, NaN as null."""
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -78,21 +81,23 @@ def plain(value: Any) -> Any:
 
 
 def write_recipe(options: argparse.Namespace, figure: Exportable) -> None:
-    """The figure's recipe where --recipe asks for it."""
-    if options.recipe:
-        options.recipe.write_bytes(figure.bytes("json"))
+    """The figure's recipe into the file of --recipe."""
+    options.recipe.write_bytes(figure.bytes("json"))
 
 
 def need_space_file(path: Path | None) -> None:
-    """Raise a SpaceError unless a space can be written to a file of this name; told before anything is computed."""
+    """Raise a SpaceError unless a space can be written to a file of this name; checked before anything is computed."""
+    need_suffix(path, SPACE_KINDS)
+
+
+def need_suffix(path: Path | None, suffixes: Sequence[str]) -> None:
+    """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is no file."""
     from relcore.spaces import SpaceError, quote
 
-    if path is not None and path.suffix.lower() not in SPACE_KINDS:
-        raise SpaceError(
-            f"{path}: expected a name that ends in one of {quote(SPACE_KINDS)}, got {path.suffix or 'no suffix'!r}"
-        )
+    if path is not None and path.suffix.lower() not in suffixes:
+        raise SpaceError(f"{path}: expected a name that ends in one of {quote(suffixes)}, got {path.suffix or 'no suffix'!r}")
     if path is not None and not path.absolute().parent.is_dir():
-        raise SpaceError(f"{path}: expected a folder that is there, got {str(path.parent)!r}; make it, or name another")
+        raise SpaceError(f"{path}: expected an existing folder, got {str(path.parent)!r}; create it or choose another")
 
 
 def write_space(space: LatentSpace, path: Path) -> None:
@@ -123,7 +128,9 @@ def _safetensors(space: LatentSpace, path: Path) -> None:
     arrays = {"vectors": space.vectors} | ({} if space.counts is None else {"counts": space.counts})
     for name, column in _texts(space).items():
         if any("\n" in text for text in column):
-            raise SpaceError(f"{path.name}: expected {name} of one line each, got one with several; write .npz or .parquet")
+            raise SpaceError(
+                f"{path.name}: expected {name} without line breaks, got one with a line break; write .npz or .parquet"
+            )
         arrays[name] = np.frombuffer("\n".join(column).encode(), dtype=np.uint8)
     save_file(arrays, path)
 

@@ -7,20 +7,20 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import SPACE_HELP, add_anchors, add_projection
+    from relcore.commands.naming import SPACE_HELP, add_anchors, add_projection, add_random_state
 
     parser.description += (
-        " What is written is a space again, one column an anchor, ids and labels kept. For two spaces to be comparable give "
-        "both the same anchors by id: --save-anchors with the first, --anchors FILE with the second."
+        " The result is again a space, with one column per anchor; it keeps ids and labels. To compare two spaces, use the "
+        "same anchors for both: --save-anchors with the first, --anchors FILE with the second."
     )
     parser.add_argument("space", metavar="SPACE", help=SPACE_HELP)
     add_anchors(parser, "this space")
     add_projection(parser)
     parser.add_argument("--whiten", action="store_true", help="decorrelate the similarities by (K + λI)^(-1/2); cosine only")
-    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws the anchors; default %(default)s")
-    parser.add_argument("--save-anchors", type=Path, metavar="FILE", help="also write the anchors' ids, one a line")
+    add_random_state(parser)
+    parser.add_argument("--save-anchors", type=Path, metavar="FILE", help="also write the ids of the anchors, one per line")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", required=True, help="a .npz, .safetensors or .parquet to write"
+        "-o", "--output", type=Path, metavar="FILE", required=True, help="the file to write: .npz, .safetensors or .parquet"
     )
     parser.epilog = (
         "example:\n"
@@ -38,7 +38,9 @@ def run(options: argparse.Namespace) -> None:
 
     need_space_file(options.output)
     if options.whiten and options.similarity != "cosine":
-        raise SpaceError(f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; leave one of them out")
+        raise SpaceError(
+            f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two options"
+        )
     spec = projection_of(options)
     space = load_again(space_spec(options.space))
     anchors = shared_anchors(anchors_of(options, space), space)

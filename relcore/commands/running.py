@@ -1,4 +1,4 @@
-"""Long work: jobs on an engine, a line on the terminal that follows them, and Ctrl-C that stops them."""
+"""Jobs on the command line: an engine that runs them, a progress bar, and Ctrl-C, which stops them."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
         metavar="tcp://HOST:PORT",
-        help="run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, else here)",
+        help="run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, or processes of "
+        "this machine)",
     )
 
 
 class Bar:
-    """One line on stderr, drawn over and over; nothing where stderr is no terminal, or --quiet is given."""
+    """A progress bar on stderr; nothing if stderr is not a terminal, or with --quiet."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._shown = not options.quiet and sys.stderr.isatty()
 
     def show(self, done: float, total: float, text: str = "", *_) -> None:
-        """How much is done, and of what."""
+        """Draw how much is done, and a text."""
         if not self._shown:
             return
         share = min(1.0, done / total) if total else 0.0
@@ -55,7 +56,7 @@ class Bar:
 
 @contextmanager
 def bar(options: argparse.Namespace) -> Iterator[Bar]:
-    """A bar that is gone afterwards."""
+    """A bar that is erased at the end."""
     line = Bar(options)
     try:
         yield line

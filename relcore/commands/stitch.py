@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relcore.names import DELTA, METHODS, STITCH_METRICS, STITCHED
+from relcore.names import DELTA, HEADS, METHODS, STITCH_METRICS, STITCHED
 
 if TYPE_CHECKING:
     from relcore.sources.catalog import SpaceSpec
@@ -24,36 +24,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.running import add_scheduler
 
     parser.description += (
-        " The numbers are those of the Stitch page. Where encodings of the store are named, rows that their networks learned "
-        "from are not tested on."
+        " The numbers are those of the Stitch page. Rows that the networks of stored encodings were trained on are not used as "
+        "test rows."
     )
-    parser.add_argument("spaces", metavar="SPACE", nargs="+", help=f"two or more with labels, each {SPACE_HELP}")
+    parser.add_argument("spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}")
     parser.add_argument(
-        "--methods", default=",".join(STITCHED), help=f"between commas, of {', '.join(METHODS)}; default %(default)s"
+        "--methods",
+        default=",".join(STITCHED),
+        help=f"methods, separated by commas: {', '.join(METHODS)}; default: %(default)s",
     )
-    parser.add_argument("--head", default="logistic", help="logistic, mlp or paper; default %(default)s")
-    add_anchors(parser, "the training rows of the first space", "twice the widest space, at most half of the training rows")
+    parser.add_argument("--head", default="logistic", help=f"{', '.join(HEADS)}; default: %(default)s")
+    add_anchors(
+        parser,
+        "the training rows of the first space",
+        "twice the dimension of the widest space, at most half of the training rows",
+    )
     parser.add_argument(
-        "--states", type=int, default=1, metavar="N", help="how often all is drawn anew: 0 … N - 1; default %(default)s"
+        "--states",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of random states, each with its own split and anchors; default: %(default)s",
     )
     parser.add_argument(
         "--test-fraction",
         type=float,
         metavar="SHARE",
-        help="share of the rows to test on, above 0; default: the rows held out by the networks among the encoders, else 0.2",
+        help="share of test rows, above 0; default: the rows that the encoders' networks held out, or else 0.2",
     )
     parser.add_argument(
-        "--order", metavar="LABELS", help="labels from low to high, between commas: errors are counted in steps"
+        "--order", metavar="LABELS", help="labels from low to high, separated by commas; errors are then counted in steps, too"
     )
     parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
-    parser.add_argument("--ridge", type=float, default=0.3, metavar="λ", help="of whitening; default %(default)s")
-    parser.add_argument("--delta", type=float, default=DELTA, metavar="δ", help="of the pruned inverse; default %(default)s")
-    parser.add_argument("--omega", type=int, default=8, metavar="ω", help="of the pruned inverse; default %(default)s")
+    parser.add_argument("--ridge", type=float, default=0.3, metavar="λ", help="ridge of the whitening; default: %(default)s")
     parser.add_argument(
-        "--inverse-ridge", type=float, default=1.0, metavar="λ", help="of the ridge inverse; default %(default)s"
+        "--delta", type=float, default=DELTA, metavar="δ", help="pruning distance of the inverse; default: %(default)s"
     )
-    parser.add_argument("--spec", type=Path, metavar="FILE", help="all settings from a .json file instead of the options")
-    parser.add_argument("--metric", default="accuracy", help=f"{', '.join(STITCH_METRICS)}; default %(default)s")
+    parser.add_argument(
+        "--omega", type=int, default=8, metavar="ω", help="number of prunings of the inverse; default: %(default)s"
+    )
+    parser.add_argument(
+        "--inverse-ridge", type=float, default=1.0, metavar="λ", help="ridge of the ridge inverse; default: %(default)s"
+    )
+    parser.add_argument("--spec", type=Path, metavar="FILE", help="read all settings from a .json file, instead of the options")
+    parser.add_argument("--metric", default="accuracy", help=f"{', '.join(STITCH_METRICS)}; default: %(default)s")
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
@@ -86,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
 def spec_of(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
-    """The options as the page would take them: rows that networks held out are the test rows, anchors by the widest space."""
+    """The options as settings, with the page's defaults: test rows that the networks held out, anchors by the widest space."""
     from relcore import record
     from relcore.commands.naming import number_or_ids, read_json
     from relcore.evaluation import TEST_FRACTION
@@ -123,7 +137,7 @@ def spec_of(
 
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
-    """The summary, and a matrix a method: rows encoders, columns the encoders that the heads were trained on."""
+    """The summary, and a matrix for each method: a row for each encoder, a column for each head."""
     from relcore.stitching.figures import printed_summary, short_names
 
     summary = printed_summary(result)
@@ -142,7 +156,7 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
 
 
 def cells_of(result: StitchResult, method: str, metric: str) -> list[list[str]]:
-    """The matrix as the page's heat map writes it; – where there is no answer."""
+    """The cells as the page's heat map shows them; – where there is no score."""
     from relcore.stitching.figures import short
 
     mean, deviation = result.matrix(method, metric)

@@ -1,4 +1,4 @@
-"""study: a grid of runs, each kept as soon as it is done; the same command goes on where it was stopped."""
+"""study: a grid of runs. Each is saved as soon as it is done, and the same command resumes a study that was stopped."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
-    parser.add_argument("name", metavar="NAME", nargs="?", help="which study; without it, all are listed with their options")
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="the study; without a name, all studies are listed with their options"
+    )
     parser.add_argument(
         "--grid",
         action="append",
         default=[],
         metavar="OPTION=VALUE",
-        help="choose an option of the study, several values between commas; may be given again; default: the study's own",
+        help="set an option of the study; separate several values by commas; can be given several times",
     )
-    parser.add_argument(
-        "--spec", type=Path, metavar="FILE", help="the study and its options from a .json file (StudySpec.to_json)"
-    )
-    parser.add_argument("--table", action="store_true", help="only the runs that are done, without starting any")
-    parser.add_argument("--chart", default="", metavar="NAME", help="which chart --recipe is of; default the study's first")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the run table, a row a run, as .csv")
+    parser.add_argument("--spec", type=Path, metavar="FILE", help="read the study and its options from a .json file")
+    parser.add_argument("--table", action="store_true", help="show finished runs only; do not start any")
+    parser.add_argument("--chart", default="", metavar="NAME", help="the chart for --recipe; default: the study's first")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the table of runs (.csv)")
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
@@ -37,14 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.commands.output import show, write_recipe
-    from relcore.spaces import SpaceError
+    from relcore.commands.output import need_suffix, show, write_recipe
     from relcore.studies import study_of
     from relcore.studies.figures import StudyChart
     from relcore.studies.runs import StudyRuns
 
-    if options.output and options.output.suffix.lower() != ".csv":
-        raise SpaceError(f"{options.output}: expected a name that ends in .csv, got {options.output.suffix or 'no suffix'!r}")
+    need_suffix(options.output, [".csv"])
     spec = spec_of(options)
     if spec is None:
         return list_studies(options)
@@ -65,12 +63,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:
-    """The study that is asked for; None where none is.
+    """The study that the options name; None without a name.
 
     Raises
     ------
     SpaceError
-        An unknown study or option, no such choice, a name and a file that say different studies.
+        An unknown study, option or choice; a name and a file that do not agree.
     """
     from relcore.commands.naming import did_you_mean, read_json
     from relcore.names import STUDIES
@@ -109,7 +107,7 @@ def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
 
 
 def _value(option: Option, text: str) -> Any:
-    """A choice by how it is written; what is none stays text, and the option says what it expects."""
+    """The choice with this text; other texts are left to the option, which says what it expects."""
     by_text = {str(choice): choice for choice in option.choices}
     if option.many:
         return tuple(by_text.get(part.strip(), part.strip()) for part in text.split(",") if part.strip())
@@ -117,7 +115,7 @@ def _value(option: Option, text: str) -> Any:
 
 
 def finished(options: argparse.Namespace, runs) -> pd.DataFrame:
-    """The table of all runs, what is missing done now; or, by --table, of those that are done."""
+    """The table of all runs, after the missing ones were computed; with --table, of finished runs only."""
     from relcore.commands.running import bar, engine, interrupted
     from relcore.store import Store
 
@@ -148,7 +146,7 @@ def list_studies(options: argparse.Namespace) -> None:
         lines += [f"{study.kind}: {study.question}", f"  {study.paper}"]
         for option in study.options:
             if option.name == "spaces":
-                lines.append("  spaces: by --spec, a study file that the page saves; default the bundled word spaces")
+                lines.append("  spaces  with --spec, a study file saved on the Studies page; default: the bundled word spaces")
                 continue
             choices = ", ".join(map(str, option.choices)) or "ids"
             usual = ", ".join(map(str, option.default)) if option.many else option.default
@@ -162,7 +160,7 @@ def findings_lines(found: pd.DataFrame) -> list[list[str]] | str:
     from relcore.stitching.figures import short
 
     if not len(found):
-        return "Nothing can be said yet."
+        return "No findings yet."
     rows = [["finding", "value", "95 %", "n"]]
     for row in found.itertuples():
         interval = "" if row.low != row.low else f"{short(row.low)} … {short(row.high)}"

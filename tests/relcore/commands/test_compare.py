@@ -110,7 +110,7 @@ def test_without_anchors_only_the_absolute_spaces(run, files):
     ("arguments", "message"),
     [
         (["--anchors", "w1,nobody"], "expected ids of 'first', got 1 unknown: 'nobody'"),
-        (["--anchors", "gone.txt"], "the file 'gone.txt', which is not there"),
+        (["--anchors", "gone.txt"], "got 'gone.txt', a file that does not exist"),
         (["--anchors", "151"], "n_anchors: expected at most 150"),
         (["--anchors", ","], "--anchors: expected at least one id"),
         (["--strategy", "best"], "strategy: expected one of random"),

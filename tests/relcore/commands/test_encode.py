@@ -75,7 +75,7 @@ def test_encoders_by_name():
     [
         ("minilmm", {}, "did you mean 'minilm'"),
         ("minilm", {"layers": "two"}, "--layers: expected whole numbers such as 4, 8, 12, got 'two'"),
-        ("minilm", {"width": 5}, "expected options that 'minilm' take, got '--width'"),
+        ("minilm", {"width": 5}, "expected options of 'minilm', got '--width'"),
         ("tfidf", {"dimensions": 0}, "n_components"),
         ("gone.json", {}, "expected an encoder as a .json file, got no such file"),
         (",", {}, "--encoder: expected the name of an encoder, got none"),

@@ -119,7 +119,7 @@ def test_without_output_a_pdf_is_written_here_but_never_over_the_recipe(original
     written = (tmp_path / "relscope-norms.pdf").read_bytes()
     assert written == original("norms").bytes("pdf")
     assert main(["figure", "relscope-norms.pdf", "--dark"]) == 2
-    assert "expected a file other than the recipe's own" in capsys.readouterr().err
+    assert "expected another file than the recipe, got the same" in capsys.readouterr().err
     assert (tmp_path / "relscope-norms.pdf").read_bytes() == written
 
 

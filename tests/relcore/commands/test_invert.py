@@ -37,7 +37,7 @@ def test_numbers_and_rows_are_those_of_the_function(run, files, pair, tmp_path, 
     for line, (way, score) in zip(lines, expected.scores.items(), strict=True):
         assert line.strip().startswith(way)
         assert short(float(score)) in line.split()
-    assert "mean cosine: second → first" in out
+    assert "Mean cosine of recovered and true rows: second → first" in out
     assert expected.spec.settings() in out
     written = load_space(tmp_path / "found.npz")
     assert np.array_equal(written.vectors, expected.found)

@@ -46,10 +46,10 @@ def test_an_encoding_by_key_start_of_the_key_and_name(encoded):
         ("word2vec-novel", "did you mean 'word2vec-novels'"),
         ("frst.npz", "'frst.npz', where there is none"),
         ("first", "did you mean 'first.npz'"),
-        ("deadbeef", "expected a bundled name, a file of vectors"),
+        ("deadbeef", "expected a bundled space, a vector file"),
         ("gone.json", "gone.json: expected a space's spec as a .json file, got no such file"),
         ("list.json", "expected a space's spec as a JSON object, got list"),
-        ("broken.json", "expected a space's spec as JSON, got what is none"),
+        ("broken.json", "expected a space's spec as JSON, got invalid JSON"),
         ("other.json", "space: the setting 'source' is missing"),
     ],
 )
@@ -62,7 +62,7 @@ def test_what_is_no_space_is_told(refuse, files, tmp_path, name, message):
 def test_names_that_two_encodings_share_need_a_key(own_store, encoded):
     copied = own_store.get(next(iter(encoded.values())))
     own_store.put("ab" * 16, copied.arrays, copied.metadata)
-    with pytest.raises(SpaceError, match="expected one encoding, got 2 of this name"):
+    with pytest.raises(SpaceError, match="expected one encoding, got 2 with this name"):
         space_spec(copied.metadata["name"])
 
 

@@ -47,7 +47,7 @@ def test_two_spaces_by_one_list_of_anchors_are_comparable(run, files, tmp_path):
     ("arguments", "message"),
     [
         (["-o", "out.txt"], "expected a name that ends in one of '.npz', '.safetensors', '.parquet', got '.txt'"),
-        (["-o", "gone/out.npz"], "expected a folder that is there, got 'gone'"),
+        (["-o", "gone/out.npz"], "expected an existing folder, got 'gone'; create it or choose another"),
         (["-o", "out.npz", "--whiten", "--similarity", "l1"], "--whiten: expected the similarity 'cosine', got 'l1'"),
         (["-o", "out.npz", "--whiten", "--ridge", "0"], "ridge: expected a number above 0, got 0"),
         (["-o", "out.npz", "--anchors", "0"], "anchors: expected at least one id, got none"),

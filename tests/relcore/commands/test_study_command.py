@@ -66,7 +66,7 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
         (["toy", "--grid", "n_runs"], "got 'n_runs'"),
         (["toy", "--spec", "gone.json"], "expected a study as a .json file"),
         (["toy", "--spec", "old.json"], "study file: expected version 3 of 'toy', got 2"),
-        (["toy", "-o", "runs.tsv"], "expected a name that ends in .csv"),
+        (["toy", "-o", "runs.tsv"], "expected a name that ends in one of '.csv'"),
     ],
 )
 def test_wrong_options_are_one_line(refuse, toy, tmp_path, arguments, message):
