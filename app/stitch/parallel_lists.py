@@ -12,7 +12,7 @@ from app import jobs, session
 from app.encode import encoding_costs, raw_data
 from app.uploads import keep_upload
 from relcore.encoding import encode, encode_job, encoding_job_key, stored_encodings
-from relcore.sources.catalog import SpaceSpec, encoding_spec
+from relcore.sources.catalog import SpaceSpec, encoding_specs
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
 from relcore.sources.lsa import TfidfSvd
@@ -102,10 +102,8 @@ def encoded(sides: Sequence[tuple[Column, Encoder]], key: str) -> list[SpaceSpec
             stored = stored_encodings(store, preview.digest, encoder)
         if stored is None:
             missing[encoding_job_key(preview.digest, encoder)] = (column, encoder, preview)
-            continue
-        output = encoder.outputs[0]
-        name = f"{encoder_name(encoder)} · {preview.name}"
-        specs.append(encoding_spec(column.dataset, encoder, output, stored[output], name))
+        else:
+            specs += encoding_specs(store, column.dataset, encoder, stored)
     if missing:
         _offer(missing, key)
         return None

@@ -1,4 +1,4 @@
-"""Image–text classification without training: pairs of a picture and its caption are all that two encoders have in common."""
+"""Image–text classification without training (ASIF): two encoders share only pairs of a picture and its caption."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ def zero_shot_similarities(
     keep: int = 100,
     exponent: float = 8.0,
 ) -> np.ndarray:
-    """How well each prompt describes each image, through paired anchors only; ASIF, Norelli et al. 2023.
+    """Similarity of each image to each prompt through paired anchors (ASIF; Norelli et al. 2023).
 
-    Both are written as cosines to the anchors of their own kind, of which the `keep` largest are kept and raised to
-    `exponent`; the similarity is the cosine of the two.
+    An image becomes its cosines to the image anchors, a prompt its cosines to the text anchors. The `keep` largest cosines of
+    each are raised to `exponent`, all others are 0. The similarity is the cosine of the two.
 
     Parameters
     ----------
     images, prompts : arrays (n, d_image), (C, d_text)
-        A prompt a class, as the text encoder gives it.
+        Encoded images, and one encoded prompt per class.
     image_anchors, text_anchors : arrays (k, d_image), (k, d_text)
-        Row for row a picture and its caption.
+        Row i is a picture and its caption.
     keep : int
-        The paper's 800 are of 1.6 million pairs; never more than there are.
+        The paper keeps 800 of 1.6 million.
     exponent : float
 
     Returns
     -------
-    array (n, C) float32, 0 … 1. The answer is the largest of a row.
+    array (n, C) float32, 0 … 1. The predicted class is the largest of a row.
 
     Raises
     ------
     SpaceError
-        Unpaired anchors, none, or widths that differ; a `keep` or an exponent that keeps nothing.
+        No anchors, unpaired anchors, widths that differ, or a `keep` or exponent not above 0.
     """
     for kind, rows, anchors in (("image", images, image_anchors), ("text", prompts, text_anchors)):
         if rows.ndim != 2 or anchors.ndim != 2 or rows.shape[1] != anchors.shape[1]:
@@ -56,7 +56,7 @@ def zero_shot_similarities(
 
 
 def _sparse(rows: np.ndarray, anchors: np.ndarray, keep: int, exponent: float) -> np.ndarray:
-    """Centred by the anchors' mean, as both kinds have it."""
+    """The kept cosines of the rows to the anchors, both centred by the mean of the anchors."""
     mean = mean_row(anchors)
     cosines = np.maximum(unit_rows(rows, mean) @ unit_rows(anchors, mean).T, 0)
     if keep < len(anchors):
