@@ -67,7 +67,7 @@ def test_a_list_of_sentences_of_mine_and_what_is_wrong_with_another(make_session
     session.upload("languages.upload", "mine.tsv", f"here\tthere\n{rows}".encode())
     assert "of 146 queries find their partner first" in session.html
     session.upload("languages.upload", "bad.tsv", b"alone\nhello\n")
-    assert "bad.tsv: expected two columns, one a language, got 'alone'" in session.errors[0]
+    assert "bad.tsv: expected two columns, one per language, got 'alone'" in session.errors[0]
 
 
 def test_a_list_of_ids_pairs_two_spaces_and_the_wrong_way_round_says_so(make_session):
