@@ -252,10 +252,12 @@ def need_strings(setting: str, value: Any) -> None:
         raise SpaceError(f"{setting}: expected a list of ids, got {value!r:.80}")
 
 
-def need_distinct(setting: str, values: Any) -> None:
-    """Raise a SpaceError that names the setting unless the value is a tuple of one item or more, all different."""
+def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = None) -> None:
+    """Raise a SpaceError that names the setting unless the value is a tuple of different items, one or more, all allowed."""
     if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
         raise SpaceError(f"{setting}: expected at least one, none twice, got {values!r:.80}")
+    for value in values if allowed else ():
+        need_one_of(setting, value, allowed)
 
 
 def need_whole(settings: Any, **least: int) -> None:

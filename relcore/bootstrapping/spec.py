@@ -14,7 +14,7 @@ from relcore.anchors.literal import LEARNING_RATE, STEPS
 from relcore.bootstrapping.result import Outcome, relative_scores
 from relcore.names import BOOTSTRAPS
 from relcore.numbers import short
-from relcore.spaces import LatentSpace, SpaceError, need_one_of
+from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_whole
 from relcore.store import Store, digest_of
 from relcore.task import Report, Task, silent
 
@@ -59,9 +59,7 @@ class BootstrapSpec(Task[Outcome]):
 
     def __post_init__(self) -> None:
         need_one_of("method", self.method, BOOTSTRAPS)
-        for name, least in (("n_anchors", 1), ("n_seeds", 0), ("k", 1), ("steps", 1)):
-            if (value := getattr(self, name)) < least:
-                raise SpaceError(f"{name}: expected a whole number, at least {least}, got {value!r}")
+        need_whole(self, n_anchors=1, n_seeds=0, k=1, steps=1)
         if not 0 < self.learning_rate <= 1:
             raise SpaceError(f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}")
         if self.rows is not None and self.rows < 10:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from relcore.progress import Report, silent
 from relcore.rescaling.injection import ACTIVATIONS, Answer, fit_plain_mlp, rescale_curve
-from relcore.spaces import LatentSpace, SpaceError, need_distinct, need_one_of, need_strings, need_whole
+from relcore.spaces import LatentSpace, SpaceError, need_distinct, need_strings, need_whole
 from relcore.stitching.heads import fit_head
 from relcore.store import Store
 from relcore.task import Task
@@ -52,10 +52,8 @@ class InputRescaleSpec(Task["InputRescaleResult"]):
 
     def __post_init__(self) -> None:
         need_strings("test_ids", self.test_ids)
-        need_distinct("networks", self.networks)
+        need_distinct("networks", self.networks, NETWORKS)
         need_distinct("random_states", self.random_states)
-        for network in self.networks:
-            need_one_of("networks", network, NETWORKS)
         if not 1 < self.span <= 1e4:
             raise SpaceError(f"span: expected a factor above 1, at most 10,000, got {self.span!r}")
         need_whole(self, n_alphas=2, n_rows=10)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from relcore.evaluation import TEST_FRACTION
 from relcore.names import HEADS, METHODS, STITCHED, STRATEGIES
 from relcore.progress import Report, silent
-from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
+from relcore.spaces import LatentSpace, SpaceError, need_distinct, need_one_of, need_strings
 from relcore.stitching.methods import MethodSettings
 from relcore.store import Store
 from relcore.task import Task
@@ -66,12 +66,8 @@ class StitchSpec(Task["StitchResult"]):
     def __post_init__(self) -> None:
         for name in ("anchors", "test_ids", "order"):
             need_strings(name, getattr(self, name))
-        for name, least in (("methods", "method"), ("random_states", "random state")):
-            values = getattr(self, name)
-            if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
-                raise SpaceError(f"{name}: expected at least one {least}, none twice, got {values!r}")
-        for method in self.methods:
-            need_one_of("methods", method, METHODS)
+        need_distinct("methods", self.methods, METHODS)
+        need_distinct("random_states", self.random_states)
         for state in self.random_states:
             if not isinstance(state, int) or state < 0:
                 raise SpaceError(f"random_states: expected whole numbers from 0, got {state!r}")

@@ -214,7 +214,7 @@ def test_counts_travel_to_workers(store):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_anchors": 0}, "n_anchors: expected a whole number, at least 1, got 0"),
+        ({"n_anchors": 0}, "n_anchors: expected a whole number from 1, got 0"),
         ({"method": "magic"}, "method: expected one of self-learning, paper"),
         ({"rows": 3}, "rows: expected none, or a whole number, at least 10, got 3"),
         ({"k": 1.5}, "k: expected a whole number"),

@@ -260,8 +260,8 @@ def test_new_rows_must_be_of_each_encoder(make_encoders):
     ("settings", "message"),
     [
         ({"methods": ("relativ",)}, "methods: expected one of absolute, .*, got 'relativ'"),
-        ({"methods": ()}, "methods: expected at least one method"),
-        ({"random_states": (1, 1)}, "random_states: expected at least one random state, none twice"),
+        ({"methods": ()}, "methods: expected at least one, none twice"),
+        ({"random_states": (1, 1)}, "random_states: expected at least one, none twice"),
         ({"random_states": (-1,)}, "random_states: expected whole numbers from 0, got -1"),
         ({"head": "svm"}, "head: expected one of"),
         ({"strategy": "best"}, "strategy: expected one of"),
