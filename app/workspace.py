@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from relcore import __version__, record
 from relcore.comparing.scene import ComparisonRecipe
 from relcore.comparison import ProjectionSpec
-from relcore.inverting.inverted import InversionSpec
+from relcore.inverting.recovery import InversionSpec
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import SIMILARITIES, STRATEGIES
 from relcore.reduction import NAMES as METHODS

@@ -184,6 +184,10 @@ FIGURES = {
     "reconstruction": Named("", "relcore.reconstructing.figures:ReconstructionGrid"),
     "reconstruction-mse": Named("", "relcore.reconstructing.figures:ReconstructionErrors"),
     "plane-codes": Named("", "relcore.reconstructing.figures:Planes"),
+    "inversion": Named("", "relcore.inverting.figures:RecoveredRows"),
+    "inversion-errors": Named("", "relcore.inverting.figures:RecoveryErrors"),
+    "inversion-grid": Named("", "relcore.inverting.figures:InversionGrid"),
+    "inversion-lengths": Named("", "relcore.inverting.figures:Lengths"),
     "bootstrap": Named("", "relcore.bootstrapping.figures:BootstrapRounds"),
     "bootstrap-scores": Named("", "relcore.bootstrapping.figures:BootstrapScores"),
 }

@@ -1,4 +1,4 @@
-"""δ × ω: what every pruning gives, as heat maps; a click on a cell makes its δ and ω those of the page."""
+"""δ × ω: scores of every pruning as heat maps; clicking a cell sets the page's δ and ω."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import streamlit as st
 
 from app import compute, exports, results, session
 from app.invert.invert_panel import NO_ANCHORS
-from app.jobs import engine
 from app.workspace import Workspace
 from relcore.figures.matrices import Matrices
-from relcore.inverting.figures import draw_inversion_grid, sweep_matrices
-from relcore.inverting.inverted import side_names
-from relcore.inverting.sweep import DELTAS, OMEGAS, Sweep, estimated_seconds, inversion_sweep, put_sweep, sweep_job
-from relcore.sources.encodings import put_space
+from relcore.inverting.figures import InversionGrid, sweep_matrices
+from relcore.inverting.recovery import side_names
+from relcore.inverting.sweep import DELTAS, OMEGAS, InversionSweep, Sweep, SweepSpec
+from relcore.numbers import band, general, short
 from relcore.spaces import Match, SpaceError
 
 
@@ -26,36 +25,22 @@ def draw(workspace: Workspace) -> None:
         return
     try:
         pair = compute.matched(workspace.source, workspace.target)
-        sweep = _sweep(workspace, pair)
+        specs, spaces = (workspace.source, workspace.target), [pair.source, pair.target]
+        label = f"Invert by {len(DELTAS)} δ and {len(OMEGAS)} ω"
+        task = InversionSweep(workspace.anchors, _spec(workspace))
+        sweep = results.computed(task, specs, label=label, spaces=spaces, slower=2.0)
     except SpaceError as error:
         st.error(str(error), icon=":material/error:")
-        st.caption("Choose other anchors or spaces in the sidebar; undo takes back the last step.")
+        st.caption("Choose other anchors or spaces in the sidebar, or undo the last step.")
         return
     if sweep is not None:
         _show(workspace, pair, sweep)
 
 
-def _sweep(workspace: Workspace, pair: Match) -> Sweep | None:
-    """From the store, at once or by a job; None while there is none, and then the page says what goes on."""
+def _spec(workspace: Workspace) -> SweepSpec:
     spec = workspace.inversion
-    settings = {"route": spec.route, "random_state": spec.random_state, "deltas": DELTAS, "omegas": OMEGAS}
-    settings["test_ids"] = results.held_out_ids((workspace.source, workspace.target))
-    entry = results.result_of(
-        "inversion-sweep",
-        (compute.pair_key(pair), workspace.anchors, settings),
-        sweep_job,
-        lambda: {
-            "inputs": [put_space(engine().store, space) for space in (pair.source, pair.target)],
-            "anchors": workspace.anchors,
-            **settings,
-        },
-        title="Inversion, δ × ω",
-        label=f"Invert by {len(DELTAS)} δ and {len(OMEGAS)} ω",
-        seconds=estimated_seconds(pair, len(workspace.anchors), spec.route),
-        slower=2.0,
-        here=lambda context: put_sweep(context, inversion_sweep(pair, workspace.anchors, **settings)),
-    )
-    return Sweep.from_json(entry.metadata["sweep"]) if entry else None
+    held_out = results.held_out_ids((workspace.source, workspace.target))
+    return SweepSpec(spec.route, spec.random_state, test_ids=held_out)
 
 
 def _show(workspace: Workspace, pair: Match, sweep: Sweep) -> None:
@@ -71,15 +56,13 @@ def _show(workspace: Workspace, pair: Match, sweep: Sweep) -> None:
 
 
 def _export(workspace: Workspace, pair: Match, sweep: Sweep, names: tuple[str, str], measure: str) -> None:
-    spec = workspace.inversion
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
-    settings = {"route": spec.route, "random_state": spec.random_state, "measure": measure}
-    settings["test_ids"] = results.held_out_ids((workspace.source, workspace.target))
-    exports.export_bar(draw_inversion_grid(recipe, **settings, sweep=sweep, names=names), f"invert-{measure}")
+    drawn = InversionGrid.of(recipe, measure=measure, sweep=_spec(workspace)).draw((sweep, names))
+    exports.export_bar(drawn, f"invert-{measure}")
 
 
 def _heat_map(workspace: Workspace, data: Matrices, name: str, width: int) -> None:
-    """The figure; its key holds the page's δ and ω, since a cell that is selected already would not hear a second click."""
+    """The figure; its key contains the page's δ and ω, because Streamlit ignores a second click on a selected cell."""
     from relcore.figures.matrices_interactive import matrices_figure
 
     spec = workspace.inversion
@@ -94,11 +77,11 @@ def _heat_map(workspace: Workspace, data: Matrices, name: str, width: int) -> No
 def _pick(points: Sequence[Mapping[str, Any]], data: Matrices) -> None:
     if cell := cell_of(points, data):
         delta, omega = cell
-        session.edit_spec(f"δ = {delta:g}, ω = {omega}", "inversion", method="pruned", delta=delta, omega=omega)
+        session.edit_spec(f"δ = {general(delta)}, ω = {omega}", "inversion", method="pruned", delta=delta, omega=omega)
 
 
 def cell_of(points: Sequence[Mapping[str, Any]], data: Matrices) -> tuple[float, int] | None:
-    """δ and ω of the cell that was clicked; None where nothing is picked."""
+    """δ and ω of the clicked cell; None without a selection."""
     if not points:
         return None
     panel, row, column = points[0]["customdata"]
@@ -108,25 +91,25 @@ def cell_of(points: Sequence[Mapping[str, Any]], data: Matrices) -> tuple[float,
 def _circumstances(sweep: Sweep) -> str:
     table = sweep.table()
     if table["cosine"].isna().all():
-        return "With these anchors every δ leaves a pruning with one anchor. Take more anchors."
+        return "With these anchors, every δ leaves a pruning with a single anchor. Choose more anchors."
     best = table.loc[table["cosine"].idxmax()]
     labelled = (
         f" Accuracy: a logistic head trained on {sweep.n_train:,} rows of the target, {sweep.n_classes} classes, "
-        f"tested on {sweep.n_test:,} others, none of them an anchor; not stitched {sweep.not_stitched:.3f}, chance level "
-        f"{sweep.chance:.3f} (most frequent class)."
+        f"tested on {sweep.n_test:,} others, none of them an anchor; not stitched {short(sweep.not_stitched)}, chance level "
+        f"{short(sweep.chance)} (most frequent class)."
         if sweep.n_classes
         else f" {sweep.why_none}"
     )
     return (
         f"{sweep.n_rows:,} of {sweep.n - sweep.n_anchors:,} held-out rows, {sweep.n_anchors:,} anchors, pruned method. Best "
-        f"cosine **{best.cosine:.3f}** at δ {best.delta:g}, ω {best.omega:g}{_by_chance(sweep)}; a rotation fitted on the same "
-        f"anchors (Procrustes) {sweep.procrustes:.3f}.{labelled} Click a cell to take its δ and ω."
+        f"cosine **{short(best.cosine)}** at δ {general(best.delta)}, ω {best.omega:g}{_by_chance(sweep)}; Procrustes on the "
+        f"same anchors {short(sweep.procrustes)}.{labelled} Click a cell to use its δ and ω."
     )
 
 
 def _by_chance(sweep: Sweep) -> str:
-    """The band in which the best of all cells lies where rows are paired at random."""
+    """The chance level of the best of all cells: rows paired at random."""
     if sweep.best_chance is None:
         return ""
     n_cells = int(sweep.table()["cosine"].notna().sum())
-    return f" (chance level of the best of {n_cells} cells {sweep.best_chance.low:.3f} … {sweep.best_chance.high:.3f})"
+    return f" (chance level of the best of {n_cells} cells {band(sweep.best_chance.low, sweep.best_chance.high)})"

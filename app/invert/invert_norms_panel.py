@@ -1,4 +1,4 @@
-"""Lengths: how much those of each space vary, which is what no relative space holds and no inverse brings back."""
+"""Lengths: how much the row lengths of each space vary. A relative space does not contain them, so no inverse recovers them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app import compute, exports
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.comparing.figures import Norms
-from relcore.inverting.figures import draw_lengths, lengths, variation
+from relcore.inverting.figures import Lengths, lengths, variation
 from relcore.spaces import SpaceError
 
 
@@ -25,17 +25,17 @@ def draw(workspace: Workspace) -> None:
         return
     told = ", ".join(f"**{100 * variation(lengths(space)):.0f} %** in {labels[spec]}" for spec, space in loaded.items())
     st.markdown(
-        f"Lengths vary by {told}: what inversion cannot know. It starts from the mean length of the target's anchors, and a "
-        "row becomes shorter, the less of its direction they span."
+        f"Row lengths vary by {told}. Inversion cannot recover them: every row gets the mean length of the target's anchors, "
+        "reduced by the part of its direction that they do not span."
     )
     specs, spaces = list(loaded), list(loaded.values())
     centred, raw = st.columns(2, gap="large")
     with centred:
-        st.markdown("**Length from the mean, over its average**")
-        _show(draw_lengths(specs, spaces), "lengths")
-        st.caption("As inversion sees them: each space centred, its average length 1.")
+        st.markdown("**Length of the centred rows ÷ its average**")
+        _show(Lengths(tuple(specs)).draw(spaces), "lengths")
+        st.caption("As inversion uses them: each space is centred, with an average length of 1.")
     with raw:
-        st.markdown("**Norm as it is**")
+        st.markdown("**Norm**")
         _show(Norms(tuple(specs)).draw(spaces), "norms")
         st.caption("Norms of the vectors, not centred (Maiorca et al. 2024, Fig. 5).")
     table = pd.DataFrame(

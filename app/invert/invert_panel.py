@@ -1,6 +1,6 @@
-"""The rows: original beside recovered, linked, with the numbers beside them, the worst and best rows, and all errors.
+"""The rows: original and recovered in linked panes, the scores, the worst and best rows, and all errors.
 
-The panes show the anchors, too; numbers, lists and histogram are of held-out rows alone.
+The panes show the anchors, too; numbers, lists and histogram are of held-out rows only.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from app.invert import inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
 from app.tables import brushing_table
 from app.workspace import Workspace
-from relcore.inverting.figures import draw_inversion, draw_inversion_errors
-from relcore.inverting.inverted import Inversion, side_names
+from relcore.inverting.figures import RecoveredRows, RecoveryErrors
+from relcore.inverting.recovery import Inversion, side_names
 from relcore.numbers import short
 from relcore.spaces import Match, SpaceError
 
@@ -29,11 +29,11 @@ STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
 _COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
 GRID_TAB = "δ × ω"
-NO_ANCHORS = "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs two or more."
+NO_ANCHORS = "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs at least two."
 
 
 def draw(workspace: Workspace) -> None:
-    """The whole tab; what cannot be inverted is said, with the way out, and the choosers stay."""
+    """The whole tab; errors are shown with a remedy, and the choosers stay."""
     if not workspace.anchors:
         st.info(NO_ANCHORS, icon=":material/star:")
         return
@@ -44,7 +44,7 @@ def draw(workspace: Workspace) -> None:
         scene = inverting.scene(pair, found, workspace, color_by)
     except SpaceError as error:
         st.error(str(error), icon=":material/error:")
-        st.caption("Choose other anchors or spaces in the sidebar, or other settings above; undo takes back the last step.")
+        st.caption("Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step.")
         return
     _warnings(found)
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
@@ -52,15 +52,16 @@ def draw(workspace: Workspace) -> None:
     with picture:
         _color_chooser(pair)
         _panes(pair, found, workspace, scene, color_by)
-        exports.export_bar(draw_inversion(recipe, found.spec, color_by=color_by, found=found, scene=scene), "invert-panes")
+        panes = RecoveredRows.of(recipe, inversion=found.spec, color_by=color_by)
+        exports.export_bar(panes.draw((found, scene)), "invert-panes")
     with side:
         st.html(STYLE)
         st.html(_numbers(pair, found))
     rows, one = st.columns([2.9, 1], gap="medium")
     with rows:
         _extremes(pair, found, workspace)
-        st.subheader("How far off are they?", anchor=False)
-        errors = draw_inversion_errors(recipe, found.spec, found=found)
+        st.subheader("Errors", anchor=False)
+        errors = RecoveryErrors.of(recipe, inversion=found.spec).draw(found)
         drawn = errors.interactive(exports.theme())
         drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
         exports.chart(drawn, "invert.errors")
@@ -73,15 +74,15 @@ def _warnings(found: Inversion) -> None:
     width = found.shape[1]
     if found.rank < width:
         st.warning(
-            f"{found.rank:,} of {width:,} directions can be reached: fewer anchors than dimensions stay, and what lies in the "
-            "others is lost. Take more anchors, or lower δ.",
+            f"Only {found.rank:,} of {width:,} directions can be recovered, because fewer anchors than dimensions are kept. "
+            "Choose more anchors, or lower δ.",
             icon=":material/warning:",
         )
     elif found.spec.method == "pruned" and 0.8 * width <= found.kept <= 1.3 * width and found.condition > 20:
         note, button = st.columns([6, 1], vertical_alignment="center")
         note.info(
-            f"About as many anchors stay ({found.kept:.0f}) as the space has dimensions ({width:,}): there the inverse is at "
-            f"its least steady, condition number {found.condition:,.0f}. Another δ does better.",
+            f"The number of anchors kept ({short(found.kept, 0)}) is close to the number of dimensions ({width:,}). The "
+            f"inverse is least stable there: its condition number is {short(found.condition, 0)}. Try another δ.",
             icon=":material/lightbulb:",
         )
         button.button("See δ × ω", key="invert.see-grid", on_click=_open_grid, icon=":material/grid_on:", width="stretch")
@@ -110,7 +111,7 @@ def _color_chooser(pair: Match) -> None:
         key="invert.color",
         required=True,
         persist_state="session",
-        help="Error: 1 − cosine of recovered and true row, seen from the mean, in fixed steps.",
+        help="Error: 1 − cosine of recovered and true row after centring, in fixed steps.",
     )
 
 
@@ -130,36 +131,36 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
     )
     rows, columns = found.shape
     st.caption(
-        f"Each recovered row is one product: a matrix W, {rows:,} × {columns:,}, takes a centred row from one space to the "
-        "other, whatever ω is. Its own length is lost: it becomes the anchors' mean length, less what of its direction the "
-        "anchors do not span. The panes show the anchors, too; the scores are of the other rows."
+        f"A matrix W, {rows:,} × {columns:,}, maps each centred row into the other space, for any ω. A row's length is lost: "
+        "the recovered row has the anchors' mean length, reduced by the part of its direction that the anchors do not span. "
+        "The panes include the anchors; the scores do not."
     )
 
 
 def _numbers(pair: Match, found: Inversion) -> str:
-    """Mean cosine by each method beside the chance level, and what the inverse is made of."""
+    """Mean cosine by each method with its chance level, and facts about the inverse."""
     source, target = side_names(pair, found.spec.route)
     way = f"{source}, back from its relative space" if source == target else f"{source} → {target}"
     lines = []
     for name, score in found.scores.items():
         own = name == found.spec.title
-        knows = "" if own else "as they are, " if name == "absolute copy" else "sees both spaces, "
+        knows = "" if own else "unchanged vectors, " if name == "absolute copy" else "uses both spaces, "
         chance = f"{knows}chance level {short(score.null.low)} … {short(score.null.high)}" if score.null else knows
         row = f"<th>{escape(name)}<small>{chance}</small></th><td><b>{short(float(score))}</b></td>"
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned = found.spec.method == "pruned"
     facts = {
         "Settings": found.spec.settings(),
-        "Anchors kept": f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}",
-        "Condition number": f"{found.condition:,.1f}" if np.isfinite(found.condition) else "∞",
-        "Directions reached": f"{found.rank:,} of {found.shape[1]:,}",
+        "Anchors kept": f"{short(found.kept, 1)} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}",
+        "Condition number": short(found.condition, 1) if np.isfinite(found.condition) else "∞",
+        "Directions recovered": f"{found.rank:,} of {found.shape[1]:,}",
     }
     lines += [f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in facts.items()]
     averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
     return (
         f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {escape(way)}</caption><tbody>'
         f"{''.join(lines)}</tbody></table>"
-        f'<p class="relscope-facts">{scored_rows(found)}, seen from the mean. Chance level: these rows permuted, 95 % band.'
+        f'<p class="relscope-facts">{scored_rows(found)}, after centring. Chance level: these rows permuted, 95 % band.'
         f"{averaged}</p>"
     )
 
@@ -190,4 +191,6 @@ def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:
             for method in found.errors:
                 look["column_config"][method] = st.column_config.NumberColumn(format="%.3f", help="1 − cosine")
             brushing_table(shown, f"invert.{key}", height=330, **look)
-    st.caption("1 − cosine of recovered and true row by each method, held-out rows only. Select rows to see them in the panes.")
+    st.caption(
+        "1 − cosine of recovered and true row by each method, held-out rows only. Select rows to highlight them in the panes."
+    )

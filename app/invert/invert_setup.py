@@ -1,4 +1,4 @@
-"""What the Invert page inverts and how: one row of choosers in the tabs that ask for them, all of them in the workspace."""
+"""The choosers of the Invert page: one row in the tabs that need them; their values are in the workspace."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ import streamlit as st
 from app import session
 from app.widgets import bound
 from app.workspace import Workspace
-from relcore.inverting.inverted import METHOD_TITLES, MOST_OMEGA, ROUTES, InversionSpec
+from relcore.inverting.recovery import MOST_OMEGA, InversionSpec
+from relcore.names import INVERSES, ROUTES
+from relcore.numbers import general
 
 _HELP = (
-    "Pruned: Maiorca et al. 2024. Anchors that say the same are left out, what is left is inverted, ω times, and averaged. "
-    "Ridge and whitened are ours: all anchors stay, and λ keeps the inverse steady."
+    "Pruned: Maiorca et al. 2024. Near-duplicate anchors are left out, the rest is inverted, and ω such inverses are "
+    "averaged. Ridge and whitened are our additions: they keep all anchors, and λ stabilises the inverse."
 )
 
 _NUMBERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "delta": (
         "Distance δ",
-        "Anchors nearer to each other than this, by 1 − |cos|, are left out. 0 keeps all; the paper takes .65 to .8.",
+        "Anchors closer to a kept anchor than this, by 1 − |cos|, are left out. 0 keeps all. The paper uses .65 to .8.",
         {"min_value": 0.0, "max_value": 1.0, "step": 0.05},
     ),
     "omega": (
         "Prunings ω",
-        "How many prunings are averaged, each begun at another anchor. The paper takes 8 and 16.",
+        "Number of prunings to average, each from another first anchor. The paper uses 8 and 16.",
         {"min_value": 1, "max_value": MOST_OMEGA},
     ),
     "random_state": ("Random state", "Draws the first anchor of each pruning.", {"min_value": 0, "step": 1}),
     "ridge": (
         "Ridge λ",
-        "Larger is steadier and blurs more. 1 weighs as one anchor.",
+        "Larger values are more stable and less accurate. λ = 1 counts as much as one average anchor.",
         {"min_value": 0.001, "max_value": 1000.0, "step": 0.5},
     ),
 }
 
 
 def choosers(workspace: Workspace) -> None:
-    """Which way, by which method, and its settings."""
+    """The direction, the method and its settings."""
     spec = workspace.inversion
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-choosers"):
         bound(
@@ -45,9 +47,9 @@ def choosers(workspace: Workspace) -> None:
             "Invert",
             "invert.route",
             spec.route,
-            lambda route: _change(f"invert {ROUTES[route]}", "route", route),
+            lambda route: _change(f"invert {ROUTES[route].title}", "route", route),
             options=list(ROUTES),
-            format_func=ROUTES.get,
+            format_func=lambda route: ROUTES[route].title,
             width=200,
             help="Source and target are chosen in the sidebar.",
         )
@@ -56,9 +58,9 @@ def choosers(workspace: Workspace) -> None:
             "Method",
             "invert.method",
             spec.method,
-            lambda method: _change(f"invert by {METHOD_TITLES[method]}", "method", method),
-            options=list(METHOD_TITLES),
-            format_func=lambda name: METHOD_TITLES[name].capitalize(),
+            lambda method: _change(f"invert by {INVERSES[method].title}", "method", method),
+            options=list(INVERSES),
+            format_func=lambda name: INVERSES[name].title.capitalize(),
             required=True,
             help=_HELP,
         )
@@ -66,7 +68,7 @@ def choosers(workspace: Workspace) -> None:
 
 
 def numbers(workspace: Workspace, fields: tuple[str, ...]) -> None:
-    """These settings alone, where every method is asked at once."""
+    """These settings only, for tabs that run every method."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="invert-numbers"):
         _draw(workspace.inversion, fields)
 
@@ -79,7 +81,7 @@ def _draw(spec: InversionSpec, fields: tuple[str, ...]) -> None:
             label,
             f"invert.{field}",
             getattr(spec, field),
-            lambda given, label=label, field=field: _change(f"{label} = {given:g}", field, given),
+            lambda given, label=label, field=field: _change(f"{label} = {general(given)}", field, given),
             width=135,
             help=explanation,
             **limits,

@@ -9,14 +9,14 @@ from app import compute
 from app.workspace import Workspace
 from relcore.charts.scene import Scene
 from relcore.inverting.figures import inversion_scene
-from relcore.inverting.inverted import Inversion, InversionSpec, invert_pair
+from relcore.inverting.recovery import Inversion, InversionSpec, invert_pair
 from relcore.spaces import Match
 from relcore.store import digest_of
 from relcore.views import View, ViewSpec
 
 
 def inverted(pair: Match, workspace: Workspace) -> Inversion:
-    """The pair's rows carried over as the workspace says."""
+    """The pair's rows, inverted with the workspace's settings."""
     anchors = workspace.anchors
     return _inverted(compute.pair_key(pair), digest_of(anchors), workspace.inversion, pair, anchors)
 
@@ -28,7 +28,7 @@ def _inverted(key: str, anchors_key: str, spec: InversionSpec, _pair: Match, _an
 
 
 def scene(pair: Match, found: Inversion, workspace: Workspace, color_by: str) -> Scene:
-    """Both panes in these colours."""
+    """Both panes, coloured."""
     view = workspace.view if color_by != "error" else ViewSpec()
     key = digest_of(compute.pair_key(pair), workspace.anchors, found.spec)
     return _scene(key, color_by, view, pair, found)
@@ -40,5 +40,5 @@ def _scene(key: str, color_by: str, view: ViewSpec, _pair: Match, _found: Invers
 
 
 def drawn_rows(found: Inversion) -> View:
-    """The rows of the panes, as what hovers and pictures are made of."""
+    """The rows of the panes, for hovers and pictures."""
     return View(found.rows, np.full(len(found.rows), -1), ())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from relcore.names import DELTA, INVERSES
 
 if TYPE_CHECKING:
-    from relcore.inverting.inverted import Inversion
+    from relcore.inverting.recovery import Inversion
     from relcore.spaces import Match
 
 
@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of
     from relcore.commands.output import need_space_file, show, write_recipe, write_space
-    from relcore.inverting.figures import draw_inversion_errors
-    from relcore.inverting.inverted import InversionSpec, invert_pair, side_names
+    from relcore.inverting.figures import RecoveryErrors
+    from relcore.inverting.recovery import InversionSpec, invert_pair, side_names
 
     settings = (options.route, options.method, options.omega, options.delta, options.ridge, options.pruning_state)
     spec = InversionSpec(*settings)
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> None:
     if options.output:
         write_space(recovered_space(pair, found), options.output)
     if options.recipe:
-        write_recipe(options, draw_inversion_errors(comparison_recipe(specs, pair, anchors), spec, found=found))
+        write_recipe(options, RecoveryErrors.of(comparison_recipe(specs, pair, anchors), inversion=spec).draw(found))
     source, target = side_names(pair, spec.route)
     route = f"{source}, recovered from its relative space" if source == target else f"{source} → {target}"
     facts = {"source": source, "target": target, "rank": found.rank, "condition": found.condition, "kept": found.kept}
@@ -107,7 +107,7 @@ def told(found: Inversion) -> list[str]:
 
 def recovered_space(pair: Match, found: Inversion):
     """The translated rows, as a space in the coordinates of the target."""
-    from relcore.inverting.inverted import side_names
+    from relcore.inverting.recovery import side_names
     from relcore.spaces import LatentSpace
 
     labels = None if pair.source.labels is None else pair.source.labels[found.rows]

@@ -212,10 +212,6 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
 
 # Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
 _ELSEWHERE: dict[str, str] = {
-    "inversion": "relcore.inverting.figures",
-    "inversion-errors": "relcore.inverting.figures",
-    "inversion-grid": "relcore.inverting.figures",
-    "inversion-lengths": "relcore.inverting.figures",
     "translation-table": "relcore.inverting.translation_figures",
     "cross-domain": "relcore.inverting.translation_figures",
 }

@@ -1,10 +1,10 @@
-"""δ × ω: what pruned inversion gives for each δ and each ω (Figs. 3 and 6 of the paper), at once or by job."""
+"""δ × ω: the scores of pruned inversion for each δ and ω (Figs. 3 and 6 of the paper)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,44 +13,45 @@ from relcore.anchors.selection import shared_anchors
 from relcore.comparing.best_cell import BestCellChance
 from relcore.evaluation import Split, row_keys
 from relcore.inversion import InverseRelativeProjection, pruned_decoders
-from relcore.inverting.inverted import MOST_OMEGA, sides
+from relcore.inverting.recovery import MOST_OMEGA, sides
 from relcore.metrics.calibration import Null
-from relcore.progress import Context
+from relcore.names import ROUTES
+from relcore.numbers import general
 from relcore.similarity import mean_row, project_directions, unit_rows
-from relcore.sources.encodings import load_encoding
-from relcore.spaces import LatentSpace, Match, SpaceError, match
+from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of
 from relcore.stitching.classification import share_rows
 from relcore.stitching.heads import Head, fit_head
+from relcore.store import Store
+from relcore.task import Report, Task, silent
 from relcore.translation import Procrustes
 
 DELTAS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 OMEGAS = (1, 2, 4, 8, 16)
-MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows that are carried over in each cell, rows that the head is trained on
-Report = Callable[[int, int, str], None]  # done, total, message
+MOST_ROWS, MOST_TRAIN = 2000, 4000  # held-out rows that are translated in each cell, rows that the head is trained on
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What each cell gave, on rows that are no anchors, and what it is to be held against.
+    """The scores of each cell on rows that are not anchors, and the numbers to compare them with.
 
     Attributes
     ----------
     cells : tuple of dict
-        One a cell: delta, omega, cosine (mean over the held-out rows, by the route), chance (the same over permuted rows),
+        One per cell: delta, omega, cosine (mean over the held-out rows, by the route), chance (the same over permuted rows),
         within (the cosine from the target through its own relative space), condition and kept (means over the prunings),
-        accuracy. None where there is none.
+        accuracy; None if missing.
     n, n_rows, n_anchors, dimension : int
-        Rows of the pair, held-out rows carried over, anchors, width of the target.
+        Rows of the pair, held-out rows translated, anchors, width of the target.
     procrustes : float
         Mean cosine by a rotation fitted on the same anchors; 1 within a space.
     not_stitched, chance : float or None
-        Accuracy of the target's head on its own test rows, and that of always answering the most frequent class.
+        Accuracy of the target's head on its own test rows, and that of always predicting the most frequent class.
     n_classes, n_train, n_test : int
         0 where the spaces have no labels.
     why_none : str
         Why there is no accuracy.
     best_chance : Null or None
-        Of the best cell's cosine: the best of all cells where rows are paired at random. None in results of an older version.
+        Of the best cell's cosine: the best of all cells if rows are paired at random.
     """
 
     cells: tuple[dict[str, float | None], ...]
@@ -68,46 +69,87 @@ class Sweep:
     best_chance: Null | None = None
 
     def table(self) -> pd.DataFrame:
-        """One row a cell; columns as in `cells`, NaN for what there is none of."""
+        """One row per cell; columns as in `cells`, NaN for missing values."""
         return pd.DataFrame(list(self.cells)).astype({"delta": float, "omega": int}).astype(float).astype({"omega": int})
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"cells": list(self.cells)}
 
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Sweep:
-        """Back from `to_json`."""
-        chance = record.get("best_chance")
-        return cls(**{**record, "cells": tuple(record["cells"]), "best_chance": Null(**chance) if chance else None})
+@dataclass(frozen=True)
+class SweepSpec:
+    """The grid and the rows.
+
+    Attributes
+    ----------
+    route : see `InversionSpec`
+    random_state : int
+        Draws the prunings, and the rows that are scored.
+    deltas, omegas : tuple of float, tuple of int
+        Distinct; ω ascending.
+    n_rows : int
+        Number of held-out rows to translate in each cell, at most.
+    test_ids : tuple of str
+        Test rows of the head, such as rows that no encoder was trained on; default: drawn by their ids.
+    """
+
+    route: str = "forward"
+    random_state: int = 0
+    deltas: tuple[float, ...] = DELTAS
+    omegas: tuple[int, ...] = OMEGAS
+    n_rows: int = MOST_ROWS
+    test_ids: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        need_one_of("route", self.route, ROUTES)
+        deltas, omegas = self.deltas, self.omegas
+        if not deltas or len(set(deltas)) < len(deltas) or not all(0 <= delta <= 1 for delta in deltas):
+            raise SpaceError(f"deltas: expected distinct distances 0 … 1, got {list(deltas)!r}")
+        if not omegas or not all(1 <= omega <= MOST_OMEGA for omega in omegas) or list(omegas) != sorted(set(omegas)):
+            raise SpaceError(f"omegas: expected distinct whole numbers 1 … {MOST_OMEGA}, ascending, got {list(omegas)!r}")
 
 
-def inversion_sweep(
-    pair: Match,
-    anchors: Sequence[str],
-    *,
-    route: str = "forward",
-    deltas: Sequence[float] = DELTAS,
-    omegas: Sequence[int] = OMEGAS,
-    random_state: int = 0,
-    n_rows: int = MOST_ROWS,
-    test_ids: Sequence[str] = (),
-    report: Report | None = None,
-) -> Sweep:
+@dataclass(frozen=True)
+class InversionSweep(Task[Sweep]):
+    """`inversion_sweep` of a source and a target."""
+
+    kind: ClassVar[str] = "inversion-sweep"
+    result: ClassVar[str] = "relcore.inverting.sweep:Sweep"
+    title: ClassVar[str] = "Inversion, δ × ω"
+
+    anchors: tuple[str, ...]
+    spec: SweepSpec = SweepSpec()
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """Within a factor of three."""
+        pair, spec = match(*spaces), self.spec
+        target = sides(pair, spec.route)[1]
+        k, d, m = len(self.anchors), target.dimension, min(len(pair), spec.n_rows)
+        small, deltas, most = min(k, d), len(spec.deltas), max(spec.omegas)
+        inverting = deltas * most * (4 * k * d * small + 60 * small**3) / 8e10
+        ordering = most * k * (2e-5 + 2e-9 * k)
+        translating = deltas * len(spec.omegas) * 2 * (2 * m * k * d / 4e10 + 8 * m * d / 2e9)
+        chance = 200 * m * d * (4e-9 + deltas * len(spec.omegas) * 5e-11)
+        training = 5e-7 * min(len(pair), MOST_TRAIN) * d if all(space.labels is not None for space in spaces) else 0.0
+        return float(inverting + ordering + translating + chance + training)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Sweep:
+        return inversion_sweep(match(*spaces), self.anchors, self.spec, report)
+
+
+def inversion_sweep(pair: Match, anchors: Sequence[str], spec: SweepSpec | None = None, report: Report = silent) -> Sweep:
     """Invert by the pruned method over δ × ω; each cell shares its prunings with those of larger ω.
 
-    The rows are a random sample of those that are no anchors. Where both spaces have the same labels, a logistic head trained
-    on rows of the target judges test rows that were carried over, none of them an anchor; `test_ids`, where given, are those,
-    such as rows that the encoders were not trained on.
+    The rows are a random sample of those that are not anchors. If both spaces have the same labels, a logistic head trained on
+    rows of the target classifies translated test rows, none of them an anchor.
 
     Raises
     ------
     SpaceError
-        Wrong δ or ω, fewer than two anchors, ones that a space lacks, all on one line, no rows beside them.
+        Fewer than two anchors, ones that a space lacks, all on one line, no rows beside them.
     """
-    _check(deltas, omegas)
+    spec = spec or SweepSpec()
+    route, random_state, n_rows = spec.route, spec.random_state, spec.n_rows
     source, target = sides(pair, route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
-    judge = _Judge.of((source, target), pair.ids[chosen], test_ids, n_rows, random_state)
+    judge = _Judge.of((source, target), pair.ids[chosen], spec.test_ids, n_rows, random_state)
     rows = Split.held_out(pair.ids, chosen, random_state).queries(n_rows)
     means = mean_row(source.vectors), mean_row(target.vectors)
     pairs = source.vectors[chosen], target.vectors[chosen]
@@ -119,8 +161,8 @@ def inversion_sweep(
         inputs["within"] = project_directions(target.vectors[rows], units[1].T, means[1])
     tests = project_directions(source.vectors[judge.rows], units[0].T, means[0])
     cells, by_chance = [], BestCellChance(true, random_state=random_state)
-    total = len(deltas) * len(omegas)
-    for pruned in pruned_decoders(units[1], deltas, omegas, random_state):
+    total = len(spec.deltas) * len(spec.omegas)
+    for pruned in pruned_decoders(units[1], spec.deltas, spec.omegas, random_state):
         decoder, condition = pruned.matrix.astype(np.float32), float(np.mean(pruned.condition_numbers))
         sizes = [len(kept) for kept in pruned.kept]
         cell = {"delta": pruned.delta, "omega": pruned.omega, "cosine": None, "chance": None}
@@ -136,8 +178,7 @@ def inversion_sweep(
             if judge.head is not None:
                 cell["accuracy"] = judge.accuracy(tests @ decoder + means[1])
         cells.append(cell)
-        if report:
-            report(len(cells), total, f"δ {pruned.delta:g}, ω {pruned.omega}")
+        report(len(cells), total, f"δ {general(pruned.delta)}, ω {pruned.omega}")
     rotation = Procrustes().fit(*pairs).transform(source.vectors[rows])
     rotated = np.einsum("ij,ij->i", unit_rows(rotation, means[1]), true).mean(dtype=np.float64)
     return Sweep(
@@ -159,7 +200,7 @@ def inversion_sweep(
 
 @dataclass(frozen=True, eq=False)
 class _Judge:
-    """Test rows, and the head that says what they are; none where there are no labels to say."""
+    """Test rows, and the head that classifies them; none without labels."""
 
     rows: np.ndarray
     head: Head | None = None
@@ -205,36 +246,3 @@ class _Judge:
         if self.head is None:
             return None
         return float((self.head.probabilities(found).argmax(axis=1) == self.targets).mean())
-
-
-def estimated_seconds(pair: Match, n_anchors: int, route: str = "forward", deltas: int = len(DELTAS), most: int = 16) -> float:
-    """Roughly how long a sweep with the usual ω takes on two cores, within a factor of three."""
-    source, target = sides(pair, route)
-    k, d, m = n_anchors, target.dimension, min(len(pair), MOST_ROWS)
-    small = min(k, d)
-    inverting = deltas * most * (4 * k * d * small + 60 * small**3) / 8e10
-    ordering = most * k * (2e-5 + 2e-9 * k)
-    carrying = deltas * len(OMEGAS) * 2 * (2 * m * k * d / 4e10 + 8 * m * d / 2e9)
-    chance = 200 * m * d * (4e-9 + deltas * len(OMEGAS) * 5e-11)
-    both = source.labels is not None and target.labels is not None
-    training = 5e-7 * min(len(pair), MOST_TRAIN) * d if both else 0.0
-    return float(inverting + ordering + carrying + chance + training)
-
-
-def sweep_job(context: Context, *, inputs: Sequence[str], **settings: Any) -> None:
-    """`inversion_sweep` as a job of the Engine; `inputs` are keys of `all_pairs.put_space` or of encodings."""
-    pair = match(*(load_encoding(context.store, key) for key in inputs))
-    put_sweep(context, inversion_sweep(pair, report=context.report, **settings))
-
-
-def put_sweep(context: Context, sweep: Sweep) -> None:
-    """Keep a sweep as the result of a job; `Sweep.from_json(entry.metadata["sweep"])` reads it."""
-    context.put({}, {"sweep": sweep.to_json()})
-
-
-def _check(deltas: Sequence[float], omegas: Sequence[int]) -> None:
-    if not deltas or len(set(deltas)) < len(deltas) or not all(0 <= delta <= 1 for delta in deltas):
-        raise SpaceError(f"deltas: expected distinct distances 0 … 1, got {list(deltas)!r}")
-    whole = all(isinstance(omega, int) and 1 <= omega <= MOST_OMEGA for omega in omegas)
-    if not omegas or not whole or list(omegas) != sorted(set(omegas)):
-        raise SpaceError(f"omegas: expected distinct whole numbers 1 … {MOST_OMEGA}, ascending, got {list(omegas)!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relcore.anchors.selection import select_anchors
-from relcore.inverting.sweep import inversion_sweep
+from relcore.inverting.sweep import SweepSpec, inversion_sweep
 from relcore.metrics.calibration import Z95
 from relcore.papers.local import labelled
 from relcore.papers.ours import Number
@@ -108,7 +108,7 @@ def grid(settings: Settings, store: Store, report: Report) -> Measured:
     state = settings["random_state"]
     pair = match(source, target)
     anchors = select_anchors(pair.source, settings["n_anchors"], random_state=state).tolist()
-    sweep = inversion_sweep(pair, anchors, random_state=state, test_ids=test_ids, report=report)
+    sweep = inversion_sweep(pair, anchors, SweepSpec(random_state=state, test_ids=tuple(test_ids)), report)
     cells = sweep.table().dropna(subset=["cosine", "accuracy"])
     numbers = [*_correlations(cells), *_cells(cells, sweep)]
     rotation = Number("Procrustes, which sees both spaces", "cosine", rounded(sweep.procrustes), unit="−1 … 1", n=sweep.n_rows)

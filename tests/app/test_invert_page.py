@@ -12,8 +12,8 @@ from app import results
 from app.invert.invert_grid_panel import cell_of
 from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore.inverting.figures import lengths, sweep_matrices, variation
-from relcore.inverting.inverted import InversionSpec, invert_pair
-from relcore.inverting.sweep import DELTAS, OMEGAS, inversion_sweep
+from relcore.inverting.recovery import InversionSpec, invert_pair
+from relcore.inverting.sweep import DELTAS, OMEGAS, SweepSpec, inversion_sweep
 from relcore.numbers import short
 from relcore.sources.catalog import load
 from relcore.spaces import match
@@ -53,7 +53,7 @@ def test_numbers_are_the_cores(open_page, spec):
     assert mean_cosines(session) == {way: short(float(score)) for way, score in found.scores.items()}
     assert f"{found.rank} of 6" in session.html
     assert "chance" in session.html
-    assert "a matrix W, 6 × 6" in session.captions
+    assert "A matrix W, 6 × 6" in session.captions
 
 
 def test_each_choice_is_a_step_that_undo_takes_back(open_page):
@@ -106,7 +106,7 @@ def test_the_grid_is_the_cores_and_marks_the_present_cell(open_page):
 
 def test_a_cell_is_its_delta_and_omega(open_page):
     session = open_page()
-    sweep = inversion_sweep(pair_of(session), session.workspace.anchors, deltas=DELTAS, omegas=OMEGAS)
+    sweep = inversion_sweep(pair_of(session), session.workspace.anchors, SweepSpec(deltas=DELTAS, omegas=OMEGAS))
     data = sweep_matrices(sweep, "recovered", ("a", "b"))
     assert cell_of([{"customdata": [1, 2, 3]}], data) == (DELTAS[3], OMEGAS[2])
     assert cell_of([], data) is None
@@ -154,7 +154,7 @@ def test_without_anchors_the_page_says_where_they_come_from(open_page, tab):
 
 def test_few_anchors_warn_of_what_is_lost(open_page):
     session = open_page(anchors=("r0", "r1", "r2"), inversion=InversionSpec(delta=0.0))
-    assert any("3 of 6 directions can be reached" in warning.value for warning in session.warning)
+    assert any("Only 3 of 6 directions can be recovered" in warning.value for warning in session.warning)
 
 
 def test_anchors_on_one_line_are_refused(make_workspace, tmp_path):

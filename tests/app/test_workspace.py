@@ -10,7 +10,7 @@ from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, f
 from relcore import __version__
 from relcore.comparison import ProjectionSpec
 from relcore.engine import EngineError
-from relcore.inverting.inverted import InversionSpec
+from relcore.inverting.recovery import InversionSpec
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError

@@ -7,8 +7,8 @@ import pytest
 
 from relcore.evaluation import Split
 from relcore.inversion import inversion_grid
-from relcore.inverting.inverted import InversionSpec, invert_pair
-from relcore.inverting.sweep import inversion_sweep
+from relcore.inverting.recovery import InversionSpec, invert_pair
+from relcore.inverting.sweep import SweepSpec, inversion_sweep
 from relcore.metrics.calibration import Z95, Score
 from relcore.spaces import LatentSpace, match
 
@@ -51,7 +51,7 @@ def test_the_best_cell_of_the_grid_lies_in_the_band_of_the_best(n, d, k):
     outside, grids = 0, []
     for state in STATES:
         pair = unrelated(n, d, 100 + state)
-        sweep = inversion_sweep(pair, tuple(pair.ids[:k]), deltas=(0.0, 0.5, 0.7), omegas=(1, 4), random_state=state)
+        sweep = inversion_sweep(pair, tuple(pair.ids[:k]), SweepSpec(deltas=(0.0, 0.5, 0.7), omegas=(1, 4), random_state=state))
         best = sweep.table()["cosine"].max()
         outside += not sweep.best_chance.low <= best <= sweep.best_chance.high
         split = Split.held_out(pair.ids, np.arange(k), state)
@@ -70,7 +70,7 @@ def test_random_labels_are_read_as_often_as_chance():
     for state in range(7):
         labels = np.random.default_rng([state, 1]).permutation(np.arange(400) % 4).astype(str)
         pair = unrelated(400, 12, state, labels)
-        sweep = inversion_sweep(pair, tuple(pair.ids[:130]), deltas=(0.5,), omegas=(4,), random_state=state)
+        sweep = inversion_sweep(pair, tuple(pair.ids[:130]), SweepSpec(deltas=(0.5,), omegas=(4,), random_state=state))
         right, asked = right + sweep.table()["accuracy"].item() * sweep.n_test, asked + sweep.n_test
         right, asked = right + sweep.not_stitched * sweep.n_test, asked + sweep.n_test
     # The two heads' answers to one row may agree: their shares add up as if half of them were asked.
@@ -83,6 +83,6 @@ def test_a_rare_class_of_random_labels_gains_nothing():
         rng = np.random.default_rng([state, 2])
         labels = np.where(rng.permutation(300) < 9, "rare", "usual")
         pair = unrelated(300, 30, state, labels)
-        sweep = inversion_sweep(pair, tuple(pair.ids[:100]), deltas=(0.5,), omegas=(2,), random_state=state)
+        sweep = inversion_sweep(pair, tuple(pair.ids[:100]), SweepSpec(deltas=(0.5,), omegas=(2,), random_state=state))
         error = np.sqrt(0.03 * 0.97 / sweep.n_test)
         assert sweep.table()["accuracy"].item() <= sweep.chance + 3.5 * error

@@ -8,7 +8,7 @@ import pytest
 
 from app.workspace import Workspace
 from relcore.anchors.selection import select_anchors
-from relcore.inverting.inverted import InversionSpec, invert_pair
+from relcore.inverting.recovery import InversionSpec, invert_pair
 from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.files import load_space

@@ -82,7 +82,7 @@ def test_at_most_half_of_the_rows_where_nothing_is_said(run, tmp_path):
 
 def test_there_is_one_usual_delta():
     from relcore.inversion import InverseRelativeProjection
-    from relcore.inverting.inverted import InversionSpec
+    from relcore.inverting.recovery import InversionSpec
     from relcore.names import DELTA
     from relcore.stitching.methods import MethodSettings
 

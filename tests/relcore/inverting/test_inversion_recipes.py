@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ortho_group
 
+from relcore import record
 from relcore.comparing.figures import exportable
 from relcore.comparing.scene import ComparisonRecipe
 from relcore.evaluation import Split
@@ -19,21 +20,23 @@ from relcore.inversion import InverseRelativeProjection, inversion_grid, recover
 from relcore.inverting.figures import (
     EDGES,
     ERROR_COLORS,
-    draw_inversion,
-    draw_inversion_errors,
-    draw_inversion_grid,
-    draw_lengths,
+    InversionGrid,
+    Lengths,
+    RecoveredRows,
+    RecoveryErrors,
     inversion_scene,
     lengths,
     sweep_matrices,
     variation,
 )
-from relcore.inverting.inverted import ROUTES, InversionSpec, invert_pair, sides
-from relcore.inverting.sweep import Sweep, inversion_sweep, sweep_job
+from relcore.inverting.recovery import InversionSpec, invert_pair, sides
+from relcore.inverting.sweep import InversionSweep, SweepSpec, inversion_sweep
+from relcore.names import ROUTES
 from relcore.progress import Context
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, match
 from relcore.store import Store
+from relcore.task import task_job
 
 N, D, K = 300, 8, 30
 DELTAS, OMEGAS = (0.0, 0.3, 0.6), (1, 2, 4)
@@ -130,7 +133,7 @@ def test_of_many_rows_a_sample_is_carried_over(pair, anchors):
 )
 def test_settings_that_cannot_be_are_refused(settings, message):
     with pytest.raises(SpaceError, match=message):
-        InversionSpec(**settings)
+        record.from_json(InversionSpec, settings)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +152,7 @@ def test_anchors_that_cannot_be_inverted_say_so(pair, anchors, spec, message):
 
 @pytest.mark.parametrize("route", ROUTES)
 def test_the_sweep_is_the_grid(pair, anchors, route):
-    sweep = inversion_sweep(pair, anchors, route=route, random_state=3, n_rows=N, **SMALL)
+    sweep = inversion_sweep(pair, anchors, SweepSpec(route=route, random_state=3, n_rows=N, **SMALL))
     source, target = sides(pair, route)
     for column, side in (("cosine", source), ("within", target)):
         split = Split.held_out(pair.ids, np.arange(K))
@@ -167,33 +170,33 @@ def test_the_sweep_is_the_grid(pair, anchors, route):
 
 
 def test_the_head_of_the_target_reads_what_is_recovered(pair, anchors):
-    sweep = inversion_sweep(pair, anchors, **SMALL)
+    sweep = inversion_sweep(pair, anchors, SweepSpec(**SMALL))
     table = sweep.table()
     split = Split.draw(pair.ids, anchors=np.arange(K))
     assert (sweep.n_classes, sweep.n_train, sweep.n_test) == (5, N - len(split.test), len(split.test))
     assert sweep.chance == np.mean(split.test % 5 == 0)  # all are as frequent, and the first is answered
     assert sweep.not_stitched > 0.9
     assert table["accuracy"].iloc[0] == pytest.approx(sweep.not_stitched, abs=0.05)
-    within = inversion_sweep(pair, anchors, route="within", deltas=(0.0,), omegas=(1,))
+    within = inversion_sweep(pair, anchors, SweepSpec(route="within", deltas=(0.0,), omegas=(1,)))
     assert within.table()["accuracy"].iloc[0] == within.not_stitched
     assert within.procrustes == 1.0
 
 
 def test_the_head_may_be_asked_about_rows_that_are_named(pair, anchors):
-    sweep = inversion_sweep(pair, anchors, test_ids=("r3", "r50", "r60", "nobody"), deltas=(0.0,), omegas=(1,))
+    sweep = inversion_sweep(pair, anchors, SweepSpec(test_ids=("r3", "r50", "r60", "nobody"), deltas=(0.0,), omegas=(1,)))
     assert (sweep.n_test, sweep.n_train) == (2, N - 2)  # r3 is an anchor
 
 
 def test_without_labels_there_is_no_accuracy_but_a_reason(pair, anchors):
     bare = match(LatentSpace(pair.source.vectors, pair.ids), LatentSpace(pair.target.vectors, pair.ids))
-    sweep = inversion_sweep(bare, anchors, **SMALL)
+    sweep = inversion_sweep(bare, anchors, SweepSpec(**SMALL))
     assert sweep.why_none == "No accuracy: the spaces have no labels."
     assert sweep.table()["accuracy"].isna().all()
     assert sweep.not_stitched is None
 
 
 def test_a_pruning_that_leaves_one_anchor_has_no_cosine(pair):
-    sweep = inversion_sweep(pair, ("r0", "r1", "r2"), deltas=(0.0, 1.0), omegas=(1, 2))
+    sweep = inversion_sweep(pair, ("r0", "r1", "r2"), SweepSpec(deltas=(0.0, 1.0), omegas=(1, 2)))
     table = sweep.table()
     assert table[table.delta == 1]["cosine"].isna().all()
     assert table[table.delta == 0]["cosine"].notna().all()
@@ -214,7 +217,7 @@ def test_a_pruning_that_leaves_one_anchor_has_no_cosine(pair):
 )
 def test_a_sweep_over_nonsense_is_refused(pair, anchors, settings, message):
     with pytest.raises(SpaceError, match=message):
-        inversion_sweep(pair, anchors, **{**SMALL, **settings})
+        inversion_sweep(pair, anchors, SweepSpec(**{**SMALL, **settings}))
 
 
 def test_a_sweep_by_job_is_the_same_and_survives_json(pair, anchors, tmp_path):
@@ -222,9 +225,11 @@ def test_a_sweep_by_job_is_the_same_and_survives_json(pair, anchors, tmp_path):
 
     store = Store(tmp_path)
     inputs = [put_space(store, space) for space in (pair.source, pair.target)]
-    sweep_job(Context("ab" * 16, store), inputs=inputs, anchors=anchors, **SMALL)
-    stored = Sweep.from_json(json.loads(json.dumps(store.get("ab" * 16).metadata["sweep"])))
-    pd.testing.assert_frame_equal(stored.table(), inversion_sweep(pair, anchors, **SMALL).table())
+    task = InversionSweep(anchors, SweepSpec(**SMALL))
+    task_job(Context("ab" * 16, store), task=task, inputs=inputs)
+    stored = task.read(store.get("ab" * 16))
+    assert stored.best_chance == task.run([pair.source, pair.target]).best_chance
+    pd.testing.assert_frame_equal(stored.table(), inversion_sweep(pair, anchors, SweepSpec(**SMALL)).table())
 
 
 def test_errors_are_coloured_by_fixed_steps_and_panes_share_one_pca(pair, anchors):
@@ -269,12 +274,12 @@ def drawn(recipe):
     """Each kind of figure with its settings away from the defaults."""
     spec = InversionSpec("backward", "whitened", ridge=0.7)
     return {
-        "inversion": draw_inversion(recipe, spec),
-        "inversion-errors": draw_inversion_errors(recipe, spec),
-        "inversion-grid": draw_inversion_grid(
-            recipe, route="backward", measure="condition", random_state=4, n_rows=100, **SMALL
-        ),
-        "inversion-lengths": draw_lengths([recipe.source, recipe.target]),
+        "inversion": RecoveredRows.of(recipe, inversion=spec).draw(),
+        "inversion-errors": RecoveryErrors.of(recipe, inversion=spec).draw(),
+        "inversion-grid": InversionGrid.of(
+            recipe, measure="condition", sweep=SweepSpec("backward", 4, n_rows=100, **SMALL)
+        ).draw(),
+        "inversion-lengths": Lengths((recipe.source, recipe.target)).draw(),
     }
 
 
@@ -305,10 +310,10 @@ def test_the_csv_of_the_panes_has_each_rows_error(drawn, recipe):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"inversion": {"gamma": 1}}, "recipe of inversion: unknown or misplaced setting"),
+        ({"inversion": {"gamma": 1}}, "recipe of inversion: inversion: expected settings among .* got 'gamma'"),
         ({"inversion": {"omega": "many"}}, "omega: expected a whole number"),
         ({"color_by": "mood"}, "color_by: expected one of"),
-        ({"mood": 1}, "recipe: expected settings among .* got 'mood'"),
+        ({"mood": 1}, "recipe of inversion: expected settings among .* got 'mood'"),
     ],
 )
 def test_a_recipe_with_wrong_settings_says_which(drawn, changes, message):
@@ -320,8 +325,8 @@ def test_a_recipe_with_wrong_settings_says_which(drawn, changes, message):
     ("kind", "changes", "message"),
     [
         ("inversion-grid", {"measure": "beauty"}, "measure: expected one of"),
-        ("inversion-grid", {"sweep": {"alpha": 1}}, "recipe of an inversion grid: unknown or misplaced setting"),
-        ("inversion-lengths", {"spaces": "all"}, "expected a list 'spaces'"),
+        ("inversion-grid", {"sweep": {"alpha": 1}}, "recipe of inversion-grid: sweep: expected settings among .* got 'alpha'"),
+        ("inversion-lengths", {"spaces": "all"}, "recipe of inversion-lengths: spaces: expected a list, got 'all'"),
         ("inversion-lengths", {"spaces": []}, "spaces: expected at least one"),
     ],
 )

@@ -1,7 +1,7 @@
-"""Inversion between the two spaces of a pair: what comes back, row by row, beside what direct maps and chance give.
+"""Inversion between the two spaces of a pair: the recovered rows, compared with direct maps and the chance level.
 
-Scores are means over held-out rows: every method here is fitted on the anchors, and would reproduce them between spaces that
-have nothing in common.
+Scores are means over held-out rows: every method is fitted on the anchors, and would reproduce them even between unrelated
+spaces.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from relcore.evaluation import Split
 from relcore.inversion import InverseRelativeProjection, recovered
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import mean_cosine
-from relcore.names import DELTA, INVERSES
+from relcore.names import DELTA, INVERSES, ROUTES
+from relcore.numbers import general
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, need_one_of
 from relcore.translation import LeastSquares, Procrustes
 
-ROUTES = {"forward": "source → target", "backward": "target → source", "within": "within the source"}
-METHOD_TITLES = {"pruned": "pruned", "ridge": "ridge, ours", "whitened": "whitened, ours"}
-MOST_ROWS = 20_000  # held-out rows that are carried over; of more a random sample
+MOST_ROWS = 20_000  # held-out rows that are translated; of more a random sample
 MOST_OMEGA = 64
 
 
 @dataclass(frozen=True)
 class InversionSpec:
-    """What is inverted and how: the parameters of `InverseRelativeProjection`, and which way.
+    """The parameters of `InverseRelativeProjection`, and the direction.
 
     Attributes
     ----------
@@ -49,12 +48,10 @@ class InversionSpec:
         need_one_of("route", self.route, ROUTES)
         need_one_of("method", self.method, INVERSES)
         for name, low, high in (("omega", 1, MOST_OMEGA), ("random_state", 0, 2**31)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            if not low <= (value := getattr(self, name)) <= high:
                 raise SpaceError(f"{name}: expected a whole number {low} … {high}, got {value!r}")
         for name, low, high in (("delta", 0, 1), ("ridge", 1e-6, 1e6)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            if not low <= (value := getattr(self, name)) <= high:
                 raise SpaceError(f"{name}: expected a number {low:g} … {high:g}, got {value!r}")
 
     def inverse(self) -> InverseRelativeProjection:
@@ -64,15 +61,15 @@ class InversionSpec:
     @property
     def title(self) -> str:
         """What this method is called beside others: ``"inverse, pruned"``."""
-        return f"inverse, {METHOD_TITLES[self.method]}"
+        return f"inverse, {INVERSES[self.method].title}"
 
     def settings(self) -> str:
-        """What the method depends on: ``"ω = 8, δ = 0.7"`` or ``"λ = 1"``."""
-        return f"ω = {self.omega}, δ = {self.delta:g}" if self.method == "pruned" else f"λ = {self.ridge:g}"
+        """What the method depends on: ``"ω = 8, δ = .7"`` or ``"λ = 1"``."""
+        return f"ω = {self.omega}, δ = {general(self.delta)}" if self.method == "pruned" else f"λ = {general(self.ridge)}"
 
 
 def sides(pair: Match, route: str) -> tuple[LatentSpace, LatentSpace]:
-    """The space that rows come from, and the one in which they are to be found again."""
+    """The space that rows come from, and the one in which they are recovered."""
     need_one_of("route", route, ROUTES)
     spaces = {"forward": (pair.source, pair.target), "backward": (pair.target, pair.source)}
     return spaces.get(route, (pair.source, pair.source))
@@ -86,33 +83,33 @@ def side_names(pair: Match, route: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class Inversion:
-    """Rows of one space as they are found again in another.
+    """Rows of one space, recovered in another.
 
     Attributes
     ----------
     n : int
         Rows of the pair.
     rows : array (m,)
-        Those that were carried over, ascending: held-out rows and the anchors.
+        Those that were translated, ascending: held-out rows and the anchors.
     scored : array (m,) of bool
         Which of them are held out.
     true, found : arrays (m, d)
         In the target's absolute space.
     errors : {method: array (m,)}
-        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps that see both
-        spaces at once.
+        1 − cosine of found and true directions from the target's mean, 0 … 2; the inverse first, then maps fitted on both
+        spaces.
     distance : array (m,)
         ‖found − true‖ over the true row's length from the mean, of the inverse.
     scores : {method: Score}
         Mean cosine of the held-out rows, with the chance level: the same after permuting these rows.
     n_anchors, kept : int, float
-        Anchors given, and those left by a pruning, on average.
+        Anchors given, and the mean number that a pruning keeps.
     condition : float
-        Of what was inverted, the mean over the prunings; inf where one has no full rank.
+        Of the inverted anchors, the mean over the prunings; inf if one has no full rank.
     rank : int
-        Directions of the target that can be reached.
+        Number of directions of the target that can be recovered.
     shape : (d_source, d_target)
-        Of the matrix W that does all this.
+        Of the matrix W of the translation.
     """
 
     spec: InversionSpec
@@ -140,7 +137,7 @@ class Inversion:
         return int(np.count_nonzero(self.scored))
 
     def summary(self) -> pd.DataFrame:
-        """One row a method: method, cosine, chance, low, high (its 95 % band), n held-out rows, anchors."""
+        """One row per method: method, cosine, chance, low, high (its 95 % band), n held-out rows, anchors."""
         return pd.DataFrame(
             [
                 {
@@ -158,7 +155,7 @@ class Inversion:
 
 
 def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_rows: int = MOST_ROWS) -> Inversion:
-    """Carry the pair's rows over through the relative space of these anchors, and score those that are no anchors.
+    """Translate the pair's rows through the relative space of these anchors, and score those that are not anchors.
 
     Means are those of all rows of each space: they need no pairs.
 
@@ -179,8 +176,8 @@ def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_r
     direct = _direct(X, source.vectors[chosen], target.vectors[chosen], within=spec.route == "within")
     units = unit_rows(true, means[1])
     errors, scores = {}, {}
-    for method, carried in {spec.title: found, **direct}.items():
-        directions = unit_rows(carried, means[1])
+    for method, translated in {spec.title: found, **direct}.items():
+        directions = unit_rows(translated, means[1])
         errors[method] = 1 - np.einsum("ij,ij->i", directions, units)
         scores[method] = mean_cosine(directions[scored], units[scored], of_unit_length=True)
     return Inversion(
@@ -202,7 +199,7 @@ def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_r
 
 
 def _direct(X: np.ndarray, source: np.ndarray, target: np.ndarray, within: bool) -> dict[str, np.ndarray]:
-    """X by maps fitted on both spaces' anchors at once; within a space only the one that is not the identity by itself."""
+    """X by maps fitted on both spaces' anchors; within a space only the one that is not trivially the identity."""
     found = {"least squares": LeastSquares().fit(source, target).transform(X)}
     if within:
         return found
