@@ -10,6 +10,7 @@ import streamlit as st
 from app import compute
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.anchors.literal import LEARNING_RATE
+from relcore.bootstrapping.seed_pairs import read_pairs
 from relcore.bootstrapping.spec import BootstrapSpec
 from relcore.names import BOOTSTRAPS
 from relcore.sources.catalog import SpaceSpec
@@ -166,25 +167,6 @@ def _typed() -> tuple[tuple[str, str], ...] | None:
         st.caption("Type at least three pairs to start.")
         return None
     return pairs
-
-
-def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of ids, one per line, separated by a tab or by "="; blank lines are ignored.
-
-    Raises
-    ------
-    SpaceError
-        A line that does not have two sides.
-    """
-    pairs = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        first, _, second = (part.strip() for part in line.partition("\t" if "\t" in line else "="))
-        if not first or not second:
-            raise SpaceError(f"line {number}: expected “id of the source = id of the target”, got {line.strip()!r:.60}")
-        pairs.append((first, second))
-    return tuple(pairs)
 
 
 def _shared(source: LatentSpace, target: LatentSpace) -> int:

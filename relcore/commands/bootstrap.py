@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relcore.names import BOOTSTRAPS
+
 if TYPE_CHECKING:
     from relcore.bootstrapping.result import Outcome
     from relcore.bootstrapping.spec import BootstrapSpec
@@ -18,40 +20,46 @@ _MOST_LISTED = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.naming import add_pair
+    from relcore.commands.naming import add_pair, add_random_state
     from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
     parser.description += (
-        " Where the two share ids, the pairing is hidden, found again, and held against the truth; --real is for two that "
-        "share none."
+        " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real for spaces without "
+        "common ids."
     )
     add_pair(parser)
     parser.add_argument(
         "--seeds",
         default="15",
         metavar="N|FILE|none",
-        help="known pairs: so many at random, or a file of pairs, one a line, separated by a tab or “=”; default %(default)s",
+        help="known pairs: a number to draw at random, or a file with one pair per line, separated by a tab or “=”; "
+        "default: %(default)s",
     )
-    parser.add_argument("--anchors", type=int, default=300, metavar="N", help="how many, seeds among them; default %(default)s")
-    parser.add_argument("--method", default="self-learning", help="self-learning, or paper; default %(default)s")
     parser.add_argument(
-        "--rows", type=int, metavar="N", help=f"the most frequent, or first, of each; default all, of “paper” {PAPER_ROWS}"
+        "--anchors", type=int, default=300, metavar="N", help="number of anchors, seeds included; default: %(default)s"
     )
-    parser.add_argument("--real", action="store_true", help="take no id for the truth but those of the seeds")
+    parser.add_argument("--method", default="self-learning", help=f"{', '.join(BOOTSTRAPS)}; default: %(default)s")
     parser.add_argument(
-        "-k", type=int, default=10, metavar="N", help="neighbours of CSLS and of the scores; default %(default)s"
+        "--rows",
+        type=int,
+        metavar="N",
+        help=f"use the N most frequent (or first) rows of each space; default: all, or {PAPER_ROWS:,} for “paper”",
     )
-    parser.add_argument("--steps", type=int, metavar="N", help="of “paper”; default the paper's")
+    parser.add_argument("--real", action="store_true", help="treat ids as unrelated, except those of the seeds")
+    parser.add_argument(
+        "-k", type=int, default=10, metavar="N", help="number of neighbours, for CSLS and for the scores; default: %(default)s"
+    )
+    parser.add_argument("--steps", type=int, metavar="N", help="paper: number of steps; default: that of the publication")
     parser.add_argument(
         "--learning-rate",
         type=float,
         metavar="RATE",
-        help="of “paper”, above 0 … 1; default .02, the paper's for retrieval; it takes .05 for stitching",
+        help="paper: learning rate, above 0 … 1; default: .02, as published for retrieval (.05 for stitching)",
     )
-    parser.add_argument("--random-state", type=int, default=0, metavar="N", help="draws seeds and anchors; default %(default)s")
+    add_random_state(parser, "the choice of seeds and anchors")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the pairs found, as .tsv: source, target, and how it was found"
+        "-o", "--output", type=Path, metavar="FILE", help="write the pairs (.tsv): source, target, and how each was found"
     )
     add_recipe(parser)
     add_scheduler(parser)
@@ -64,13 +72,11 @@ def run(options: argparse.Namespace) -> None:
 
     from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
     from relcore.commands.naming import space_spec
-    from relcore.commands.output import show, write_recipe
+    from relcore.commands.output import need_suffix, show, write_recipe
     from relcore.commands.running import computed
     from relcore.recipe import load_again
-    from relcore.spaces import SpaceError
 
-    if options.output and options.output.suffix.lower() != ".tsv":
-        raise SpaceError(f"{options.output}: expected a name that ends in .tsv, got {options.output.suffix or 'no suffix'!r}")
+    need_suffix(options.output, [".tsv"])
     specs = [space_spec(one) for one in (options.source, options.target)]
     spaces = [load_again(one) for one in specs]
     spec = spec_of(options, *spaces)
@@ -97,7 +103,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
-    """The options as the page would take them."""
+    """The options as settings, with the page's defaults."""
     from relcore.anchors.literal import LEARNING_RATE, STEPS
     from relcore.bootstrapping.spec import BootstrapSpec
     from relcore.spaces import SpaceError
@@ -108,15 +114,17 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
     if options.seeds.isdecimal():
         n_seeds = int(options.seeds)
     elif options.seeds != "none":
-        pairs = read_pairs(Path(options.seeds).expanduser())
+        pairs = read_seeds(Path(options.seeds).expanduser())
     if n_seeds and not hide:
         why = "--real" if options.real else f"spaces that share {n_shared} ids"
-        raise SpaceError(f"--seeds: expected a file of pairs, or none, with {why}, got {n_seeds} at random")
+        raise SpaceError(f"--seeds: expected a file of pairs or none with {why}, got {n_seeds} random pairs")
     rows = options.rows
     if rows is None and options.method == "paper":
         rows = PAPER_ROWS if min(len(source), len(target)) > PAPER_ROWS else None
     if options.method == "paper" and not (n_seeds or pairs):
-        raise SpaceError("--seeds: expected some with the published method, got none; give 15, or choose self-learning")
+        raise SpaceError(
+            "--seeds: expected seeds for the published method, got none; use --seeds 15, or --method self-learning"
+        )
     rate = LEARNING_RATE if options.learning_rate is None else options.learning_rate
     asked = {"n_anchors": options.anchors, "k": options.k, "random_state": options.random_state}
     return BootstrapSpec(
@@ -131,36 +139,33 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
     )
 
 
-def read_pairs(path: Path) -> tuple[tuple[str, str], ...]:
-    """Pairs of ids from a text file, one a line, separated by a tab or else by “=”; of what this command wrote the seeds and
-    anchors.
+def read_seeds(path: Path) -> tuple[tuple[str, str], ...]:
+    """Pairs of ids from a text file, see `read_pairs`; of a file that this command wrote, the seeds and anchors.
 
     Raises
     ------
     SpaceError
         No such file, a line that does not have two sides, no pair at all.
     """
+    from relcore.bootstrapping.seed_pairs import read_pairs
     from relcore.spaces import SpaceError
 
     if not path.is_file():
-        raise SpaceError(f"--seeds: expected a number, a file of pairs or none, got {str(path)!r}, where there is no file")
+        raise SpaceError(f"--seeds: expected a number, a file of pairs or none, got {str(path)!r}, a file that does not exist")
     lines = path.read_text(encoding="utf-8-sig").splitlines()
-    own = bool(lines) and tuple(lines[0].split("\t")) == HEAD
-    pairs = []
-    for number, line in enumerate(lines[own:], start=1 + own):
-        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
-        if not line.strip() or (own and cells[2:] == ["pair"]):
-            continue
-        if len(cells) < 2 or not cells[0] or not cells[1]:
-            raise SpaceError(f"{path.name}, line {number}: expected two ids and a tab or “=” between them, got {line!r:.60}")
-        pairs.append((cells[0], cells[1]))
+    if lines and tuple(lines[0].split("\t")) == HEAD:
+        lines = [line if line.endswith(("\tseed", "\tanchor")) else "" for line in lines]
+    try:
+        pairs = read_pairs("\n".join(lines))
+    except SpaceError as error:
+        raise SpaceError(f"{path.name}, {error}") from error
     if not pairs:
-        raise SpaceError(f"{path.name}: expected one pair or more, got none")
-    return tuple(pairs)
+        raise SpaceError(f"{path.name}: expected at least one pair, got none")
+    return pairs
 
 
 def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """Seeds, anchors, and the other rows that found each other."""
+    """The seeds, the anchors, and the other pairs of mutual nearest neighbours."""
     result = outcome.result
     anchors = set(result.anchors)
     named = [(*pair, "seed" if number < result.n_seeds else "anchor") for number, pair in enumerate(result.anchors)]
@@ -168,13 +173,13 @@ def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def lines_of(outcome: Outcome) -> list[str | list[list[str]]]:
-    """The head of the page, its table, and the wrong ones."""
+    """The head of the page, its table, and the wrong pairs."""
     from relcore.names import METRICS
     from relcore.numbers import band, short
 
     lines: list[str | list[list[str]]] = [outcome.headline, outcome.result.reason]
     if outcome.scores:
-        rows = [["relative to", "metric", "score", "95 % of chance"]]
+        rows = [["relative to", "metric", "score", "chance level, 95 %"]]
         for form, by_metric in outcome.scores.items():
             for metric, score in by_metric.items():
                 rows.append([form, METRICS[metric].title, short(score), band(score.null.low, score.null.high)])

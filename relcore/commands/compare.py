@@ -78,7 +78,7 @@ def printed(table: pd.DataFrame) -> list[list[str]]:
     """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band."""
     from relcore.stitching.figures import short
 
-    rows = [["representation", "metric", "score", "±", "chance level", "95 %"]]
+    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
     for row in table.itertuples():
         reach = "" if row.low != row.low else short((row.high - row.low) / 2)  # NaN where every row was asked
         none = row.chance != row.chance

@@ -46,18 +46,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from relcore.commands.output import need_suffix
     from relcore.comparing.figures import exportable
     from relcore.figures.export import KINDS, read_recipe
     from relcore.figures.palette import DARK, LIGHT
     from relcore.figures.style import Style
-    from relcore.spaces import SpaceError, quote
+    from relcore.spaces import SpaceError
 
-    kind = options.output.suffix.lstrip(".").lower() if options.output else "pdf"
-    if kind not in KINDS:
-        raise SpaceError(f"{options.output}: expected a name that ends in one of {quote(KINDS)}, got {kind or 'no suffix'!r}")
+    need_suffix(options.output, [f".{kind}" for kind in KINDS])
     style = Style(options.width, options.dpi, options.panel_letters, options.font_size, theme=DARK if options.dark else LIGHT)
     figure = exportable(read_recipe(options.recipe))
-    output = options.output or Path(figure.filename(kind))
+    output = options.output or Path(figure.filename("pdf"))
     if output.resolve() == options.recipe.resolve():
         raise SpaceError(f"{output}: expected another file than the recipe, got the same; choose one with -o")
     figure.save(output, style)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from app import jobs, results
-from app.bootstrap.bootstrap_setup import read_pairs
 from app.workspace import Workspace, from_session_file, to_session_file
+from relcore.bootstrapping.seed_pairs import read_pairs
 from relcore.encoding import load_encoding
 from relcore.engine import Engine
 from relcore.progress import Context

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from relcore.bootstrapping.spec import BootstrapSpec
-from relcore.commands.bootstrap import read_pairs
+from relcore.commands.bootstrap import read_seeds
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError
 
@@ -51,19 +51,19 @@ def test_for_real_from_the_pairs_of_a_file(run, one_engine, pair_of_files, tmp_p
     found = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()[1:]]
     right = [first[1:] == second[1:] for first, second, _ in found]
     assert np.mean(right) > 0.95
-    assert len(read_pairs(tmp_path / "pairs.tsv")) == 50, "seeds and anchors, to begin another one with"
+    assert len(read_seeds(tmp_path / "pairs.tsv")) == 50, "seeds and anchors, to begin another one with"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--seeds", "gone.tsv"], "--seeds: expected a number, a file of pairs or none, got 'gone.tsv'"),
-        (["--seeds", "15", "--real"], "--seeds: expected a file of pairs, or none, with --real, got 15 at random"),
-        (["--seeds", "none", "--method", "paper"], "--seeds: expected some with the published method"),
+        (["--seeds", "15", "--real"], "--seeds: expected a file of pairs or none with --real, got 15 random pairs"),
+        (["--seeds", "none", "--method", "paper"], "--seeds: expected seeds for the published method"),
         (["--method", "guess"], "method: expected one of self-learning, paper, got 'guess'"),
         (["--method", "paper", "--learning-rate", "2"], "learning_rate: expected a number above 0, at most 1, got 2.0"),
         (["--rows", "3"], "rows: expected none, or a whole number, at least 10, got 3"),
-        (["-o", "pairs.csv"], "expected a name that ends in .tsv, got '.csv'"),
+        (["-o", "pairs.csv"], "expected a name that ends in one of '.tsv', got '.csv'"),
     ],
 )
 def test_wrong_options_are_one_line(refuse, pair_of_files, arguments, message):
@@ -76,9 +76,13 @@ def test_seeds_that_contradict_each_other_are_told(refuse, one_engine, pair_of_f
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a\n", "line 1: expected two ids"), ("\n", "expected one pair or more, got none")]
+    ("text", "message"),
+    [
+        ("a\n", "seeds.txt, line 1: expected “id of the source = id of the target”, got 'a'"),
+        ("\n", "expected at least one pair, got none"),
+    ],
 )
 def test_a_file_of_pairs_that_is_none(tmp_path, text, message):
     (tmp_path / "seeds.txt").write_text(text)
     with pytest.raises(SpaceError, match=message):
-        read_pairs(tmp_path / "seeds.txt")
+        read_seeds(tmp_path / "seeds.txt")

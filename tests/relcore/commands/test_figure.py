@@ -178,10 +178,10 @@ def test_a_wrong_recipe_is_one_line_and_code_2(recipe, tmp_path, capsys, change,
     ("arguments", "message"),
     [
         (["figure", "gone.json"], "relscope: gone.json: No such file"),
-        (["figure", "recipe.json", "-o", "out.gif"], "expected a name that ends in one of 'html', 'pdf'"),
+        (["figure", "recipe.json", "-o", "out.gif"], "expected a name that ends in one of '.html', '.pdf'"),
         (["figure", "recipe.json", "--width", "40"], "width: expected 2 to 12 inches, got 40"),
         (["figure", "broken.json"], "broken.json: expected a recipe in JSON"),
-        (["figure", "recipe.json", "-o", "gone/out.csv"], "relscope: gone/out.csv: No such file"),
+        (["figure", "recipe.json", "-o", "gone/out.csv"], "relscope: gone/out.csv: expected an existing folder, got 'gone'"),
     ],
 )
 def test_a_wrong_command_is_one_line_and_code_2(original, tmp_path, monkeypatch, capsys, arguments, message):
