@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def opened(names: list[str]) -> list:
-    """The `SpaceSpec` of each name, files by their full path; each was loaded once, so that what is wrong is said here.
+    """The `SpaceSpec` of each name, files by their full path; each was loaded once, so that errors appear before the server starts.
 
     Raises
     ------

@@ -80,7 +80,7 @@ def printed(table: pd.DataFrame) -> list[list[str]]:
 
     rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
     for row in table.itertuples():
-        reach = "" if row.low != row.low else short((row.high - row.low) / 2)  # NaN where every row was asked
+        reach = "" if row.low != row.low else short((row.high - row.low) / 2)  # NaN where all rows are queries
         none = row.chance != row.chance
         band = "" if none else f"{short(row.null_low)} … {short(row.null_high)}"
         rows.append([row.form, row.metric.split(",")[0], short(row.score), reach, "" if none else short(row.chance), band])

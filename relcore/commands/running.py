@@ -157,7 +157,7 @@ def computed(
 
 
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
-    """Done, total, and what goes on: the message and the time left of the first that runs."""
+    """Done, total, and a text: the message and the time left of the first job that runs."""
     known = [(job, job.status()) for job in jobs]
     done = sum(1.0 if status.ended else status.done / status.total if status.total else 0.0 for _, status in known)
     running = next(((job, status) for job, status in known if status.state == "running"), known[0])
