@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def opened(names: list[str]) -> list:
-    """The `SpaceSpec` of each name, files by their full path; each was loaded once, so that errors appear before the server starts.
+    """The `SpaceSpec` of each name, with the full path of files; all are loaded once, so that errors appear here.
 
     Raises
     ------
