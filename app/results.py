@@ -36,7 +36,7 @@ def computed(
     icon: str = ":material/play_arrow:",
     below: Callable[[list[Job]], None] | None = None,
 ) -> Result | None:
-    """What a task finds, or None: then the page says what it costs, or how far it is.
+    """The result of a task, or None: the page then shows its cost or its progress.
 
     A task that takes less than `AT_ONCE_SECONDS` runs in place. Up to `unasked_seconds` a job starts by itself; what takes
     longer waits for a click on a button with `label` and the cost: that of the task, as many times as a worker, which has some
@@ -46,7 +46,7 @@ def computed(
     Raises
     ------
     SpaceError
-        What is wrong with the data or the settings, where it runs at once.
+        The data or the settings do not fit, where the task runs at once.
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key = task.key(spaces)
@@ -66,7 +66,7 @@ def computed(
         cost, told = encoding_costs.in_words(likely.likely), encoding_costs.learned([likely])
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
         st.button(f"{label} · {cost}", on_click=_ask, args=(key,), **look)
-        st.caption(f"This runs as a background job: you can go on meanwhile, and the result is saved.{told}")
+        st.caption(f"This runs as a background job: you can continue to work, and the result is saved.{told}")
         return None
     latest = f"{_LATEST}.{task.kind}"
     before = st.session_state.get(latest)
@@ -109,7 +109,7 @@ def result_of(
     Raises
     ------
     SpaceError
-        What is wrong with the data or the settings, where it runs at once.
+        The data or the settings do not fit, where the task runs at once.
     """
     key = digest_of(what, RESULTS, content)
     job = engine().job(key)

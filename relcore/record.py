@@ -127,7 +127,7 @@ def _told(message: str, kind: Any, given: Any) -> str:
 
 
 def _inner(kind: Any, step: str) -> Any:
-    """The type of a field, or of what a list or a mapping holds; None where it cannot be told."""
+    """The type of a field, or of what a list or a mapping holds; None where it is unknown."""
     if is_dataclass(kind):
         return get_type_hints(kind).get(step)
     return next((one for one in reversed(get_args(kind)) if one is not Ellipsis and one is not type(None)), None)

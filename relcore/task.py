@@ -1,7 +1,7 @@
 """Task: a computation that a page, a job, a recipe and a command have in common. Its settings are its fields.
 
 Subclasses are frozen dataclasses, as `relcore.studies.Study` is for grids of runs. A task knows its key in the store and what
-it costs; it runs here and now, or as a job of the engine, and its result comes back from the store as it was.
+it costs; it runs in place, or as a job of the engine, and its result comes back from the store as it was.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
     mean = result.matrix(method)[0]
     if np.isnan(mean[encoder, head]):
         st.info(
-            f"{name(encoder)} gives rows of another size than the head of {name(head)} reads: {METHODS[method].title} has no "
-            "answer here. Every other method has one.",
+            f"{name(encoder)} has another dimension than the head of {name(head)}, so {METHODS[method].title} has no answer. "
+            "Choose another method.",
             icon=":material/width:",
         )
         return
@@ -119,7 +119,7 @@ def _classes(result: StitchResult, method: str, encoder: int, head: int) -> None
 
 def _examples(setup: StitchSetup, result: StitchResult, method: str, encoder: int, head: int) -> None:
     """Test rows whose answer stitching changed, with their picture or sentence; a click brushes them on every page."""
-    st.markdown("**Changed their answer**")
+    st.markdown("**Changed answers**")
     changed = result.changed(method, encoder, head)
     one = result.runs[0]
     if encoder == head or changed.empty:
@@ -132,6 +132,6 @@ def _examples(setup: StitchSetup, result: StitchResult, method: str, encoder: in
     st.dataframe(table, key="stitch.changed", hide_index=True, height=min(38 + 41 * len(table), 420), **look)
     state = f", random state {one.random_state}" if len(result.runs) > 1 else ""
     st.caption(
-        f"{len(changed):,} of {len(one.truth):,} test rows{state}: {lost:,} were right before, {won:,} are right now, "
-        f"{len(changed) - lost - won:,} wrong both times."
+        f"{len(changed):,} of {len(one.truth):,} test rows{state}: {lost:,} were right on the head's own encoder, "
+        f"{won:,} are right when stitched, {len(changed) - lost - won:,} are wrong in both."
     )

@@ -45,7 +45,7 @@ def _shared(key: str, _spaces: list[LatentSpace], _order: tuple[str, ...]) -> Sh
 
 
 def stitched(setup: StitchSetup) -> StitchResult | None:
-    """Every pair by every method, from the store, at once or by a job; None meanwhile, and then the page says what goes on."""
+    """Every pair by every method, from the store, at once or by a job; None while a job computes it."""
     n_pairs = len(setup.specs) * (len(setup.specs) - 1)
     look = {"label": f"Stitch {n_pairs} pairs", "icon": ":material/conversion_path:"}
     return results.computed(setup.spec, setup.specs, slower=1.5, unasked_seconds=UNASKED_SECONDS, **look)

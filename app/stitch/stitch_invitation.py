@@ -1,4 +1,4 @@
-"""The Stitch page before there is anything to stitch: what it is about, and two tasks that can be made here."""
+"""The Stitch page before there is anything to stitch: what it does, and two tasks that can be made here."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ _TASKS: dict[str, tuple[DatasetSpec, tuple[Encoder, ...], str, str]] = {
         DatasetSpec("digits"),
         tuple(SmallVision(name) for name in ("mlp", "cnn", "residual", "vit")),
         "Digits: four networks, trained here · about 40 s",
-        "1,797 scans of handwritten digits. Four architectures learn to tell them apart, each from its own random start.",
+        "1,797 scans of handwritten digits. Four architectures learn to classify them, each from its own random start.",
     ),
     "wikipedia": (
         WIKIPEDIA,
         (TfidfSvd(), MiniLM((2, 4, 6))),
         "Wikipedia: TF-IDF and MiniLM · about 2 min",
-        "5,482 sentences of 16 articles. Which article is a sentence from? TF-IDF counts words, MiniLM's layers read it.",
+        "5,482 sentences of 16 articles. The label is the article. Encoders: TF-IDF and layers of MiniLM.",
     ),
 }
 
 
 def draw() -> None:
-    """Two sentences and two buttons, or nothing but bars while what they began is under way."""
+    """Two sentences and two buttons; only progress bars while a task is being made."""
     under_way = any(not job.status().ended for job in encoding_jobs.awaited())
     st.html(
         '<div class="relscope-lead" style="max-width: 46rem; padding: 1.5rem 0 0.5rem">'
         '<p style="font-size: 1.6rem; line-height: 1.3; font-weight: 600; letter-spacing: -0.01em; margin: 0 0 0.75rem">'
         "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it still work?</p>"
-        '<p style="margin: 0">Two networks that learned the same task speak different coordinates, so one cannot read the '
-        "other; told relative to a few anchors, items that both know, they turn out to say nearly the same. <b>Stitching</b> "
-        "joins every encoder with every head in this way and counts the right answers.</p></div>"
+        '<p style="margin: 0">Two networks that were trained on the same task use different coordinates, so the head of one '
+        "cannot read the rows of the other. Relative to a few shared anchors, their rows are nearly the same. This page "
+        "combines every encoder with every head through anchors and scores the answers.</p></div>"
     )
     if under_way:
         return
@@ -55,7 +55,7 @@ def draw() -> None:
                     width="stretch",
                 )
                 st.caption(explanation)
-    st.caption("Or encode labelled data of your own with two encoders or more, on the Spaces page.")
+    st.caption("Or encode your own labelled data with two or more encoders on the Spaces page.")
 
 
 def _make(dataset: DatasetSpec, encoders: tuple[Encoder, ...]) -> None:

@@ -30,7 +30,7 @@ _SHOWN_LABELS = {"score": "Score", "gap": "Gap"}
 def draw(setup: StitchSetup | None) -> None:
     """The tab "Every pair"."""
     if setup is None:
-        st.caption("Every encoder with every head appears here, once there are two encoders or more.")
+        st.caption("Choose two or more encoders to score every encoder with every head.")
         return
     result = stitched(setup)
     if result is None:
@@ -78,7 +78,7 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     able = table[table.pairs > 0]
     told = " · ".join(f"{escape(row.method)} <b>{short(row.stitched)}</b>" for row in able.itertuples())
     if not most:
-        return "None of these encoders can be stitched by these methods: absolute rows of different sizes fit no other head."
+        return "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another dimension."
     owns = sorted({short(own) for own in table.own})
     own = owns[0] if len(owns) == 1 else f"{owns[0]} … {owns[-1]}"
     return (
@@ -96,12 +96,12 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: stitch_cell.pick(cell_of(points, result)), tools=False)
     _, common = short_names(result.encoders)
-    common = f" All of them: {common}." if common else ""
-    lost = " Gap: what is lost against the same head on its own encoder." if show == "gap" else ""
-    none = ", hatched: sizes differ, so there is no answer" if _some_missing(result) else ""
+    common = f" All encoders: {common}." if common else ""
+    lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
+    none = " Hatched cells have no answer, because the dimensions differ." if _some_missing(result) else ""
     st.caption(
-        f"Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched{none}.{lost}{common} "
-        f"{result.tested}, {_states(result)}. Click a cell to look into it."
+        f"Rows are encoders, columns are the encoders that the heads were trained on. Dotted cells are not stitched.{none}"
+        f"{lost}{common} {result.tested}, {_states(result)}. Click a cell for its details."
     )
 
 

@@ -1,4 +1,4 @@
-"""The head of the Stitch page: which encoders, which heads, which methods from one to the other, through which anchors."""
+"""The choosers of the Stitch page: encoders, heads, methods and anchors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KEEP = {"persist_state": "session"}
 
 
 def choose(workspace: Workspace) -> StitchSetup | None:
-    """All choosers; None where there is nothing to stitch, and then the page says why, and what to do."""
+    """All choosers; None where there is nothing to stitch; the page then says why and what to do."""
     encodings = encoding_jobs.awaited()
     found = candidates(workspace)
     if len(found) < 2:
@@ -45,7 +45,7 @@ def choose(workspace: Workspace) -> StitchSetup | None:
         jobs.follow(encodings, dismiss=encoding_jobs.forget)
         return None
     jobs.follow(encodings, dismiss=encoding_jobs.forget)
-    place = digest_of(found)[:8]  # other candidates, other defaults
+    place = digest_of(found)[:8]  # the defaults depend on the candidates
     specs = _encoders(found, place)
     methods = _methods()
     if len(specs) < 2 or not methods:
@@ -60,12 +60,12 @@ def choose(workspace: Workspace) -> StitchSetup | None:
 
 
 def candidates(workspace: Workspace) -> list[SpaceSpec]:
-    """The session's labelled spaces. Of the bundled words too few have a label to train and to test on."""
+    """The session's labelled spaces. Too few of the bundled words have a label to train and test on."""
     found = []
     for spec in workspace.spaces:
         try:
             labelled = spec.source != "bundled" and compute.load_space(spec).labels is not None
-        except SpaceError:  # gone from the store: the Spaces page says so and offers it again
+        except SpaceError:  # gone from the store: the Spaces page reports it
             continue
         if labelled:
             found.append(spec)
@@ -78,7 +78,7 @@ def labelled_items(workspace: Workspace, kind: str) -> list[SpaceSpec]:
 
 
 def largest_family(specs: list[SpaceSpec]) -> list[SpaceSpec]:
-    """Those that go together with one of them, as many as can be, and then with the most rows."""
+    """The largest group of spaces that share rows and labels; of equal groups the one with the most rows."""
     families = [[other for other in specs if other == one or _go_together(one, other)] for one in specs]
     return max(families, key=lambda family: (len(family), len(compute.load_space(family[0]))))
 
@@ -107,7 +107,7 @@ def _encoders(found: list[SpaceSpec], place: str) -> tuple[SpaceSpec, ...]:
             format_func=dict(zip(found, short_names(list(space_labels(found).values()))[0], strict=True)).get,
             key=f"stitch.encoders-{place}",
             placeholder="Choose two or more",
-            help="Labelled spaces of this session. A head is trained on each; every encoder is then read by every head.",
+            help="Labelled spaces of this session. A head is trained on each, and classifies the rows of every encoder.",
             **_KEEP,
         )
     )
@@ -122,9 +122,9 @@ def _methods() -> tuple[str, ...]:
         format_func=lambda name: METHODS[name].title,
         key="stitch.methods",
         wrap=True,
-        help="Absolute: rows as they are. Relative: heads read similarities to the anchors. Products: several similarities, "
-        "side by side or averaged. Inverse: back from them into the other space. Each of these knows one space alone; "
-        "Procrustes, least squares and affine need both at once.",
+        help="Absolute: unchanged rows. Relative: heads read similarities to the anchors. Product: several similarities, "
+        "side by side or averaged. Inverse: from similarities back into the other space. These methods prepare each space "
+        "alone; Procrustes, least squares and affine need both at once.",
         **_KEEP,
     )
     return tuple(name for name in METHODS if name in chosen)
@@ -163,15 +163,14 @@ def _rest(
     return StitchSetup(specs, spec)
 
 
-_STATES = "How often test rows, anchors and networks' first weights are drawn again; scores are means with their deviation."
+_STATES = "Number of repetitions. Each draws test rows, anchors and initial weights again; scores are means with deviations."
 
 
 def _settings() -> MethodSettings:
     usual = MethodSettings()
     center = st.toggle("Centre first", usual.center, key="stitch.center", help="Subtract each encoder's mean row.", **_KEEP)
-    ridge = st.number_input(
-        "λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help="1 weighs as one anchor.", **_KEEP
-    )
+    weight = "λ = 1 counts as much as one average anchor. A larger λ is closer to the plain relative form."
+    ridge = st.number_input("λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help=weight, **_KEEP)
     delta = st.number_input(
         "δ of the pruned inverse",
         0.05,
@@ -179,7 +178,7 @@ def _settings() -> MethodSettings:
         usual.delta,
         0.05,
         key="stitch.delta",
-        help="An anchor nearer than this, by 1 − |cos|, to one that is kept is left out.",
+        help="An anchor is left out if its distance, 1 − |cos|, to one that is kept is below δ.",
         **_KEEP,
     )
     omega = st.number_input(
@@ -196,7 +195,7 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     if not st.toggle(
         "Labels have an order",
         key=f"stitch.ordered-{place}",
-        help="Such as the stars of a review: errors are then also counted in steps (MAE).",
+        help="For example the stars of a review. Errors are then also counted in steps (MAE).",
         **_KEEP,
     ):
         return ()
@@ -204,7 +203,7 @@ def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
         "From low to high", classes, default=sorted(classes, key=_natural), key=f"stitch.order-{place}", **_KEEP
     )
     if len(chosen) < len(classes):
-        st.caption(f"Not counted yet: {len(classes) - len(chosen)} of {len(classes)} labels are missing.")
+        st.caption(f"MAE needs all labels: {len(classes) - len(chosen)} of {len(classes)} are missing.")
         return ()
     return tuple(chosen)
 
@@ -215,11 +214,11 @@ def _natural(label: str) -> tuple:
 
 
 def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_train: int, n_test: int) -> str:
-    """What is trained on how many rows, and tested on how many."""
+    """A sentence on training rows and test rows."""
     if spec.test_ids:
         tested = f"tested on **{n_test:,}** that no encoder was trained on either"
     else:
-        anew = ", drawn anew for each random state" if len(spec.random_states) > 1 else ""
+        anew = ", drawn again for each random state" if len(spec.random_states) > 1 else ""
         tested = f"tested on **{n_test:,}** held-out rows{anew}"
     seen = not spec.test_ids and any(one.encoder and len(one.encoder.seen_rows(compute.load_space(one))) for one in specs)
     flattered = (

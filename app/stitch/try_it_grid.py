@@ -1,4 +1,4 @@
-"""The answers as a table of the page: drawn in a tenth of the time that Plotly takes, which is felt while one types."""
+"""The answers as a table of the page: drawn in a tenth of the time that Plotly takes, which matters while typing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STYLE = Path(__file__).parents[2] / "assets" / "answers.css"
 
 
 def answers_html(data: Matrices, theme: Theme) -> str:
-    """The only panel of `Matrices` in its own colours, texts and frames; what a cell explains is told on hover and on focus."""
+    """The only panel of `Matrices` in its own colours, texts and frames; a cell explains itself on hover and on focus."""
     (panel,) = data.panels
     heads = "".join(f'<th scope="col">{escape(name_of(name))}</th>' for name in panel.columns)
     lines = []

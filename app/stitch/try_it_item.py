@@ -1,4 +1,4 @@
-"""What Try it is asked about: a sentence that is typed, a picture that is picked, drawn or uploaded."""
+"""The item of Try it: a typed sentence, or a picture from the test rows, drawn or uploaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Asked:
 
 
 def choose(encoder: ItemEncoder, stitching: Stitching) -> Asked | None:
-    """The chooser for the kind of items that this encoder takes; None while there is nothing to ask about."""
+    """The chooser for the kind of items that this encoder takes; None while no item is chosen."""
     return _text(encoder.dataset, stitching) if encoder.kind == "texts" else _picture(encoder.dataset, stitching)
 
 
@@ -54,7 +54,7 @@ def _text(dataset: Dataset, stitching: Stitching) -> Asked | None:
             "Another test sentence",
             key="stitch.try-another",
             icon=":material/shuffle:",
-            help="One that no head was trained on",
+            help="A sentence that no head was trained on",
             on_click=_draw_text,
             args=(dataset, stitching),
         )
@@ -75,29 +75,30 @@ def _put_text(dataset: Dataset, stitching: Stitching, number: int) -> None:
 
 def _picture(dataset: Dataset, stitching: Stitching) -> Asked | None:
     look = _look(dataset.digest, dataset)
-    ways = {"test": "Test", "draw": "Draw", "upload": "Upload"}
+    sources = {"test": "Test", "draw": "Draw", "upload": "Upload"}
     if not look.on_dark:
-        del ways["draw"]
-    way = st.segmented_control(
-        "Picture", list(ways), default="test", format_func=ways.get, key="stitch.try-way", required=True, **_KEEP
+        del sources["draw"]
+    source = st.segmented_control(
+        "Picture", list(sources), default="test", format_func=sources.get, key="stitch.try-way", required=True, **_KEEP
     )
-    if way == "test":
+    if source == "test":
         n = len(stitching.split.test)
         number = st.number_input(f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180, **_KEEP)
         item, truth = _test_item(dataset, stitching, int(number) - 1)
         _show(item, f"Label: {truth}")
         return Asked(item, truth)
-    if way == "draw":
+    if source == "draw":
         found = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger")
         if found is None:
-            st.caption("Draw one; every pair answers when you lift the pen.")
+            st.caption("Draw a picture. Every pair answers when you lift the pen.")
             return None
         return _adapted(found, dataset, "drawing")
     uploaded = st.file_uploader("A picture", type=["png", "jpg", "jpeg", "webp", "bmp", "gif"], key="stitch.try-upload")
     if uploaded is None:
         size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
         grey = ", grey" if look.mode == "L" else ""
-        st.caption(f"It is turned into what the encoders know: {size}{grey}{', light on dark' if look.on_dark else ''}.")
+        dark = ", light on dark" if look.on_dark else ""
+        st.caption(f"The upload is converted to the form the encoders were trained on: {size}{grey}{dark}.")
         return None
     return _adapted(decode_image(uploaded.getvalue(), uploaded.name), dataset, uploaded.name)
 

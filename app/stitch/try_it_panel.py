@@ -1,4 +1,4 @@
-"""Try it: type a sentence or draw a picture, and read at once what every encoder with every head makes of it."""
+"""Try it: type a sentence or draw a picture, and read the answer of every encoder with every head."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def draw(setup: StitchSetup | None) -> None:
     """The tab."""
     st.html(STYLE)
     if setup is None:
-        st.caption("Choose two encoders or more above: then every pair of an encoder and a head answers here.")
+        st.caption("Choose two or more encoders above. Every pair of an encoder and a head then answers here.")
         return
     ready, others = warm.encoders(setup.specs)
     _left_out(others)
     if not ready:
         st.info(
-            "None of these encoders takes new items. Encode a dataset on the Spaces page: its encoder stays ready for more.",
+            "None of these encoders can encode new items. Encode a dataset on the Spaces page: its encoder can then be used.",
             icon=":material/keyboard:",
         )
         return
@@ -43,12 +43,12 @@ def draw(setup: StitchSetup | None) -> None:
 
 def _left_out(others: dict[SpaceSpec, str]) -> None:
     for spec, reason in others.items():
-        st.caption(f"{space_name(spec)} is left out as an encoder, though not as a head: it {reason}.")
+        st.caption(f"{space_name(spec)} is used as a head only: its encoder {reason}.")
 
 
 @st.fragment
 def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
-    """Chooser and answers; a keystroke draws only this anew."""
+    """Chooser and answers; a keystroke redraws only this part."""
     try:
         first = next(iter(encoders.values()))
         method = st.segmented_control(
@@ -92,11 +92,11 @@ def _show(setup: StitchSetup, found: Answers, asked: try_it_item.Asked, method: 
     with st.container(key="stitch-try-map"):
         st.html(answers_html(matrices_of(found), exports.theme()))
     if found.silent:
-        st.caption(f"{', '.join(found.silent)}: knows none of these words; its row is zero, and what it answers says nothing.")
+        st.caption(f"{', '.join(found.silent)}: knows none of these words. Its row is zero, so its answer means nothing.")
     st.caption(
-        "Rows are encoders, columns the encoders that the heads were trained on; dotted: not stitched. Beneath each answer its "
-        "probability, the deeper the surer, and whether it differs from what the head says on its own encoder; point at a cell "
-        f"for the three likeliest. Encoded and answered in {1000 * seconds:,.0f} ms."
+        "Rows are encoders, columns are the encoders that the heads were trained on. A dotted cell is not stitched. Each cell "
+        "shows the answer, its probability (darker is higher), and whether it differs from the head's answer on its own "
+        f"encoder. Hover over a cell for the three most probable answers. Time to encode and answer: {1000 * seconds:,.0f} ms."
     )
     exports.export_bar(figure, "try-it")
 
@@ -107,9 +107,9 @@ def lead(found: Answers, truth: str = "") -> str:
     own = [found.top(i, j, 1)[0][0] for i, j in enumerate(found.own) if found.top(i, j, 1)]
     known = f" Its label is <b>{escape(truth)}</b>." if truth else ""
     if not n:
-        return f"No two of these can be put together by this method; choose another.{known}"
+        return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     same = sum(found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o)
-    alone = f"Not stitched, {own.count(most)} of {len(own)} do." if own else ""
+    alone = f"Not stitched: {own.count(most)} of {len(own)}." if own else ""
     return (
         f"<b>{count}</b> of {n} stitched pairs say <b>{escape(most)}</b>. {alone} {same} of {n} answer as the head does on its "
         f"own encoder.{known}"

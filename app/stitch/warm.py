@@ -1,4 +1,4 @@
-"""Encoders that are loaded and stay so, for what is typed, drawn or uploaded: the first use takes seconds, the next no time."""
+"""Encoders kept in memory for items that are typed, drawn or uploaded: only the first use takes seconds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from relcore.stitching.one_item import (
 
 
 def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
-    """Those that are ready, and why the others are not; what has to be learnt again is a job, with a button before it."""
+    """Encoders that are ready, and why the others are not. A button starts a job that trains a lost encoder again."""
     ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
     usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
     for spec in usable:
@@ -44,7 +44,7 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
 # A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
 @st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
 def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
-    """For all spaces that come from one pass of one model over one dataset; `trained` tells apart weights of their own."""
+    """One encoder for all outputs of one model on one dataset; `trained` distinguishes encoders with their own weights."""
     return item_encoder(_spec, engine().store, joined)
 
 

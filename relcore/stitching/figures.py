@@ -20,12 +20,12 @@ from relcore.stitching.result import StitchResult
 from relcore.stitching.spec import StitchSpec
 
 SHOWN = {"score": "score", "gap": "gap to not stitched"}
-_WHY_NONE = "no answer: the two sizes differ, and this head cannot read such rows"
+_WHY_NONE = "no answer: the dimensions differ, so this head cannot read these rows"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StitchMatrix(Recipe):
-    """A heat map a method: encoders down, heads across, the diagonal not stitched; its LaTeX is the summary."""
+    """One heat map per method: encoders down, heads across, the diagonal not stitched; the LaTeX form is the summary."""
 
     figure: ClassVar[str] = "stitch-matrix"
 
@@ -44,7 +44,7 @@ class StitchMatrix(Recipe):
 
 @dataclass(frozen=True, kw_only=True)
 class StitchConfusion(Recipe):
-    """What a head confuses on another encoder, beside what it confuses on its own; `encoder` and `head` count from 0."""
+    """Confusion matrix of a head on another encoder, beside the one on its own; `encoder` and `head` count from 0."""
 
     figure: ClassVar[str] = "stitch-confusion"
 
@@ -76,7 +76,7 @@ def stitch_matrices(result: StitchResult, metric: str = "accuracy", show: str = 
     title = STITCH_METRICS[metric].title if show == "score" else _gap_title(metric)
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
     n = len(result.encoders)
-    alt = f"Heat maps of {title}, {n} encoders by {n} heads, one a method. {told}. Chance {short(result.chance(metric))}."
+    alt = f"Heat maps of {title}, {n} encoders by {n} heads, one per method. {told}. Chance {short(result.chance(metric))}."
     scale = _scale(result, metric) if show == "score" else _gap_scale(panels)
     return Matrices(panels, scale, title, alt, "encoder", "head of")
 
@@ -129,7 +129,7 @@ def _panel(result: StitchResult, method: str, metric: str, show: str) -> MatrixP
 def _note(result: StitchResult, method: str, metric: str, show: str) -> str:
     row = summary_table(result, metric).iloc[result.spec.methods.index(method)]
     if not row.pairs:
-        return "no two encoders of one size"
+        return "no two encoders of equal dimension"
     some = f" ({row.pairs} of {row.of} pairs)" if row.pairs < row.of else ""
     if show == "gap":
         off = ~np.eye(len(result.encoders), dtype=bool)
@@ -196,8 +196,8 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
 
 
 def cell_table(result: StitchResult) -> pd.DataFrame:
-    """A row a method, encoder, head and metric; columns also score, deviation, not_stitched (the same head on its own encoder),
-    chance, test_rows, random_states. What has no answer has NaN."""
+    """One row per method, encoder, head and metric; columns also score, deviation, not_stitched (the same head on its own
+    encoder), chance, test_rows, random_states. NaN where there is no answer."""
     rows = []
     for method in result.spec.methods:
         for metric in result.metrics:
@@ -218,7 +218,7 @@ def summary_table(result: StitchResult, metric: str = "accuracy") -> pd.DataFram
 
 
 def printed_summary(result: StitchResult) -> pd.DataFrame:
-    """The summary as a paper prints it: a row a method, scores with their deviations; chance as the last row."""
+    """The summary as a paper prints it: one row per method, scores with their deviations; chance as the last row."""
     several, chance, printed = len(result.runs) > 1, {"method": "chance"}, []
     for method in result.spec.methods:
         printed.append({"method": METHODS[method].title})

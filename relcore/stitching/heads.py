@@ -48,7 +48,7 @@ class NetworkHead:
     """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their code).
 
     LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is another LayerNorm; that of "paper"
-    is theirs, which normalises each feature over the rows at hand, so that an answer depends on the other rows asked with it.
+    is theirs, which normalises each feature over all rows of a call, so that an answer depends on the other rows.
     """
 
     def __init__(self, model: nn.Module, device: str, needs_company: bool) -> None:
@@ -66,7 +66,7 @@ class NetworkHead:
 
         if self.needs_company and len(X) < 2:
             raise SpaceError(
-                "the paper head normalises over the rows that are asked together: expected two or more, got "
+                "the paper head normalises over all rows of a call: expected two or more, got "
                 f"{len(X)}; choose the head 'mlp' or 'logistic'"
             )
         rows = torch.from_numpy(np.array(X, dtype=np.float32)).to(self.device)

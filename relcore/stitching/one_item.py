@@ -1,7 +1,7 @@
-"""Any items through the encoder of a space, exactly as its dataset went: what one types or draws becomes a row like the others.
+"""Encode new items with the encoder of a space, exactly as its dataset was encoded: a typed or drawn item becomes a row.
 
-What the encoder learnt when the space was made is read from the store. Where the store has lost it, `train_again_job` learns it
-once more, to the same weights.
+The weights of a trained encoder come from the store. If the store has removed them, `train_again_job` trains the encoder again,
+to the same weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLOCK = 256
 
 
 class Untrained(SpaceError):
-    """The store has lost what the encoder learnt: to be learnt again by `train_again_job`."""
+    """The store has lost the weights of the encoder; `train_again_job` trains it again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def trained_key(spec: SpaceSpec, store: Store, dataset: Dataset | None = None) -
 
 
 def train_again_job(context: Context, *, spec: SpaceSpec) -> None:
-    """Learn once more what the store has lost, to the same weights; submit it under `trained_key`."""
+    """Train an encoder again whose weights the store has lost; submit it under `trained_key`."""
     encoder: Encoder = spec.encoder
     dataset = load_dataset(spec.dataset, context.store)
     if key_of("trained", dataset.digest, encoder) != context.key:

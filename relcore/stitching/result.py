@@ -1,4 +1,4 @@
-"""StitchResult: what every encoder × head pair answered, and the scores that follow from the answers."""
+"""StitchResult: the answers of every encoder × head pair, and their scores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StitchRun:
         The most frequent class of all rows: always answering it is the chance level. Of the training rows alone it would be
         the class that the draw left out of the test rows.
     answers : method → array (E, E, m) int16
-        Class that the head of the second encoder gives the rows of the first; −1 where the two cannot be put together.
+        Class that the head of the second encoder gives the rows of the first; −1 where a pair has no answer.
     """
 
     random_state: int
@@ -63,7 +63,7 @@ class StitchResult:
         return f"{counts[0]:,} test rows" if len(counts) == 1 else f"{counts[0]:,} – {counts[-1]:,} test rows a state"
 
     def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
-        """Scores (random states, E, E), NaN where two cannot be put together.
+        """Scores (random states, E, E), NaN where a pair has no answer.
 
         Accuracy and weighted F1 0 … 1, 1 is perfect; MAE in steps of the labels' order, 0 is perfect.
         """
@@ -81,7 +81,7 @@ class StitchResult:
         return float(np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs]))
 
     def summary(self) -> pd.DataFrame:
-        """A row a method and metric: the mean over the stitched pairs beside what is not stitched and chance.
+        """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and chance level.
 
         Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance, pairs (how many can be stitched),
         of (how many there are). Deviations are over the random states.
@@ -105,13 +105,13 @@ class StitchResult:
         return sum(_confusion(run.truth, run.answers[method][encoder, head], len(self.classes)) for run in self.runs)
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
-        """Columns: class, precision, recall, f1, rows (how many test rows have it), a row a class."""
+        """Columns: class, precision, recall, f1, rows (how many test rows have it), one row per class."""
         precision, recall, f1, support = _class_scores(self.confusion(method, encoder, head))
         columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
         return pd.DataFrame(columns)
 
     def changed(self, method: str, encoder: int, head: int, run: int = 0) -> pd.DataFrame:
-        """Test rows to which the head answers otherwise than on its own encoder, those that it got right before first.
+        """Test rows with another answer than on the head's own encoder; those that were right there come first.
 
         Columns: id, truth, own (the answer on its own encoder), stitched.
         """

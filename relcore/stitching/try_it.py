@@ -1,4 +1,4 @@
-"""One item, every encoder × head: what each pair says of a sentence or a picture that none of them has seen."""
+"""One item, every encoder × head: the answer of each pair to a sentence or picture that none was trained on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOP = 3
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What all pairs say of one item.
+    """The answers of all pairs to one item.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class Answers:
     probabilities : array (E, H, C) float32
         NaN where two cannot be put together.
     silent : names
-        Encoders to which the item says nothing, such as a sentence of unknown words: their row is zero.
+        Encoders that know no part of the item, such as a sentence of unknown words: their row is zero.
     """
 
     method: str
@@ -64,7 +64,7 @@ class Answers:
         return most, answers.count(most), len(answers)
 
     def table(self) -> pd.DataFrame:
-        """A row a pair and class: encoder, head, stitched, class, probability; likeliest first within a pair."""
+        """One row per pair and class: encoder, head, stitched, class, probability; likeliest first within a pair."""
         rows = [
             (encoder, head, self.own[i] != j, name, probability)
             for i, encoder in enumerate(self.encoders)
@@ -74,7 +74,7 @@ class Answers:
         return pd.DataFrame(rows, columns=["encoder", "head", "stitched", "class", "probability"])
 
     def wide(self) -> pd.DataFrame:
-        """As one prints it: a row an encoder, a column a head, in each cell the answer with its probability."""
+        """As one prints it: a row an encoder, one column per head, in each cell the answer with its probability."""
         cells = [[_cell(self.top(i, j, 1)) for j in range(len(self.heads))] for i in range(len(self.encoders))]
         return pd.DataFrame(cells, columns=list(self.heads)).assign(encoder=self.encoders)[["encoder", *self.heads]]
 

@@ -140,7 +140,7 @@ def test_a_cell_without_an_answer_says_why(make_encoders):
     session.at.session_state["stitch.cell-encoder"] = 0
     session.at.session_state["stitch.cell-head"] = 2
     session.run()
-    assert "gives rows of another size" in session.info[0].value
+    assert "has another dimension than the head" in session.info[0].value
 
 
 def test_a_click_names_way_encoder_and_head(make_encoders):

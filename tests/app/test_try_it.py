@@ -139,14 +139,14 @@ def test_weights_that_are_gone_are_offered_again(networks):
 def test_without_encoders_the_tab_says_what_is_missing(make_session):
     session = make_session().open("stitch")
     session.at.session_state["stitch.tab"] = "Try it"
-    assert "Choose two encoders or more above" in session.run().captions
+    assert "Choose two or more encoders above" in session.run().captions
 
 
 def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
     probabilities = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]])
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
     told = try_it_panel.lead(found, "yes")
-    assert "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched, 1 of 2 do. 1 of 2 answer" in told
+    assert "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched: 1 of 2. 1 of 2 answer" in told
     assert told.endswith("Its label is <b>yes</b>.")
 
 

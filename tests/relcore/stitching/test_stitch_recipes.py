@@ -72,7 +72,7 @@ def test_cells_hold_the_means_of_the_result_with_its_reasons(result):
     assert f"{counts[0]} – {counts[1]} test rows a state" in panel.explain(0, 1)
     absolute = data.panels[0]
     assert absolute.missing == [(0, 2), (1, 2), (2, 0), (2, 1)]
-    assert "the two sizes differ" in absolute.explain(0, 2)
+    assert "the dimensions differ" in absolute.explain(0, 2)
     assert "(2 of 6 pairs)" in absolute.note
 
 
@@ -173,7 +173,7 @@ def test_more_states_networks_and_columns_cost_more(make_encoders):
     ("change", "message"),
     [
         ({"spaces": "all"}, "recipe of stitch-matrix: spaces: expected a list, got 'all'"),
-        ({"digests": ["x"]}, "expected 3 digests, one a space"),
+        ({"digests": ["x"]}, "expected 3 digests, one per space"),
         ({"metric": "speed"}, "metric: expected one of"),
         ({"colour": "red"}, "recipe of stitch-matrix: expected settings among .*got 'colour'"),
         ({"stitching": {"omega": 3}}, "expected settings among"),
@@ -188,7 +188,7 @@ def test_a_wrong_recipe_says_what_is_wrong(specs, change, message):
 def test_a_wrong_cell_says_what_is_wrong(result):
     with pytest.raises(SpaceError, match="encoder: expected a number from 0 to 2, got 3"):
         confusion_matrices(result, "relative", 3, 0)
-    with pytest.raises(SpaceError, match="the two sizes differ"):
+    with pytest.raises(SpaceError, match="the dimensions differ"):
         confusion_matrices(result, "absolute", 0, 2)
     with pytest.raises(SpaceError, match="method: expected one of"):
         confusion_matrices(result, "affine", 0, 1)
