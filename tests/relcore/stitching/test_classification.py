@@ -235,7 +235,7 @@ def test_rows_that_cannot_be_stitched_are_refused(make_encoders):
         ({"anchors": ("r0", "r1"), "test_ids": ("r0",)}, "none of the 1 test ids belongs to a row that is not an anchor"),
         ({"anchors": ("r0", "r0")}, "expected distinct ids, got 'r0' more than once"),
         ({"methods": ("irp-pruned",), "settings": MethodSettings(delta=1.0)}, "two or more anchors stay, got 1"),
-        ({"methods": ("irp-ridge",), "anchors": ("r0",)}, "expected two or more \(the inverse of one"),
+        ({"methods": ("irp-ridge",), "anchors": ("r0",)}, r"expected two or more \(the inverse of one"),
     ],
 )
 def test_settings_that_do_not_fit_the_rows_are_refused(make_encoders, settings, message):
