@@ -53,6 +53,7 @@ class TsneMap:
 
     def fit(self, X: np.ndarray, start: np.ndarray) -> TsneMap:
         """`start` (n, c) is where the rows begin, up to scale: two PCA components, say."""
+        from faiss import omp_get_max_threads
         from openTSNE import TSNE
         from openTSNE.affinity import PerplexityBasedNN
 
@@ -66,6 +67,7 @@ class TsneMap:
             negative_gradient_method="bh",
             callbacks=self._count,
             callbacks_every_iters=_REPORTED,
+            n_jobs=omp_get_max_threads(),  # the result is the same for any number of threads
             random_state=self.random_state,
         )
         start = start / max(start[:, 0].std(), np.finfo(float).tiny)

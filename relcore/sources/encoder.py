@@ -41,20 +41,20 @@ class Encoder(ABC):
 
     @classmethod
     def offered(cls) -> bool:
-        """Whether the Spaces page shows it: not what only studies use, nor what lacks a library that nobody requires."""
+        """Whether the Spaces page shows it. False for encoders of studies, and while an optional library is missing."""
         return True
 
     @classmethod
     def unfit(cls, data: Facts) -> str:
-        """Why it cannot encode this dataset of its kind, with the remedy; "" where it can."""
+        """Why it cannot encode this dataset, with the remedy; "" if it can."""
         return ""
 
     def seconds(self, n: int, pixels: int = 64) -> float | None:
-        """Processor seconds that n items take, about; None where nobody has measured it. `pixels` are those of a picture."""
+        """Approximate processor seconds for n items, of `pixels` each if they are pictures; None if nobody has measured it."""
         return None
 
     def seen_rows(self, data: Dataset | LatentSpace) -> np.ndarray:
-        """Numbers of the rows whose labels it saw in training, ascending, given the dataset or the space encoded from it."""
+        """Numbers of the rows whose labels training used, ascending, given the dataset or the space encoded from it."""
         return np.empty(0, dtype=np.int64)
 
     @property

@@ -1,4 +1,4 @@
-"""Settings: what a form, the command line and a check know of one setting of an encoder, beside its type and its default."""
+"""Settings of encoders: what forms, the command line and checks need beside the name, type and default of a field."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNSET: Any = ...
 
 
 class Facts(Protocol):
-    """What is known of a dataset before it is encoded; `sizes` are (width, height) of pictures, () where nobody looked."""
+    """What is known of a dataset before it is encoded; `sizes` are (width, height) of pictures, () if they are unknown."""
 
     n: int
     classes: Sequence[str]
@@ -29,19 +29,19 @@ class Setting:
     name, kind, default
         Of the dataclass's field; UNSET where it has no default.
     label, help, placeholder : str
-        What a form shows; the label is made of the name where there is none.
+        What a form shows; the default label is the name.
     choices : value → label, or a sequence of values
-        All that is allowed; those of a `Literal` where there are none. Tuples are made of them.
+        The allowed values, or the allowed items of a tuple; by default those of a `Literal`.
     suggestions : value → label, or a sequence of values
         What a form offers; other values are allowed, too.
     several : bool
         A form asks for one choice or more, each of which makes an encoder of its own.
     low, high, above, below : number
-        The least and the largest value allowed, and bounds that are not allowed themselves.
+        Bounds: the first two are allowed themselves, the others are not.
     usual : value, or function of `Facts`
-        What forms and the command line begin with, where this is not the default; where `several`, a form begins with these.
+        What forms and the command line use if nothing is chosen, instead of the default; with `several`, a tuple for the form.
     option : str
-        Name on the command line, where this is not the field's.
+        Name on the command line; by default the field's.
     note : function of the value → str
         A caption beneath the widget.
     more : bool
@@ -77,7 +77,7 @@ class Setting:
         return next((kind for kind in kinds if kind in (int, float)), None)
 
     def start(self, data: Facts) -> Any:
-        """What a form on this dataset begins with; UNSET where there is nothing to begin with."""
+        """The value that a form on this dataset shows first; UNSET if there is none."""
         if callable(self.usual):
             return self.usual(data)
         return self.default if self.usual is UNSET else self.usual
@@ -92,13 +92,15 @@ class Setting:
             raise SpaceError(f"{self.name}: expected distinct whole numbers, such as (4, 8, 12), got {value!r}")
         if self.kind in (str, bool) and type(value) is not self.kind:
             raise SpaceError(f"{self.name}: expected {'a string' if self.kind is str else 'true or false'}, got {value!r:.80}")
-        if self.number and not (type(value) in (int, self.number) and self._within(value)):
+        if self.number and not self._allows(value):
             noun = "a whole number" if self.number is int else "a number"
             raise SpaceError(f"{self.name}: expected {noun}{self._bounds()}, got {value!r}")
 
-    def _within(self, value: float) -> bool:
+    def _allows(self, value: Any) -> bool:
         return (
-            (self.low is None or value >= self.low)
+            isinstance(value, int if self.number is int else (int, float))
+            and not isinstance(value, bool)
+            and (self.low is None or value >= self.low)
             and (self.high is None or value <= self.high)
             and (self.above is None or value > self.above)
             and (self.below is None or value < self.below)
@@ -112,7 +114,7 @@ class Setting:
         return "" if self.low is None else f" from {self.low}{upper}" if upper else f" of {self.low} or more"
 
     def read(self, text: str) -> Any:
-        """The value that a user typed: ``"4, 8, 12"``, ``"0.1"``; a string stays as it is. SpaceError where it is none."""
+        """The value of what a user typed: ``"4, 8, 12"``, ``"0.1"``; a SpaceError if it has none."""
         text = str(text).strip()
         if self.kind is bool and text.lower() in ("true", "false"):
             return text.lower() == "true"
