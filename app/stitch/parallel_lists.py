@@ -22,7 +22,7 @@ from relcore.sources.text import MiniLM
 from relcore.spaces import SpaceError
 
 _KEEP = {"persist_state": "session"}
-_AT_ONCE = 3000  # texts that a TF-IDF encodes within a second
+_AT_ONCE = 2.5  # processor seconds, with loading the libraries
 _MOST_ROWS = 1000  # of a large table, so that a language model has read it within a minute
 
 
@@ -96,7 +96,7 @@ def encoded(sides: Sequence[tuple[Column, Encoder]], key: str) -> list[SpaceSpec
     for column, encoder in sides:
         preview = raw_data.preview(column.dataset)
         stored = stored_encodings(store, preview.digest, encoder)
-        if stored is None and isinstance(encoder, TfidfSvd) and preview.n <= _AT_ONCE:
+        if stored is None and (encoder.seconds(preview.n) or _AT_ONCE) < _AT_ONCE:
             with st.spinner(f"Encoding {column.name} …"):
                 encode(column.dataset, encoder, store)
             stored = stored_encodings(store, preview.digest, encoder)

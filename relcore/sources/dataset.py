@@ -145,6 +145,11 @@ class Dataset:
             raise IndexError(f"{self.name}: expected 0 ≤ start ≤ stop ≤ {len(self)}, got {start} and {stop}")
         return self._read(start, stop)
 
+    def blocks(self, size: int = 1024) -> Iterator[tuple[int, list[Any]]]:
+        """All items, block by block: the number of the first row, and the items."""
+        for start in range(0, len(self), size):
+            yield start, self._read(start, min(start + size, len(self)))
+
     def item(self, row: int) -> Any:
         return self.items(row, row + 1)[0]
 
@@ -169,8 +174,8 @@ class Dataset:
         return digest.hexdigest()
 
     def _texts(self) -> Iterator[bytes]:
-        for start in range(0, len(self), BLOCK):
-            for text in self._read(start, min(start + BLOCK, len(self))):
+        for _, texts in self.blocks(BLOCK):
+            for text in texts:
                 yield text.encode("utf-8", "surrogatepass")
 
 

@@ -43,7 +43,7 @@ def splits_of(folder: Path) -> list[str]:
 
 
 def table_splits(folder: Path) -> dict[str, list[Path]]:
-    """Split → its table's files, of which Hugging Face writes several (`train-00000-of-00002.parquet`)."""
+    """Split → its table's files, several if Hugging Face wrote it (`train-00000-of-00002.parquet`)."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in TABLE_SUFFIXES and path.is_file():
@@ -52,14 +52,14 @@ def table_splits(folder: Path) -> dict[str, list[Path]]:
 
 
 def file_name(path: Path) -> str:
-    """``"mnist/test"``: the file's name without suffix, with its folder's where it only says which split."""
+    """``"mnist/test"``: the file's name without suffix, with the folder's name if the file's is that of a split."""
     stem = _SHARD.sub("", path.stem)
     folder = path.absolute().parent.name
     return f"{folder}/{stem}" if _SPLIT.match(stem) and folder else stem
 
 
 def holds_images(folder: Path, look_at: int = 200) -> bool:
-    """Whether pictures stand among the first files of a folder, of its classes, or of its splits' classes."""
+    """Whether there are pictures among the first files of a folder, of its classes, or of its splits' classes."""
     if any(_is_image(path) for path in islice(folder.iterdir(), look_at)):
         return True
     if splits := _image_splits(folder):
@@ -68,7 +68,7 @@ def holds_images(folder: Path, look_at: int = 200) -> bool:
 
 
 def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
-    """Mode and size as stored; ids are paths below the folder, labels the sub-folders that the pictures stand in."""
+    """Mode and size as stored; ids are paths below the folder, labels the sub-folders of the pictures."""
     spec.settings()
     splits = _image_splits(folder)
     root = folder / _chosen(folder, spec.split, splits) if splits else folder

@@ -1,4 +1,4 @@
-"""The word vectors of gensim-data: what there is, what is on this machine, and fetching the rest with gensim's downloader."""
+"""The word vectors of gensim-data: the list, the files on this machine, and downloads by gensim."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def folder() -> Path:
 
 
 def downloaded(name: str) -> Path | None:
-    """The model's file on this machine, or None. The network is not asked."""
+    """The model's file on this machine, or None. Needs no network."""
     path = folder() / name / f"{name}.gz"
     return path if path.is_file() else None
 
@@ -79,5 +79,5 @@ def fetch(name: str) -> Path:
     try:
         # The path only: gensim would load the vectors by running code that comes with the download.
         return Path(gensim.downloader.load(name, return_path=True))
-    except Exception as error:  # whatever urllib, the disk or gensim's checksum says; gensim raises bare Exception
+    except Exception as error:  # from urllib, the disk or gensim's checksum, which raises a bare Exception
         raise SpaceError(f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space") from error

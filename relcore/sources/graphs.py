@@ -74,11 +74,8 @@ class GraphEncoder(TrainedEncoder):
     def title(self) -> str:
         return f"{_TITLES[self.architecture]} {self.layers} × {self.width}, state {self.random_state}"
 
-    def train(self, dataset: Dataset, report: Report) -> Trained:
-        return self.fit(dataset, report)
-
-    def fit(self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None) -> Trained:
-        """`train`, and `watch` is given the space, (n, width), after each epoch."""
+    def train(self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None) -> Trained:
+        """Train; `watch`, if given, is called with the space, (n, width), after each epoch."""
         import torch
         from torch.nn.functional import cross_entropy
 
@@ -153,7 +150,7 @@ class _Graph:
         self.features, self.classes, self.matrix = (tensor.to(device) for tensor in (self.features, self.classes, self.matrix))
 
     def split(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Masks of the nodes to train and to validate on, from torch's global generator as it stands."""
+        """Masks of the nodes to train and to validate on, from torch's global generator."""
         from torch_geometric.transforms import RandomNodeSplit
 
         split = RandomNodeSplit(num_val=0.1, num_test=0)(self.data)

@@ -1,4 +1,4 @@
-"""Look: what pictures of a dataset have in common, so that a new one can be made to look like them."""
+"""Look: what the pictures of a dataset have in common, to make a new picture like them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _LOOK_AT = 100
-_DARK, _INK = 64, 48  # of 255: a border below is dark; what differs that much from the background is drawn
+_DARK, _INK = 64, 48  # of 255: a border below the first is dark; a pixel above the second is drawn
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
     strokes = picture.crop(box)
     scale = look.extent * min(look.size) / max(strokes.size)
     shape = tuple(max(1, round(side * scale)) for side in strokes.size)
-    # BOX over whole pixels is how scans of strokes were made small: the mean of what lies beneath.
+    # BOX takes the mean over whole pixels, which is how scans of strokes were shrunk.
     strokes = strokes.resize(shape, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR)
     blank = Image.new("L", look.size, 0)
     blank.paste(strokes, tuple((side - part) // 2 for side, part in zip(look.size, shape, strict=True)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +14,6 @@ from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
 from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts
 from relcore.spaces import SpaceError
-
-_BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -57,12 +55,12 @@ class TfidfSvd(TrainedEncoder):
 
         require_texts(dataset)
         report(0, 2, "counting words")
-        n, step = len(dataset), -(-len(dataset) // self.fit_texts)
-        texts = chain.from_iterable(dataset.items(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK))
+        step = -(-len(dataset) // self.fit_texts)
+        texts = (text for _, block in dataset.blocks() for text in block)
         vectorizer = self._vectorizer(min_df=self.min_texts, max_features=self.max_words)
         try:
             matrix = vectorizer.fit_transform(islice(texts, 0, None, step))
-        except ValueError as error:  # scikit-learn's word for a vocabulary that is empty
+        except ValueError as error:  # scikit-learn raises it for an empty vocabulary
             raise SpaceError(
                 f"{dataset.name}: expected words that occur in at least {self.min_texts} texts, got none; lower min_texts"
             ) from error

@@ -29,7 +29,7 @@ def answers(url: str, patience: float = PATIENCE) -> bool:
 
 
 def hub_answers(patience: float = PATIENCE) -> bool:
-    """Whether the Hugging Face hub can be asked: not switched off (HF_HUB_OFFLINE), and it answers in time."""
+    """Whether the Hugging Face hub is reachable: not switched off by HF_HUB_OFFLINE, and it answers in time."""
     from huggingface_hub import constants
 
     return not constants.HF_HUB_OFFLINE and answers(constants.ENDPOINT, patience)

@@ -14,7 +14,7 @@ MOST_PAIRS = 100_000
 
 @dataclass(frozen=True)
 class PairList:
-    """Columns of equal length; the same place in each says the same thing.
+    """Columns of equal length; row i means the same in every column.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class PairList:
 
 
 def read_pair_list(path: Path) -> PairList:
-    """The text columns of a table, and its other columns where fewer than two hold text.
+    """The text columns of a table; if there are fewer than two, all of its columns.
 
     Raises
     ------

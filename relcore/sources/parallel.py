@@ -14,7 +14,7 @@ _FILE = files("relcore") / "data" / "parallel" / "everyday.tsv"
 
 
 def load_parallel(languages: Sequence[str] = ("en", "es")) -> dict[str, tuple[str, ...]]:
-    """Language → its sentences; the same place in each tuple says the same thing. They stand in no order of subject.
+    """Language → its sentences; sentence i means the same in every language. The sentences are in random order.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""PooledWords: a sentence as the weighted mean of its words' vectors, the baseline that is hard to beat."""
+"""PooledWords: a sentence as the weighted mean of its words' vectors, a strong baseline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _NAMES = {"plain": "mean", "idf": "IDF", "sif": "SIF"}
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
-_BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,8 @@ class PooledWords(TrainedEncoder):
         report(0, 2, f"loading {self.words}")
         pooling = _Pooling(load_words(self.words))
         n, known, texts_with, occurrences = len(dataset), 0, 0, 0
-        for start in range(0, n, _BLOCK):
-            counts = pooling.counts(dataset.items(start, min(start + _BLOCK, n)))
+        for _, texts in dataset.blocks():
+            counts = pooling.counts(texts)
             known += np.count_nonzero(np.diff(counts.indptr))
             texts_with = texts_with + np.bincount(counts.indices, minlength=counts.shape[1])
             occurrences = occurrences + np.asarray(counts.sum(axis=0)).ravel()
@@ -111,7 +110,7 @@ class PooledWords(TrainedEncoder):
 
 
 class _Pooling:
-    """Counts and weighted means of the words that a space knows: as they are written, else in lower case."""
+    """Counts and weighted means of the words in a space, looked up as written, else in lower case."""
 
     def __init__(self, space: LatentSpace) -> None:
         self.space = space
@@ -145,7 +144,7 @@ class _Pooling:
 def _first_direction(rows_of: Callable[[list[str]], np.ndarray], dataset: Dataset) -> np.ndarray:
     """The first right singular vector of all rows, not centred (as in the paper), from the d × d matrix of their products."""
     products = 0.0
-    for start in range(0, len(dataset), _BLOCK):
-        rows = rows_of(dataset.items(start, min(start + _BLOCK, len(dataset))))
+    for _, texts in dataset.blocks():
+        rows = rows_of(texts)
         products = products + rows.T @ rows
     return np.linalg.eigh(products)[1][:, -1]

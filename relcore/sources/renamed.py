@@ -1,4 +1,4 @@
-"""Renamed spaces: rows that bear the ids of their partners in another space, so that two without shared ids can be paired."""
+"""Renamed spaces: rows take the ids of their partners in another space, so that spaces without shared ids can be paired."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def load_pairing(store: Store, key: str) -> list[tuple[str, str]]:
 
 
 def rename(space: LatentSpace, pairs: Sequence[tuple[str, str]], name: str) -> LatentSpace:
-    """The paired rows of the space under their new ids, in the order of the pairs; all else of a row stays its own.
+    """The paired rows of the space under their new ids, in the order of the pairs; vectors, labels and counts stay.
 
     Raises
     ------

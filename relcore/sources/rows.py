@@ -13,7 +13,7 @@ from relcore.spaces import SpaceError
 
 @dataclass(frozen=True)
 class Rows:
-    """Vectors (n, d) as they stand in the file, and the columns that came with them, n items each or None."""
+    """Vectors (n, d) of a file, and its columns, n items each or None."""
 
     vectors: np.ndarray
     ids: Sequence[str] | None = None
@@ -22,7 +22,7 @@ class Rows:
 
 
 class GrowingMatrix:
-    """A float32 matrix (n, d) that grows block by block and never stands in memory twice.
+    """A float32 matrix (n, d) that grows block by block and is never copied as a whole.
 
     Raises
     ------
@@ -72,14 +72,14 @@ def as_float32(array: np.ndarray, what: str) -> np.ndarray:
 
 
 def rows_to_read(path: Path, n: int, limit: int | None) -> int:
-    """How many of the n rows in the file are wanted."""
+    """The number of rows to read of the n in the file."""
     if n == 0:
         raise SpaceError(f"{path.name}: expected at least one row of numbers, got none")
     return n if limit is None else min(n, limit)
 
 
 def readable(n_bytes: int) -> str:
-    """``'1.7 GB'``: a size for people."""
+    """A size in words: ``'1.7 GB'``."""
     for unit in ("B", "kB", "MB", "GB"):
         if n_bytes < 999.5:
             return f"{n_bytes:.3g} {unit}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-LARGEST = 64  # pixels a side: beyond it these networks learn slowly, and little
+LARGEST = 64  # pixels per side: with larger pictures these networks learn slowly and poorly
 _BATCH = 64
 _READ = 256
 _LEARNING_RATE = 3e-3
@@ -179,7 +179,7 @@ class SmallVision(TrainedEncoder):
         for epoch in range(1, self.epochs + 1):
             model.train()
             total = 0.0
-            # Equal parts rather than batches of 64 and a rest: batch normalisation cannot take a rest of one.
+            # Equal parts, not batches of 64 and a remainder: batch normalisation fails on a batch of one.
             shuffled = train[torch.randperm(len(train), generator=order).to(train.device)]
             for batch in shuffled.tensor_split(n_batches):
                 loss = nn.functional.cross_entropy(model["head"](model["encoder"](images[batch])), labels[batch])
@@ -223,7 +223,7 @@ class SmallVision(TrainedEncoder):
         return train, held_out, classes.tolist(), targets
 
     def _pixels(self, dataset: Dataset, rows: np.ndarray, report: Report) -> tuple[str, tuple[int, int], np.ndarray]:
-        """Mode, (height, width) and the pixels (m, channels, height, width) of these rows, read in stretches of the dataset."""
+        """Mode, (height, width) and the pixels (m, channels, height, width) of these rows, read block by block."""
         first = dataset.item(int(rows[0]))
         size = (self.image_size, self.image_size) if self.image_size else (first.height, first.width)
         if max(size) > LARGEST:

@@ -1,4 +1,4 @@
-"""SweptVision: image classifiers whose every setting a study can vary, the poor choices too."""
+"""SweptVision: image classifiers for studies, which vary all of their settings, poor ones included."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SweptVision(TrainedEncoder):
 
     "mlp": (Linear, activation, dropout) × depth → Linear → head. "cnn": the same with 3 × 3 convolutions of stride 1, 2, 2, ….
     A fifth of the rows is never trained on, as for `SmallVision`, and of the rest 15 % validate: the weights kept are those of
-    the epoch that validates best. Without momentum, schedule or decay, so that a setting shows.
+    the epoch that validates best. Without momentum, schedule or decay, so that the effect of a setting is visible.
 
     Attributes
     ----------
@@ -65,11 +65,8 @@ class SweptVision(TrainedEncoder):
     def title(self) -> str:
         return f"{_TITLES[self.architecture]} {self.depth} × {self.width}, state {self.random_state}"
 
-    def train(self, dataset: Dataset, report: Report) -> Trained:
-        return self.fit(dataset, report)
-
-    def fit(self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None) -> Trained:
-        """`train`, and `watch` is given the space of all rows, (n, width), after each epoch.
+    def train(self, dataset: Dataset, report: Report, watch: Callable[[np.ndarray], None] | None = None) -> Trained:
+        """Train; `watch`, if given, is called with the space of all rows, (n, width), after each epoch.
 
         Metadata: "losses", "accuracies" (validation) and "test_accuracies" by epoch, "epoch" that validated best, from 1.
 
@@ -148,7 +145,7 @@ class SplitPictures:
 
 
 def split_pictures(dataset: Dataset) -> SplitPictures:
-    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`; errors as in `fit`."""
+    """Pixels, classes and rows to train, validate and test on, the same for every `SweptVision`; errors as in `train`."""
     names = np.array([]) if dataset.labels is None else dataset.labels.astype(str)
     if len(set(names)) < 2 or (names == "").any():
         raise SpaceError(

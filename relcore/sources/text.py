@@ -87,7 +87,7 @@ class MiniLM(Layered):
 
 
 def minilm_folder() -> Path:
-    """MiniLM's folder inside its package, which is not imported; the weights are those of the checksum, or it is an error."""
+    """MiniLM's folder inside its package, which is not imported. The checksum of the weights is verified."""
     found = find_spec(_MINILM_PACKAGE)
     weights = Path(found.origin).parent / "model" / "model.safetensors" if found and found.origin else None
     if weights is None or not weights.is_file():
@@ -186,7 +186,7 @@ def _tokenizer(spec: PretrainedText, folder: Path) -> Any:
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-        why = "one that knows no words"  # what transformers makes up where the files are missing
+        why = "one that knows no words"  # transformers makes such a tokenizer if the files are missing
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
         tokenizer, why = None, str(error).splitlines()[0]
     if tokenizer is None or len(tokenizer) <= len(tokenizer.all_special_ids):

@@ -1,11 +1,9 @@
-"""require_texts: what every text encoder asks of its dataset before it starts."""
+"""require_texts: the check of a dataset that every text encoder starts with."""
 
 from __future__ import annotations
 
 from relcore.sources.dataset import Dataset
 from relcore.spaces import SpaceError, quote
-
-_BLOCK = 1024
 
 
 def require_texts(dataset: Dataset) -> None:
@@ -19,10 +17,7 @@ def require_texts(dataset: Dataset) -> None:
     if dataset.kind != "texts":
         raise SpaceError(f"{dataset.name}: expected texts, got {dataset.kind}; choose an encoder for {dataset.kind}")
     empty = [
-        dataset.ids[start + row]
-        for start in range(0, len(dataset), _BLOCK)
-        for row, text in enumerate(dataset.items(start, min(start + _BLOCK, len(dataset))))
-        if not text.strip()
+        dataset.ids[start + row] for start, texts in dataset.blocks() for row, text in enumerate(texts) if not text.strip()
     ]
     if empty:
         raise SpaceError(

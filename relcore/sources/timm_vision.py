@@ -1,4 +1,4 @@
-"""TimmVision: pictures through the models of timm, where timm can be imported; it is no requirement of ours."""
+"""TimmVision: pictures through the models of timm, an optional library."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from relcore.spaces import SpaceError
 if TYPE_CHECKING:
     import torch
 
-_ON_CPU = 32  # more at once only falls out of the caches
+_ON_CPU = 32  # larger batches do not fit the caches
 
 
 def best_device() -> str:

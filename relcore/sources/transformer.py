@@ -1,4 +1,4 @@
-"""What vision and text encoders share: their settings, a transformers model, whole or refused, and its hidden states."""
+"""What vision and text encoders share: their settings, the loading of complete transformers models, and hidden states."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def load_transformer(spec: PretrainedEncoder, folder: Path, need: Callable[[torc
             f"model {spec.model!r}: expected a transformers model, got one that cannot be loaded ({error})"
         ) from error
     need(model)
-    # transformers fills what the file lacks with random numbers and only warns; the pooler alone is often left out.
+    # transformers fills missing weights with random numbers and only warns. The pooler alone is often missing.
     missing = sorted(key for key in notes["missing_keys"] if spec.pooling == "pooled" or not key.startswith("pooler."))
     if missing:
         raise SpaceError(
@@ -106,7 +106,7 @@ def load_transformer(spec: PretrainedEncoder, folder: Path, need: Callable[[torc
 
 
 def pooled_output(spec: PretrainedEncoder, found: Any, model: torch.nn.Module) -> torch.Tensor:
-    """What the model pools by itself, (m, …); SpaceError where it does not."""
+    """The model's own pooled output, (m, …); SpaceError if it has none."""
     matrix = getattr(found, "pooler_output", None)
     if matrix is None:
         raise SpaceError(
@@ -117,7 +117,7 @@ def pooled_output(spec: PretrainedEncoder, found: Any, model: torch.nn.Module) -
 
 
 def hidden_states(spec: PretrainedEncoder, found: Any) -> Sequence[torch.Tensor]:
-    """All hidden states, the embedding first; the layers of the spec are among them, or it is a SpaceError."""
+    """All hidden states, the embedding first; SpaceError if a layer of the spec is not among them."""
     states = [*found.hidden_states[:-1], found.last_hidden_state]  # CLIP's last hidden state lacks the final norm
     if any(not -len(states) <= layer < len(states) for layer in spec.layers):
         raise SpaceError(

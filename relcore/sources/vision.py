@@ -57,7 +57,7 @@ class _PictureRows:
     def _forward(self, images: list) -> dict[str, torch.Tensor]:
         pictures = [eight_bits(image, "RGB", self.where) for image in images]
         try:
-            # Told where the channels are, it need not guess from a picture three pixels high.
+            # With the place of the channels given, the processor does not guess it from a picture three pixels high.
             pixels = self.processor(images=pictures, return_tensors="pt", input_data_format="channels_last")["pixel_values"]
         except (ValueError, RuntimeError, TypeError) as error:
             raise SpaceError(

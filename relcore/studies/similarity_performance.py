@@ -180,7 +180,7 @@ def _measured(encoder, dataset, data: str, report: Report, reference: dict[str, 
             curve.append(_mean_cosine(own[plain][chosen], reference[plain][chosen]))
 
     try:
-        facts = encoder.fit(dataset, report, watch).metadata
+        facts = encoder.train(dataset, report, watch).metadata
     except SpaceError as error:
         if "diverged" not in str(error):
             raise

@@ -26,7 +26,7 @@ def silent(*told):
 @pytest.mark.parametrize("architecture", ["mlp", "cnn"])
 def test_it_learns_and_shows_its_space_after_every_epoch(architecture, digits):
     seen = []
-    found = SweptVision(architecture, width=32, epochs=5, learning_rate=1e-2).fit(digits, silent, seen.append)
+    found = SweptVision(architecture, width=32, epochs=5, learning_rate=1e-2).train(digits, silent, seen.append)
     assert [rows.shape for rows in seen] == [(600, 32)] * 5
     assert found.metadata["test_accuracies"][-1] > 0.6
     assert found.metadata["losses"][-1] < found.metadata["losses"][0]
@@ -36,7 +36,7 @@ def test_it_learns_and_shows_its_space_after_every_epoch(architecture, digits):
 
 def test_the_space_is_that_of_the_best_epoch_and_the_same_again(digits, tmp_path):
     encoder, seen = SweptVision(width=16, epochs=3), []
-    epoch = encoder.fit(digits, silent, seen.append).metadata["epoch"]
+    epoch = encoder.train(digits, silent, seen.append).metadata["epoch"]
     (space,) = encode(digits, encoder, Store(tmp_path))
     np.testing.assert_allclose(space.vectors, seen[epoch - 1], atol=1e-5)
 
@@ -76,6 +76,6 @@ def test_pictures_without_labels_or_of_two_sizes_say_so(digits):
         return Dataset(lambda start, stop: images[start:stop], ids, name="made", kind="images", labels=labels)
 
     with pytest.raises(SpaceError, match="expected a label for each picture"):
-        SweptVision().fit(made(None, [8] * 10), silent)
+        SweptVision().train(made(None, [8] * 10), silent)
     with pytest.raises(SpaceError, match="expected pictures of 8 × 8 pixels, got others"):
-        SweptVision().fit(made(["a", "b"] * 5, [8] * 9 + [9]), silent)
+        SweptVision().train(made(["a", "b"] * 5, [8] * 9 + [9]), silent)
