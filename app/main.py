@@ -17,6 +17,7 @@ if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
 
 from app import session, sidebar, start  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
+from relcore.extras import extra  # noqa: E402
 from relcore.spaces import SpaceError  # noqa: E402
 from relcore.store import StoreError  # noqa: E402
 
@@ -50,8 +51,9 @@ try:
         from app.encode import encoding_jobs
 
         encoding_jobs.collect()
-    sidebar.draw(page.title)
-    page.run()
+    with extra():
+        sidebar.draw(page.title)
+        page.run()
 except (SpaceError, EngineError, StoreError) as error:
     st.error(str(error), icon=":material/error:")
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from relcore import __version__
+from relcore.extras import extra
 
 COMMANDS = {
     "available": "list the spaces on this machine, and those that have to be downloaded",
@@ -33,8 +34,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser(arguments).parse_args(arguments)
     try:
-        with _own_store(options.store), _plain_warnings():
+        with _own_store(options.store), _plain_warnings(), extra():
             options.run(options)
+            sys.stdout.flush()
+    except BrokenPipeError:  # a reader such as `head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         return _fail("Stopped. Finished work is saved; rerun the command to resume.", INTERRUPTED)
     except OSError as error:

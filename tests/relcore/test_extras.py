@@ -133,3 +133,14 @@ def test_jobs_run_in_place_without_dask(monkeypatch, without, capsys, tmp_path):
     assert main(["encode", "parallel:en", "--limit", "60", "--encoder", "tfidf", "--dimensions", "5", "-o", path]) == 0
     assert np.load(path)["vectors"].shape == (60, 5)
     assert "TF-IDF" in capsys.readouterr().out
+
+
+def test_a_command_says_what_to_install(monkeypatch, capsys):
+    from relcore.cli import main
+
+    def run(options):
+        raise ModuleNotFoundError("No module named 'torch_geometric'", name="torch_geometric")
+
+    monkeypatch.setattr("relcore.commands.available.run", run)
+    assert main(["available"]) == 2
+    assert 'run: pip install "relscope[graph]"' in capsys.readouterr().err

@@ -58,3 +58,10 @@ def test_a_fault_of_ours_is_not_passed_off_as_the_users(monkeypatch):
     monkeypatch.setattr("relcore.commands.available.run", lambda options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         main(["available"])
+
+
+def test_a_reader_may_stop_reading():
+    ran = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m relcore available | true"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
