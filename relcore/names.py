@@ -188,6 +188,8 @@ FIGURES = {
     "inversion-errors": Named("", "relcore.inverting.figures:RecoveryErrors"),
     "inversion-grid": Named("", "relcore.inverting.figures:InversionGrid"),
     "inversion-lengths": Named("", "relcore.inverting.figures:Lengths"),
+    "translation-table": Named("", "relcore.inverting.translation_figures:TranslationTable"),
+    "cross-domain": Named("", "relcore.inverting.translation_figures:CrossDomain"),
     "bootstrap": Named("", "relcore.bootstrapping.figures:BootstrapRounds"),
     "bootstrap-scores": Named("", "relcore.bootstrapping.figures:BootstrapScores"),
 }

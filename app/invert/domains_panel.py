@@ -1,9 +1,10 @@
-"""Across datasets on the page: does a head that learned from one domain understand an encoder of another?"""
+"""The tab Across datasets: heads of one domain on encoders of another."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import streamlit as st
 
@@ -14,9 +15,10 @@ from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec
-from relcore.inverting.domain_spaces import DomainsSpec, domains_job, session_domains_job
-from relcore.inverting.translation_figures import draw_cross_domain, made_of_datasets, made_of_spaces
+from relcore.inverting.domain_spaces import DomainsSpec, SessionDomains, TrainedDomains
+from relcore.inverting.translation_figures import CrossDomain, SessionCrossDomain, TrainedCrossDomain
 from relcore.names import METHODS
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import available_datasets
@@ -27,20 +29,20 @@ from relcore.spaces import SpaceError
 
 _KEEP = {"persist_state": "session"}
 _ABOUT = (
-    "A head that was trained on one domain through one encoder, asked about rows of another domain through another encoder. "
-    "What they share: the labels, and the anchors. The bars are means without the diagonal: who to **encode from**, who to "
-    "**decode into** (Maiorca et al. 2024, Fig. 7, with texts and pictures of the same articles)."
+    "A head trained on one domain and encoder classifies rows of another domain and encoder. The domains share the labels and "
+    "the anchors. The bars are means without the diagonal: of **encoding from** each row, and of **decoding into** each "
+    "column (Maiorca et al. 2024, Fig. 7, for texts and pictures of the same articles)."
 )
 _METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "relative", "whitened", "procrustes", "least-squares", "absolute")
 _SOURCES = {"digits": "Digits in several looks", "session": "Spaces of this session"}
 _ANCHORS = {
-    "own": "the same digits, each domain in its own look",
-    "first": "pictures of the first domain, for all",
+    "own": "the same digits, in each domain's own look",
+    "first": "pictures of the first domain, for all domains",
 }
 _ANCHOR_HELP = (
-    "Its own look, as in the paper: digit 17 as scanned and digit 17 inverted are one anchor. Of the first domain: every "
-    "encoder encodes the same pictures, which most of them never saw the like of; each space's anchors are then centred by "
-    "themselves."
+    "Own look, as in the paper: digit 17 as scanned and digit 17 inverted are the same anchor. First domain: every encoder "
+    "encodes the same pictures, which are unlike the training pictures of most encoders, so each space's anchors are centred "
+    "separately."
 )
 MNIST = "MNIST, 8 × 8"
 _MNIST_ROWS = 1797
@@ -61,9 +63,9 @@ def draw(workspace: Workspace) -> None:
         _show(*found)
 
 
-def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], str] | None:
+def _digits(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., CrossDomain], str] | None:
     mnist = mnist_spec()
-    looks = LOOKS | ({MNIST: "other digits by other people"} if mnist else {})
+    looks = LOOKS | ({MNIST: "digits of other writers"} if mnist else {})
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         chosen = st.multiselect(
@@ -107,33 +109,26 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], st
     )
     datas = [raw_data.preview(dataset) for dataset in domains.datasets]
     n_networks = len(datas) * len(architectures)
-    entry = results.result_of(
-        "cross-domain",
-        ([data.digest for data in datas], domains.encoders, domains.anchor_dataset, spec),
-        domains_job,
-        lambda: {"domains": domains, "spec": spec},
-        title=f"Across {len(datas)} domains",
-        label=f"Train {n_networks} networks, ask {n_networks**2} pairs",
-        seconds=sum(encoder.seconds(data.n, data.pixels) or 5.0 for encoder in domains.encoders for data in datas),
-    )
-    if entry is None:
+    task = TrainedDomains(domains, spec, tuple(data.digest for data in datas))
+    result = results.computed(task, label=f"Train {n_networks} networks, evaluate {n_networks**2} pairs")
+    if result is None:
         named = ", ".join(f"“{data.name}”" for data in datas)
         st.caption(
-            f"{len(datas)} domains of 1,797 pictures each: {named}. Every network is trained on its "
-            "own domain alone, from weights of its own; networks that the store has already cost nothing."
+            f"{len(datas)} domains of 1,797 pictures each: {named}. Every network is trained on its own domain only, from its "
+            "own first weights. Networks in the store are reused."
         )
         return None
-    result = CrossDomainResult.from_json(entry.metadata["cross_domain"])
     how = f"Anchors: {_ANCHORS[anchors]}, {result.n_anchors:,} of the training rows. Test rows: no network was trained on them."
-    return result, made_of_datasets(domains), how
+    recipe = {"datasets": domains.datasets, "encoders": domains.encoders, "anchor_dataset": domains.anchor_dataset}
+    return result, partial(TrainedCrossDomain, **recipe), how
 
 
-def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], str] | None:
+def _session(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., CrossDomain], str] | None:
     found = candidates(workspace)
     if len(found) < 2 or len(workspace.anchors) < 2:
         st.info(
-            "This takes two labelled spaces or more over the same ids, of one dataset or of several that are parallel (two "
-            "columns of a table, two languages, two looks), and two anchors or more. Encode them on the Spaces page.",
+            "This tab needs at least two labelled spaces over the same ids, from one dataset or from parallel ones (two "
+            "columns of a table, two languages, two looks), and at least two anchors. Encode the spaces on the Spaces page.",
             icon=":material/grid_view:",
         )
         return None
@@ -153,23 +148,18 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, dict[str, Any], s
     spaces = [compute.load_space(one) for one in specs]
     domains, encoders = _named(specs)
     held_out = results.held_out_ids(specs)
-    settings = {"domains": domains, "encoders": encoders, "anchors": workspace.anchors, "spec": spec, "test_ids": held_out}
-    digests = [space.digest for space in spaces]
-    entry = results.result_of(
-        "cross-domain",
-        (digests, settings),
-        session_domains_job,
-        lambda: {"inputs": results.inputs(specs, spaces), **settings},
-        title=f"Across {len(set(domains))} domains",
-        label=f"Ask {len(specs) ** 2} pairs",
-        seconds=1.0 + 0.03 * len(specs) ** 2 * len(spec.methods) * len(spec.random_states),
-    )
-    if entry is None:
+    named = {"domain_names": tuple(domains), "encoder_names": tuple(encoders), "anchors": workspace.anchors}
+    task = SessionDomains(**named, spec=spec, test_ids=held_out)
+    result = results.computed(task, specs, label=f"Evaluate {len(specs) ** 2} pairs")
+    if result is None:
         return None
-    result = CrossDomainResult.from_json(entry.metadata["cross_domain"])
-    made_of = made_of_spaces(specs, digests, domains, encoders, workspace.anchors, held_out)
-    tested = "no network was trained on them" if held_out else "a fifth of those that are no anchors"
-    return result, made_of, f"Anchors: {result.n_anchors:,} of this session's, by id. Test rows: {tested}."
+    recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), **named, "test_ids": held_out}
+    tested = "no network was trained on them" if held_out else "a fifth of the rows that are not anchors"
+    return (
+        result,
+        partial(SessionCrossDomain, **recipe),
+        f"Anchors: {result.n_anchors:,} of this session's, by id. Test rows: {tested}.",
+    )
 
 
 def _named(specs: list[SpaceSpec]) -> tuple[list[str], list[str]]:
@@ -185,19 +175,19 @@ def _named(specs: list[SpaceSpec]) -> tuple[list[str], list[str]]:
 def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
     usual = CrossDomainSpec()
     number = st.number_input(
-        "How many", 2, most, min(usual.n_anchors, most), 16, key=f"domains.anchors-of-{most}", width=120, **_KEEP
+        "Number of anchors", 2, most, min(usual.n_anchors, most), 16, key=f"domains.anchors-of-{most}", width=120, **_KEEP
     )
     states = st.segmented_control(
         "Random states", [1, 3, 5], default=1, key="domains.states", required=True, help=_STATES, **_KEEP
     )
     methods = st.pills(
-        "Ways",
+        "Methods",
         _METHODS,
         selection_mode="multi",
         default=list(usual.methods),
         format_func=lambda name: METHODS[name].title,
         key="domains.methods",
-        help="δ, ω and the λ of the ridge are those above; the λ of whitening is that of the sidebar.",
+        help="δ, ω and the ridge λ are set above; the whitening λ is set in the sidebar.",
         **_KEEP,
     )
     if not methods:
@@ -207,10 +197,10 @@ def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
     return replace(usual, methods=ordered, n_anchors=int(number), random_states=tuple(range(states)), settings=settings)
 
 
-_STATES = "How often anchors and prunings are drawn anew; scores are then means."
+_STATES = "Number of draws of anchors and prunings; scores are their means."
 
 
-def _show(result: CrossDomainResult, made_of: dict[str, Any], how: str) -> None:
+def _show(result: CrossDomainResult, recipe: Callable[..., CrossDomain], how: str) -> None:
     method = st.segmented_control(
         "Shown",
         result.spec.methods,
@@ -220,24 +210,24 @@ def _show(result: CrossDomainResult, made_of: dict[str, Any], how: str) -> None:
         required=True,
         **_KEEP,
     )
-    figure = draw_cross_domain(result, method, made_of)
+    figure = recipe(spec=result.spec, method=method).draw(result)
     exports.chart(figure.interactive(exports.theme()), f"domains.map-{method}")
     exports.export_bar(figure, "domains")
     chance = sum(result.chance) / len(result.chance)
     st.caption(
-        f"Accuracy on **{result.n_test[0]:,}** test rows a domain. {how} Dotted, and the lines across the bars: not stitched, "
-        f"an encoder with its own head. Chance level, always the most frequent class: {chance:.3f}."
+        f"Accuracy on **{result.n_test[0]:,}** test rows per domain. {how} Dotted cells, and lines across the bars: not "
+        f"stitched, an encoder with its own head. Chance level (the most frequent class): {short(chance)}."
     )
     st.dataframe(result.summary().round(3), hide_index=True, key="domains.summary")
 
 
 def digits_spec(look: str) -> DatasetSpec:
-    """The digits in a look; as scanned it is the dataset that other pages know."""
+    """The digits in a look; "plain" is the dataset of the other pages."""
     return DatasetSpec("digits", options=() if look == "plain" else (("look", look),))
 
 
 def mnist_spec() -> DatasetSpec | None:
-    """MNIST's test part in the data folder, as many of it as there are digits; None where there is none."""
+    """As many of MNIST's test pictures as there are digits; None if the data folder has no MNIST."""
     for entry in available_datasets():
         if entry.where == "here" and entry.kind == "images" and entry.name.startswith("mnist"):
             return replace(entry.spec, limit=_MNIST_ROWS)

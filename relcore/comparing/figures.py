@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import Any, ClassVar
 
 from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
@@ -24,11 +23,10 @@ from relcore.figures.export import (
 from relcore.figures.matrices import matrices_exportable
 from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
-from relcore.names import FIGURES
 from relcore.recipe import Recipe, load_again, load_all, recipe_of
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names, quote
+from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names
 from relcore.store import Store
 from relcore.views import default_view
 
@@ -41,15 +39,7 @@ def exportable(recipe: Mapping[str, Any]) -> Exportable:
     SpaceError
         An unknown figure, settings that are missing, unknown or wrong, data that is gone or has changed.
     """
-    kind = recipe.get("figure") if isinstance(recipe, Mapping) else None
-    if kind in FIGURES:
-        return recipe_of(recipe).draw()
-    if kind not in _ELSEWHERE:
-        known = quote([*FIGURES, *_ELSEWHERE])
-        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {known}, got {kind!r}')
-    return import_module(_ELSEWHERE[kind]).FIGURES[kind](
-        {name: value for name, value in recipe.items() if name not in ("relscope", "figure")}
-    )
+    return recipe_of(recipe).draw()
 
 
 def need_counts(k: Any, n_queries: Any) -> None:
@@ -208,10 +198,3 @@ def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[f
     encode_again(spec, store)
     found = store.summary(spec.option("key"))
     return curve_of(found.metadata.get("training", {})) if found else {}
-
-
-# Kinds that other modules draw, in their `FIGURES`: what a start does not need is not imported.
-_ELSEWHERE: dict[str, str] = {
-    "translation-table": "relcore.inverting.translation_figures",
-    "cross-domain": "relcore.inverting.translation_figures",
-}

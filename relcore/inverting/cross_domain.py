@@ -1,14 +1,13 @@
-"""Cross-domain matrix: rows of one domain through one encoder, to a head that was trained on another domain through another.
+"""Cross-domain matrix: rows of one domain and encoder, classified by heads of another domain and encoder.
 
 Fig. 7 of Maiorca et al. 2024: there the domains are the texts and the pictures of the same articles, and the anchors articles.
-What the domains share is the labels, and a few anchors that every encoder has encoded; nothing else.
+The domains share only the labels, and a few anchors that every encoder has encoded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,7 @@ from relcore.similarity import mean_row
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import MethodSettings, Rows, Side, carrier, representation
-
-Report = Callable[[int, int, str], None]
+from relcore.task import Report, silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,7 @@ class Part:
     space : LatentSpace
         With a label for every row.
     test : row numbers
-        That heads are asked about; they are trained on all others.
+        Test rows of the heads, which are trained on all others.
     anchors : array (m, d)
         Rows to draw anchors from; row i is the same thing in every part.
     """
@@ -51,14 +49,14 @@ class Part:
 
 @dataclass(frozen=True)
 class CrossDomainSpec:
-    """How rows reach the other heads, and how often the anchors are drawn again.
+    """The methods, the heads, and how often the anchors are drawn.
 
     Attributes
     ----------
     methods : tuple of str
         Some of `methods.METHODS`.
     n_anchors : int
-        Drawn from those that the parts share; all of them where there are no more.
+        Number of anchors to draw from those that the parts share, at most.
     head : str
         Of `heads.HEADS`.
     random_states : tuple of int
@@ -80,18 +78,8 @@ class CrossDomainSpec:
         for method in self.methods:
             need_one_of("methods", method, METHODS)
         need_one_of("head", self.head, HEADS)
-        if type(self.n_anchors) is not int or self.n_anchors < 2:
+        if self.n_anchors < 2:
             raise SpaceError(f"n_anchors: expected a whole number from 2, got {self.n_anchors!r}")
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> CrossDomainSpec:
-        """Back from ``dataclasses.asdict``; unknown or misplaced settings are a SpaceError."""
-        try:
-            settings = MethodSettings(**record.get("settings", {}))
-            plain = {name: tuple(value) if isinstance(value, list) else value for name, value in record.items()}
-            return cls(**{**plain, "settings": settings})
-        except (TypeError, AttributeError) as error:
-            raise SpaceError(f"cross-domain: unknown or misplaced setting ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -103,7 +91,7 @@ class CrossDomainResult:
     domains, encoders : s strings each
         Part i is encoder i on domain i.
     accuracy : method → random states × s × s
-        Rows are parts whose test rows are asked about, columns the heads; None where the method needs equal widths. The
+        Rows are parts whose test rows are classified, columns the heads; None where the method needs equal widths. The
         diagonal is not stitched.
     chance : s shares
         Of a part's test rows, those of the class that is most frequent in the part.
@@ -138,7 +126,7 @@ class CrossDomainResult:
         return _means(stitched, axis=1), _means(stitched, axis=0)
 
     def summary(self) -> pd.DataFrame:
-        """A row a method: mean accuracy not stitched, between encoders of one domain, between domains; pairs, chance."""
+        """A row per method: mean accuracy not stitched, between encoders of one domain, between domains; pairs, chance."""
         own = np.eye(len(self.domains), dtype=bool)
         same = np.equal.outer(np.array(self.domains), np.array(self.domains))
         rows = []
@@ -152,7 +140,7 @@ class CrossDomainResult:
         return pd.DataFrame(rows, columns=columns)
 
     def table(self) -> pd.DataFrame:
-        """A row a method and cell: method, encoder, domain, head's two, accuracy, deviation, chance, test rows."""
+        """A row per method and cell: method, encoder, domain, head's two, accuracy, deviation, chance, test rows."""
         rows = []
         for method in self.spec.methods:
             means, deviations = self.matrix(method), self.deviation(method)
@@ -162,24 +150,11 @@ class CrossDomainResult:
         columns = ["method", "encoder", "domain", "head of", "trained on", "accuracy", "deviation", "chance", "test rows"]
         return pd.DataFrame(rows, columns=columns)
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON, as a store keeps it."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> CrossDomainResult:
-        """Back from `to_json`."""
-        plain = {name: tuple(record[name]) for name in ("domains", "encoders", "chance", "n_test")}
-        accuracy = {
-            method: tuple(tuple(map(tuple, square)) for square in squares) for method, squares in record["accuracy"].items()
-        }
-        return cls(**{**record, **plain, "spec": CrossDomainSpec.from_json(record["spec"]), "accuracy": accuracy})
-
 
 def cross_domain_matrix(
-    parts: Sequence[Part], spec: CrossDomainSpec | None = None, report: Report | None = None
+    parts: Sequence[Part], spec: CrossDomainSpec | None = None, report: Report = silent
 ) -> CrossDomainResult:
-    """Ask every head about the test rows of every part, by each method.
+    """Classify the test rows of every part with every head, by each method.
 
     Raises
     ------
@@ -196,8 +171,7 @@ def cross_domain_matrix(
     steps = [(state, method) for state in spec.random_states for method in spec.methods]
     absolute_heads: list = []
     for done, (state, method) in enumerate(steps):
-        if report:
-            report(done, len(steps), f"{METHODS[method].title}, random state {state}")
+        report(done, len(steps), f"{METHODS[method].title}, random state {state}")
         drawn = np.random.default_rng(state).choice(len(parts[0].anchors), n_anchors, replace=False)
         sides = [
             Side(part.space.vectors[rows], part.anchors[drawn], mean_row(part.space.vectors[rows]))
@@ -214,8 +188,7 @@ def cross_domain_matrix(
         else:
             heads = absolute_heads  # logistic regression has no randomness, and the rows are the same
         accuracy[method].append(_ask(parts, sides, targets, represent, heads, method, spec, state))
-    if report:
-        report(len(steps), len(steps), "")
+    report(len(steps), len(steps), "")
     chances = (np.mean(target[part.test] == np.bincount(target).argmax()) for part, target in zip(parts, targets, strict=True))
     return CrossDomainResult(
         spec,
@@ -254,13 +227,13 @@ def _ask(
 
 
 def _classes(parts: Sequence[Part]) -> np.ndarray:
-    """The classes that all parts have, by name, once everything else is sure, too."""
+    """The classes that all parts have, by name, after all other checks."""
     if len(parts) < 2:
-        raise SpaceError(f"expected two encoders or domains or more to put together, got {len(parts)}")
+        raise SpaceError(f"expected at least two encoders or domains, got {len(parts)}")
     names = [part.name for part in parts]
     if len(set(names)) < len(names):
         raise SpaceError(
-            f"expected each encoder once a domain, got {quote(sorted({n for n in names if names.count(n) > 1}))} twice"
+            f"expected each encoder once per domain, got {quote(sorted({n for n in names if names.count(n) > 1}))} twice"
         )
     if len({len(part.anchors) for part in parts}) > 1:
         counts = ", ".join(str(len(part.anchors)) for part in parts)
@@ -274,13 +247,13 @@ def _classes(parts: Sequence[Part]) -> np.ndarray:
         if not np.array_equal(known, first):
             raise SpaceError(
                 f"{parts[0].name!r} and {part.name!r} have different classes ({quote(first[:3])} … and {quote(known[:3])} …): "
-                "a head knows only the labels that it was trained on; choose domains with the same ones"
+                "a head can only predict labels that it was trained on; choose domains with the same labels"
             )
     return first
 
 
 def _means(values: np.ndarray, axis: int) -> np.ndarray:
-    """Means of what there is; NaN where there is nothing."""
+    """Means that ignore NaN; NaN if there is nothing else."""
     there = ~np.isnan(values)
     counts = there.sum(axis=axis)
     return np.where(counts, np.where(there, values, 0).sum(axis=axis) / np.maximum(counts, 1), np.nan)

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
 from relcore.anchors.selection import shared_anchors
 from relcore.encoding import encode
 from relcore.evaluation import Split
-from relcore.inverting.cross_domain import CrossDomainSpec, Part, cross_domain_matrix
-from relcore.progress import Context
+from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec, Part, cross_domain_matrix
 from relcore.similarity import mean_row
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import Encoder, Trained, TrainedEncoder
-from relcore.sources.encodings import key_of, load_encoding
+from relcore.sources.encodings import key_of
 from relcore.sources.small_vision import held_out_rows
 from relcore.spaces import LatentSpace, SpaceError, need_strings, quote, shared_ids
 from relcore.store import Store
-
-Report = Callable[[int, int, str], None]
+from relcore.task import Report, Task, silent
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,9 @@ def session_parts(
     random_state: int = 0,
     test_ids: Sequence[str] = (),
 ) -> list[Part]:
-    """Parts of spaces over the same ids: labelled rows that all have, about a fifth of them, no anchors, to test on.
+    """Parts of spaces over the same ids: labelled rows that all have; about a fifth of them, never anchors, are test rows.
 
-    `test_ids`, where given, are tested on instead, as far as they are shared rows and no anchors: those that no encoder has
-    seen the labels of.
+    `test_ids`, if given, are the test rows instead, without anchors: rows whose labels no encoder has seen.
 
     Raises
     ------
@@ -81,7 +79,7 @@ def session_parts(
     labels = labels[labels != ""]
     chosen = shared_anchors(anchors, *taken)
     if len(ids) - len(chosen) < 5:
-        raise SpaceError(f"expected five rows or more that are no anchors, got {len(ids) - len(chosen)}; choose fewer anchors")
+        raise SpaceError(f"expected five rows or more that are not anchors, got {len(ids) - len(chosen)}; choose fewer anchors")
     told = sorted(set(test_ids) & set(ids) - set(chosen))
     test = Split.draw(ids, anchors=taken[0].rows(chosen), test_ids=told, labels=labels, random_state=random_state).test
     parts = []
@@ -91,14 +89,13 @@ def session_parts(
     return parts
 
 
-def trained_parts(domains: DomainsSpec, store: Store, report: Report | None = None) -> list[Part]:
+def trained_parts(domains: DomainsSpec, store: Store, report: Report = silent) -> list[Part]:
     """Encode every dataset with every encoder, from the store where that is done, and the anchors with each.
 
     Anchors of one domain for all are centred apart: shifted so that their mean is that of the encoder's own training rows.
     Test rows are the fifth of each dataset that no small network is trained on, without those that another dataset has and
     trains on; anchors are drawn from the other rows.
     """
-    report = report or (lambda done, total, message, *measured: None)
     datasets = [load_dataset(spec, store) for spec in domains.datasets]
     _need_parallel(datasets, domains)
     parts, total = [], len(datasets) * len(domains.encoders)
@@ -114,7 +111,8 @@ def trained_parts(domains: DomainsSpec, store: Store, report: Report | None = No
                 anchors = space.vectors[rows]
             else:
                 anchors = _anchor_rows(encoder, dataset, datasets[domains.anchor_dataset], store)
-                anchors += mean_row(space.vectors[rows]) - mean_row(anchors)  # what all pictures of a domain share says nothing
+                # The common part of a domain's pictures is uninformative.
+                anchors += mean_row(space.vectors[rows]) - mean_row(anchors)
             parts.append(Part(dataset.name, encoder.title.partition(", state")[0], space, test, anchors))
     return parts
 
@@ -143,42 +141,73 @@ def _anchor_rows(encoder: Encoder, own: Dataset, other: Dataset, store: Store) -
     return found
 
 
-def restored(encoder: Encoder, dataset: Dataset, store: Store, report: Report | None = None) -> Callable:
+def restored(encoder: Encoder, dataset: Dataset, store: Store, report: Report = silent) -> Callable:
     """The function that encodes items by an encoder trained on the dataset; its weights from the store, or trained again."""
-    report = report or (lambda *told: None)
     if not isinstance(encoder, TrainedEncoder):
         return encoder.prepare(dataset, report)
     return encoder.restore(trained_weights(encoder, dataset, store, report), dataset)
 
 
-def trained_weights(encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Report | None = None) -> Trained:
+def trained_weights(encoder: TrainedEncoder, dataset: Dataset, store: Store, report: Report = silent) -> Trained:
     """The weights under the key by which `encode` keeps them; trained, and kept, where they are gone."""
     key = key_of("trained", dataset.digest, encoder)
     entry = store.get(key)
     if entry is not None:
         return Trained(entry.arrays, entry.metadata)
-    trained = encoder.train(dataset, report or (lambda *told: None))
+    trained = encoder.train(dataset, report)
     store.put(key, trained.arrays, trained.metadata)
     return trained
 
 
-def domains_job(context: Context, *, domains: DomainsSpec, spec: CrossDomainSpec) -> None:
-    """`cross_domain_matrix` of `trained_parts` as a job of the Engine."""
-    parts = trained_parts(domains, context.store, context.report)
-    context.put({}, {"cross_domain": cross_domain_matrix(parts, spec, context.report).to_json()})
+@dataclass(frozen=True)
+class TrainedDomains(Task[CrossDomainResult]):
+    """`cross_domain_matrix` of `trained_parts`; the digests are of the datasets, for the key."""
+
+    kind: ClassVar[str] = "cross-domain"
+    result: ClassVar[str] = "relcore.inverting.cross_domain:CrossDomainResult"
+
+    domains: DomainsSpec
+    spec: CrossDomainSpec = CrossDomainSpec()
+    digests: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"Across {len(self.domains.datasets)} domains"
+
+    def content(self, spaces: Sequence[LatentSpace] = ()) -> list[str]:
+        return [encoder.content() for encoder in self.domains.encoders]
+
+    def seconds(self, spaces: Sequence[LatentSpace] = ()) -> float:
+        total = 0.0
+        for data in map(load_dataset, self.domains.datasets):
+            pixels = int(np.prod(data.item(0).size))
+            total += sum(encoder.seconds(len(data), pixels) or 5.0 for encoder in self.domains.encoders)
+        return total
+
+    def run(self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent) -> CrossDomainResult:
+        return cross_domain_matrix(trained_parts(self.domains, store or Store(), report), self.spec, report)
 
 
-def session_domains_job(
-    context: Context,
-    *,
-    inputs: Sequence[str],
-    domains: Sequence[str],
-    encoders: Sequence[str],
-    anchors: Sequence[str],
-    spec: CrossDomainSpec,
-    test_ids: Sequence[str] = (),
-) -> None:
-    """`cross_domain_matrix` of `session_parts` as a job; `inputs` are keys of `put_space` or of encodings."""
-    spaces = [load_encoding(context.store, key) for key in inputs]
-    parts = session_parts(spaces, domains, encoders, anchors, test_ids=test_ids)
-    context.put({}, {"cross_domain": cross_domain_matrix(parts, spec, context.report).to_json()})
+@dataclass(frozen=True)
+class SessionDomains(Task[CrossDomainResult]):
+    """`cross_domain_matrix` of `session_parts`; a domain and an encoder is named for each space."""
+
+    kind: ClassVar[str] = "cross-domain"
+    result: ClassVar[str] = TrainedDomains.result
+
+    domain_names: tuple[str, ...]
+    encoder_names: tuple[str, ...]
+    anchors: tuple[str, ...]
+    spec: CrossDomainSpec = CrossDomainSpec()
+    test_ids: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return f"Across {len(set(self.domain_names))} domains"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        return 1.0 + 0.03 * len(spaces) ** 2 * len(self.spec.methods) * len(self.spec.random_states)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> CrossDomainResult:
+        parts = session_parts(spaces, self.domain_names, self.encoder_names, self.anchors, test_ids=self.test_ids)
+        return cross_domain_matrix(parts, self.spec, report)

@@ -1,65 +1,88 @@
-"""Translation study: how much of one space's rows comes through into another, by each method, beside its chance level.
+"""Translation of every space into every other, by each method, with chance levels.
 
 Tables 1 and 2 of Maiorca et al. 2024: every ordered pair of spaces over the same ids, anchors that are paired by id, scored on
-the rows that are no anchors.
+the rows that are not anchors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
 from relcore.anchors.selection import shared_anchors
 from relcore.evaluation import Split
-from relcore.inverting.translation_result import TranslationResult, TranslationSpec
+from relcore.inverting.translation_result import METRICS, TranslationResult, TranslationSpec
 from relcore.metrics.cka import mean_cosine
 from relcore.metrics.neighbours import Neighbours
 from relcore.metrics.search import nearest
-from relcore.progress import Context
 from relcore.similarity import mean_row, unit_rows
-from relcore.sources.encodings import load_encoding
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote, shared_ids
 from relcore.stitching.heads import fit_head
 from relcore.stitching.methods import Side, carrier
+from relcore.store import Store
+from relcore.task import Report, Task, silent
 
 _PERMUTATIONS = 20
-Report = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Translation(Task[TranslationResult]):
+    """`translate_all` of the spaces."""
+
+    kind: ClassVar[str] = "translate"
+    result: ClassVar[str] = "relcore.inverting.translation_result:TranslationResult"
+    title: ClassVar[str] = "Translate every pair"
+
+    anchors: tuple[str, ...]
+    spec: TranslationSpec = TranslationSpec()
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """Within a factor of three."""
+        n, rows, width = len(spaces), max(map(len, spaces)), max(space.dimension for space in spaces)
+        queries = self.spec.n_queries or rows
+        each = 4e-11 * rows * width * (width + queries) + 3e-9 * len(self.anchors) * width**2 + 0.02
+        heads = 2e-6 * rows * width**0.5 * n if any(space.labels is not None for space in spaces) else 0
+        return n * n * len(self.spec.methods) * each + heads
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> TranslationResult:
+        return translate_all(spaces, self.anchors, self.spec, report)
 
 
 def translate_all(
-    spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec | None = None, report: Report | None = None
+    spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec | None = None, report: Report = silent
 ) -> TranslationResult:
-    """Translate every space into every other through the same anchors, and score the rows that are no anchors.
+    """Translate every space into every other through the same anchors, and score the rows that are not anchors.
 
-    Rows are compared from the target's mean: their cosine, and their neighbours among the target's rows (convention "paper");
-    "raw cosine" is not centred, as in the paper's Table 1. A space's mean is that of all shared rows: it needs no pairs.
+    Rows are compared after centring at the target's mean: their cosine, and their neighbours among the target's rows
+    (convention "paper"); "raw cosine" is not centred, as in the paper's Table 1. A space's mean is that of all shared rows.
 
     Raises
     ------
     SpaceError
-        Fewer than two spaces, no shared rows, anchors that a space lacks, too few other rows for k, labels that differ, or what
-        a method cannot do with these anchors.
+        Fewer than two spaces, no shared rows, anchors that a space lacks, too few other rows for k, labels that differ, or
+        anchors that a method cannot use.
     """
     spec = spec or TranslationSpec()
     study = _Study(spaces, anchors, spec)
-    n, scores = len(spaces), {}
-    for done in range(n * n):
-        i, j = divmod(done, n)
-        if report:
-            report(done, n * n, f"{study.names[i]} to {study.names[j]}")
+    n, n_test = len(spaces), len(study.test) if study.heads else 0
+    metrics = [metric for metric in METRICS if metric != "accuracy" or n_test]
+    scores = {method: {metric: np.full((n, n, 2), np.nan) for metric in metrics} for method in spec.methods}
+    for done, (i, j) in enumerate(product(range(n), repeat=2)):
+        report(done, n * n, f"{study.names[i]} to {study.names[j]}")
         for method in spec.methods:
-            scores |= {(i, j, method, metric): pair for metric, pair in study.score(i, j, method).items()}
-    if report:
-        report(n * n, n * n, "")
-    own = tuple(study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces)) if study.heads else ()
-    return TranslationResult(
-        spec, tuple(study.names), len(study.rest), len(study.anchors), len(study.test) if study.heads else 0, scores, own
-    )
+            for metric, found in study.score(i, j, method).items():
+                scores[method][metric][i, j] = found
+    report(n * n, n * n, "")
+    own = tuple(study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces)) if n_test else ()
+    return TranslationResult(spec, tuple(study.names), len(study.rest), len(study.anchors), n_test, scores, own)
 
 
 class _Study:
-    """What all pairs have in common: shared rows, anchors, heads, and the neighbours of each space's own rows."""
+    """What all pairs share: rows, anchors, heads, and the neighbours of each space's own rows."""
 
     def __init__(self, spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec) -> None:
         self.spec, self.names = spec, distinct_names(spaces)
@@ -70,7 +93,7 @@ class _Study:
         self.rest = split.test
         if len(self.rest) <= spec.k:
             raise SpaceError(
-                f"expected more than k = {spec.k} shared rows that are no anchors, to score, got {len(self.rest)} of "
+                f"expected more than k = {spec.k} shared rows that are not anchors, got {len(self.rest)} of "
                 f"{len(self.spaces[0])}; choose fewer anchors"
             )
         self.sides = [_side(space.vectors, self.anchors) for space in self.spaces]
@@ -102,7 +125,7 @@ class _Study:
         return found_scores
 
     def accuracy(self, j: int, rows: np.ndarray) -> float:
-        """Of the head of space j, asked about test rows."""
+        """Of the head of space j on test rows."""
         return float(np.mean(self.heads[j].probabilities(rows).argmax(axis=1) == self.targets[self.test]))
 
     def _fit_heads(self) -> list:
@@ -121,14 +144,14 @@ class _Study:
         )
         self.test, train = split.test, split.known
         if len(np.setdiff1d(self.targets[self.test], self.targets[train])):
-            return []  # a class that no head could know
+            return []  # a class without training rows
         self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
         fitted = (space.vectors[train] for space in self.spaces)
         return [fit_head(X, self.targets[train], len(classes), self.spec.head, self.spec.random_state) for X in fitted]
 
 
 def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
-    """The rows that all have and that are no zero vector in any, in the first one's order."""
+    """The rows that are in all spaces and zero in none, in the first one's order."""
     if len(spaces) < 2:
         raise SpaceError(f"expected two spaces or more to translate between, got {len(spaces)}")
     ids = shared_ids(spaces)
@@ -146,7 +169,7 @@ def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
 
 
 def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
-    """The labels that all labelled spaces agree on, every row with one; None where there are none."""
+    """The labels that all labelled spaces agree on, one for every row; None without labels."""
     labelled = [space for space in spaces if space.labels is not None]
     if not labelled or any(label == "" for label in labelled[0].labels):
         return None
@@ -158,17 +181,3 @@ def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
                 "label column for both"
             )
     return labelled[0].labels.astype(str)
-
-
-def estimated_seconds(spaces: Sequence[LatentSpace], n_anchors: int, spec: TranslationSpec) -> float:
-    """Roughly how long `translate_all` takes on two cores; within a factor of three."""
-    n, rows, width = len(spaces), max(map(len, spaces)), max(space.dimension for space in spaces)
-    each = 4e-11 * rows * width * (width + (spec.n_queries or rows)) + 3e-9 * n_anchors * width**2 + 0.02
-    heads = 2e-6 * rows * width**0.5 * n if any(space.labels is not None for space in spaces) else 0
-    return n * n * len(spec.methods) * each + heads
-
-
-def translation_job(context: Context, *, inputs: Sequence[str], anchors: Sequence[str], spec: TranslationSpec) -> None:
-    """`translate_all` as a job of the Engine; `inputs` are keys of `put_space` or of encodings."""
-    spaces = [load_encoding(context.store, key) for key in inputs]
-    context.put({}, {"translation": translate_all(spaces, anchors, spec, context.report).to_json()})

@@ -2,91 +2,133 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from relcore import __version__
+from relcore import record
 from relcore.figures.export import Exportable
 from relcore.figures.marginals import Margins, margins_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec, cross_domain_matrix
-from relcore.inverting.domain_spaces import DomainsSpec, session_parts, trained_parts
+from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec
+from relcore.inverting.domain_spaces import DomainsSpec, SessionDomains, TrainedDomains
 from relcore.inverting.translation import translate_all
 from relcore.inverting.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
 from relcore.names import METHODS as ALL_METHODS
-from relcore.numbers import in_cell
-from relcore.recipe import load_all, need_settings, object_of, specs_of, strings_of
+from relcore.numbers import in_cell, short
+from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import encoder_from_json, encoder_to_json
+from relcore.sources.encoder import Encoder
 from relcore.spaces import SpaceError, need_one_of
-from relcore.store import Store
 
 
-def draw_translation(
-    specs: Sequence[SpaceSpec],
-    anchors: Sequence[str],
-    spec: TranslationSpec,
-    metric: str = "cosine",
-    digests: Sequence[str] = (),
-    result: TranslationResult | None = None,
-) -> Exportable:
-    """A heat map a method, every space with every other (Table 1 of Maiorca et al. 2024); as LaTeX a row a pair."""
-    need_one_of("metric", metric, METRICS)
-    if result is None:
-        result = translate_all(load_all(specs, digests, "translation-table"), anchors, spec)
-    need_one_of("metric", metric, result.metrics)
-    recipe = {"relscope": __version__, "figure": "translation-table", "spaces": [one.to_json() for one in specs]}
-    recipe |= {"digests": list(digests), "anchors": list(anchors), "metric": metric, "spec": _plain(spec)}
+@dataclass(frozen=True, kw_only=True)
+class TranslationTable(Recipe):
+    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024); as LaTeX a row per pair."""
 
-    def table() -> pd.DataFrame:
-        found = result.table()
-        return found[found["metric"] == result.title(metric)].reset_index(drop=True)
+    figure: ClassVar[str] = "translation-table"
 
-    return matrices_exportable(
-        _translations(result, metric), recipe, f"relscope-translation-{metric}", lambda: result.wide(metric), table
-    )
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    anchors: tuple[str, ...]
+    metric: str = "cosine"
+    spec: TranslationSpec = TranslationSpec()
 
+    def draw(self, result: TranslationResult | None = None) -> Exportable:
+        need_one_of("metric", self.metric, METRICS)
+        result = result or translate_all(load_all(self.spaces, self.digests, self.figure), self.anchors, self.spec)
+        need_one_of("metric", self.metric, result.metrics)
 
-def draw_cross_domain(result: CrossDomainResult, method: str, made_of: dict[str, Any]) -> Exportable:
-    """Encoders × heads of all domains with the mean of each row and column (Fig. 7 of the same); as LaTeX its summary."""
-    need_one_of("method", method, result.spec.methods)
-    recipe = {"relscope": __version__, "figure": "cross-domain", **made_of, "spec": _plain(result.spec), "method": method}
+        def table() -> pd.DataFrame:
+            found = result.table()
+            return found[found["metric"] == result.title(self.metric)].reset_index(drop=True)
 
-    def table() -> pd.DataFrame:
-        found = result.table()
-        return found[found["method"] == ALL_METHODS[method].title].reset_index(drop=True)
-
-    return margins_exportable(_cross_domain(result, method), recipe, "relscope-cross-domain", result.summary, table)
+        name, latex = f"relscope-translation-{self.metric}", lambda: result.wide(self.metric)
+        return matrices_exportable(_translations(result, self.metric), self.to_json(), name, latex, table)
 
 
-def made_of_datasets(domains: DomainsSpec) -> dict[str, Any]:
-    """The part of a cross-domain recipe that tells which networks are trained on what."""
-    return {
-        "datasets": [dataset.to_json() for dataset in domains.datasets],
-        "encoders": [encoder_to_json(encoder) for encoder in domains.encoders],
-        "anchor_dataset": domains.anchor_dataset,
-    }
+class CrossDomain(Recipe):
+    """Encoders × heads of all domains with the mean of each row and column (Fig. 7 of the same); as LaTeX its summary.
+
+    Either of networks that are trained (`TrainedCrossDomain`), or of spaces (`SessionCrossDomain`).
+    """
+
+    figure: ClassVar[str] = "cross-domain"
+    spec: CrossDomainSpec
+    method: str
+
+    def __post_init__(self) -> None:
+        if not self.method:
+            object.__setattr__(self, "method", self.spec.methods[0])
+        need_one_of("method", self.method, self.spec.methods)
+
+    @classmethod
+    def from_record(cls, settings: Mapping[str, Any]) -> CrossDomain:
+        kind = TrainedCrossDomain if "datasets" in settings else SessionCrossDomain
+        return record.from_json(kind, settings, f"recipe of {cls.figure}")
+
+    def draw(self, result: CrossDomainResult | None = None) -> Exportable:
+        result = result or self._computed()
+
+        def table() -> pd.DataFrame:
+            found = result.table()
+            return found[found["method"] == ALL_METHODS[self.method].title].reset_index(drop=True)
+
+        data = _cross_domain(result, self.method)
+        return margins_exportable(data, self.to_json(), "relscope-cross-domain", result.summary, table)
+
+    @abstractmethod
+    def _computed(self) -> CrossDomainResult: ...
 
 
-def made_of_spaces(
-    specs: Sequence[SpaceSpec],
-    digests: Sequence[str],
-    domains: Sequence[str],
-    encoders: Sequence[str],
-    anchors: Sequence[str],
-    test_ids: Sequence[str] = (),
-) -> dict[str, Any]:
-    """The part of a cross-domain recipe that tells which spaces it is of."""
-    named = {"domain_names": list(domains), "encoder_names": list(encoders), "anchors": list(anchors)}
-    if test_ids:
-        named["test_ids"] = list(test_ids)
-    return {"spaces": [one.to_json() for one in specs], "digests": list(digests), **named}
+@dataclass(frozen=True, kw_only=True)
+class TrainedCrossDomain(CrossDomain):
+    """Of networks, each trained on each dataset; see `DomainsSpec`."""
+
+    datasets: tuple[DatasetSpec, ...]
+    encoders: tuple[Encoder, ...]
+    anchor_dataset: int | None = None
+    spec: CrossDomainSpec = CrossDomainSpec()
+    method: str = ""
+
+    def _computed(self) -> CrossDomainResult:
+        return TrainedDomains(DomainsSpec(self.datasets, self.encoders, self.anchor_dataset), self.spec).run()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionCrossDomain(CrossDomain):
+    """Of spaces with a domain and an encoder each; see `SessionDomains`."""
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    domain_names: tuple[str, ...]
+    encoder_names: tuple[str, ...]
+    anchors: tuple[str, ...]
+    test_ids: tuple[str, ...] = ()
+    spec: CrossDomainSpec = CrossDomainSpec()
+    method: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = [len(self.spaces), len(self.domain_names), len(self.encoder_names)]
+        if len(set(counts)) > 1:
+            raise SpaceError(
+                f"recipe of {self.figure}: expected a domain and an encoder for each of {counts[0]} spaces, got {counts[1]} "
+                f"and {counts[2]}"
+            )
+
+    def to_record(self) -> dict[str, Any]:
+        """Without test ids where there are none."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) or one.name != "test_ids"}
+
+    def _computed(self) -> CrossDomainResult:
+        task = SessionDomains(self.domain_names, self.encoder_names, self.anchors, self.spec, self.test_ids)
+        return task.run(load_all(self.spaces, self.digests, self.figure))
 
 
 def _translations(result: TranslationResult, metric: str) -> Matrices:
@@ -98,21 +140,20 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
         others = values[~np.eye(n, dtype=bool) & ~np.isnan(values)]
         note = f"mean {in_cell(others.mean())}, chance {in_cell(result.chance(method, metric))}" if len(others) else ""
         panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, hover=hover, note=note, marked=marked))
-    count = f"{result.n_test:,} test rows" if metric == "accuracy" else f"{result.n:,} rows that are no anchors"
+    count = f"{result.n_test:,} test rows" if metric == "accuracy" else f"{result.n:,} rows that are not anchors"
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    alt = (
-        f"Heat maps of {result.title(metric)}, {n} by {n} spaces, one a method, {count}, {result.n_anchors:,} anchors. {told}."
-    )
+    scored = f"{count}, {result.n_anchors:,} anchors"
+    alt = f"Heat maps of {result.title(metric)}, {n} by {n} spaces, one per method, {scored}. {told}."
     return Matrices(tuple(panels), (0.0, 1.0), result.title(metric), alt, "from", "to")
 
 
 def _told(result: TranslationResult, i: int, j: int, method: str, metric: str) -> str:
-    found = result.scores.get((i, j, method, metric))
-    if found is None:
+    score, chance = result.scores[method][metric][i, j]
+    if np.isnan(score):
         return "the widths differ"
-    lines = [f"{result.title(metric)} {found[0]:.3f}", f"chance {found[1]:.3f}"]
+    lines = [f"{result.title(metric)} {short(score)}", f"chance {short(chance)}"]
     if metric == "accuracy":
-        lines.append(f"not stitched {result.own[j]:.3f}")
+        lines.append(f"not stitched {short(result.own[j])}")
     return "\n".join(lines)
 
 
@@ -126,63 +167,17 @@ def _cross_domain(result: CrossDomainResult, method: str) -> Margins:
     def told_of(i: int, j: int) -> str:
         if np.isnan(values[i, j]):
             return "the widths differ"
-        spread = f" ± {deviation[i, j]:.3f}" if many else ""
-        beside = f"not stitched {own[i]:.3f} (encoder), {own[j]:.3f} (head)"
-        return f"accuracy {values[i, j]:.3f}{spread}\n{beside}\nchance {result.chance[i]:.3f}, {result.n_test[i]:,} test rows"
+        spread = f" ± {short(deviation[i, j])}" if many else ""
+        beside = f"not stitched {short(own[i])} (encoder), {short(own[j])} (head)"
+        tested = f"chance {short(result.chance[i])}, {result.n_test[i]:,} test rows"
+        return f"accuracy {short(values[i, j])}{spread}\n{beside}\n{tested}"
 
     hover = tuple(tuple(told_of(i, j) for j in range(n)) for i in range(n))
     panel = MatrixPanel("", result.names, result.names, values, hover=hover, marked=tuple((i, i) for i in range(n)))
     summary = result.summary().set_index("method").loc[ALL_METHODS[method].title]
-    told = f"not stitched {summary['not stitched']:.2f}, same domain {summary['same domain']:.2f}, "
-    told += f"other domain {summary['other domain']:.2f}, chance {summary['chance']:.2f}"
+    told = f"not stitched {short(summary['not stitched'], 2)}, same domain {short(summary['same domain'], 2)}, "
+    told += f"other domain {short(summary['other domain'], 2)}, chance {short(summary['chance'], 2)}"
     alt = f"Heat map of accuracy by {ALL_METHODS[method].title}, {n} by {n} encoders of domains. Means: {told}."
     matrices = Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
     titles = {"row_title": "encoding from, mean", "column_title": "decoding into, mean", "mark_title": "not stitched"}
     return Margins(matrices, rows, columns, own, own, **titles)
-
-
-def _plain(spec: Any) -> dict[str, Any]:
-    return json.loads(json.dumps(asdict(spec)))
-
-
-def _translation(settings: dict[str, Any]) -> Exportable:
-    figure = "translation-table"
-    need_settings(settings, ("spaces", "digests", "anchors", "metric", "spec"), figure, ("spaces", "anchors"))
-    spec = TranslationSpec.from_json(object_of(settings, "spec", figure))
-    digests, anchors = (strings_of(settings, name, figure) for name in ("digests", "anchors"))
-    return draw_translation(specs_of(settings, figure), anchors, spec, settings.get("metric", "cosine"), digests)
-
-
-def _crossing(settings: dict[str, Any]) -> Exportable:
-    figure = "cross-domain"
-    spec = CrossDomainSpec.from_json(object_of(settings, "spec", figure))
-    method = settings.get("method", spec.methods[0])
-    if "datasets" in settings:
-        need_settings(settings, ("datasets", "encoders", "anchor_dataset", "spec", "method"), figure, ("datasets", "encoders"))
-        domains = _domains(settings)
-        return draw_cross_domain(cross_domain_matrix(trained_parts(domains, Store()), spec), method, made_of_datasets(domains))
-    names = ("domain_names", "encoder_names", "anchors")
-    need_settings(settings, ("spaces", "digests", *names, "test_ids", "spec", "method"), figure, ("spaces", *names))
-    specs, digests = specs_of(settings, figure), strings_of(settings, "digests", figure)
-    domains, encoders, anchors = (strings_of(settings, name, figure) for name in names)
-    if not len(specs) == len(domains) == len(encoders):
-        raise SpaceError(
-            f"recipe of {figure}: expected a domain and an encoder for each of {len(specs)} spaces, got {len(domains)} and "
-            f"{len(encoders)}"
-        )
-    tested = strings_of(settings, "test_ids", figure)
-    parts = session_parts(load_all(specs, digests, figure), domains, encoders, anchors, test_ids=tested)
-    made_of = made_of_spaces(specs, digests, domains, encoders, anchors, tested)
-    return draw_cross_domain(cross_domain_matrix(parts, spec), method, made_of)
-
-
-def _domains(settings: dict[str, Any]) -> DomainsSpec:
-    try:
-        datasets = tuple(DatasetSpec.from_json(one) for one in settings["datasets"])
-        encoders = tuple(encoder_from_json(one) for one in settings["encoders"])
-        return DomainsSpec(datasets, encoders, settings.get("anchor_dataset"))
-    except (TypeError, AttributeError) as error:
-        raise SpaceError(f"recipe of cross-domain: unknown or misplaced setting ({error})") from error
-
-
-FIGURES = {"translation-table": _translation, "cross-domain": _crossing}

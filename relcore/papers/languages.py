@@ -62,7 +62,7 @@ def carried_over(settings: Settings, store: Store, report: Report) -> Measured:
         result = translate_all(list(spaces.values()), anchors, spec, report)
         names = list(spaces)
         for i, method, (metric, told) in product(range(len(names)), _CARRIED, _TOLD.items()):
-            score, chance = result.scores[i, names.index("en"), method, metric]
+            score, chance = map(float, result.scores[method][metric][i, names.index("en")])
             row = {"label": f"{names[i]} → en, {_title(method)}", "metric": told, "value": score, "baseline": chance}
             rows.append({**row, "n": result.n, "unit": "0 … 1" if metric == "mrr" else "−1 … 1"})
     return Measured((*grouped(rows), unrelated))

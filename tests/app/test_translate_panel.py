@@ -18,7 +18,7 @@ def test_a_turned_space_comes_through_whole(tmp_path):
     assert summary["pairs"].tolist() == [2] * 6
     pairs = session.at.dataframe[1].value
     assert pairs["source"].tolist() == ["one", "one", "two", "two"]
-    assert "**60** shared rows that are no anchors, **30** anchors" in session.captions
+    assert "**60** shared rows that are not anchors, **30** anchors" in session.captions
     session.change("button_group", "translate.metric-5", "mrr")
     assert session.at.dataframe[1].value["Procrustes"].tolist() == [1, 1, 1, 1]
 

@@ -5,14 +5,16 @@ import json
 import numpy as np
 import pytest
 
+from relcore import record
 from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec, Part, cross_domain_matrix
-from relcore.inverting.domain_spaces import DomainsSpec, domains_job, session_parts, trained_parts
+from relcore.inverting.domain_spaces import DomainsSpec, TrainedDomains, session_parts, trained_parts
 from relcore.progress import Context
 from relcore.similarity import mean_row
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision, held_out_rows
 from relcore.spaces import SpaceError
 from relcore.store import Store
+from relcore.task import task_job
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def test_a_rotated_domain_is_understood_and_a_plain_copy_is_not(make_part, turn)
     assert summary["pairs across"] == summary["of"] == 4
     assert found.n_test == (50, 50, 50)
     assert found.n_anchors == 40
-    assert CrossDomainResult.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert record.from_json(CrossDomainResult, json.loads(json.dumps(record.to_json(found)))) == found
 
 
 def test_other_widths_have_no_copy(make_part, turn):
@@ -65,9 +67,9 @@ def test_other_widths_have_no_copy(make_part, turn):
 
 def test_what_domains_must_share(make_part, make_space):
     plain = make_part("plain")
-    with pytest.raises(SpaceError, match="two encoders or domains or more to put together, got 1"):
+    with pytest.raises(SpaceError, match="at least two encoders or domains, got 1"):
         cross_domain_matrix([plain])
-    with pytest.raises(SpaceError, match="each encoder once a domain, got 'net · plain' twice"):
+    with pytest.raises(SpaceError, match="each encoder once per domain, got 'net · plain' twice"):
         cross_domain_matrix([plain, make_part("plain")])
     with pytest.raises(SpaceError, match=r"have different classes .* a head knows only the labels that it was trained on"):
         cross_domain_matrix([plain, make_part("other", labels=["a", "b"] * 100)])
@@ -85,12 +87,12 @@ def test_what_domains_must_share(make_part, make_space):
         ({"methods": []}, "methods: expected at least one"),
         ({"methods": ["magic"]}, "methods: expected one of absolute"),
         ({"n_anchors": 1}, "n_anchors: expected a whole number from 2, got 1"),
-        ({"colour": 1}, "unknown or misplaced setting"),
+        ({"colour": 1}, "settings: expected settings among .* got 'colour'"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(SpaceError, match=message):
-        CrossDomainSpec.from_json(settings)
+        record.from_json(CrossDomainSpec, settings)
 
 
 def test_spaces_of_a_session_are_parts_by_their_shared_ids(rng, make_space):
@@ -106,7 +108,7 @@ def test_spaces_of_a_session_are_parts_by_their_shared_ids(rng, make_space):
     assert told[0].space.ids[told[0].test].tolist() == ["r30", "r31", "r40"]  # r0 is an anchor, r2 has no label
     with pytest.raises(SpaceError, match="expected labels in 'second', 'second', got none"):
         session_parts([spaces[1]] * 2, ["one", "two"], ["net", "net"], anchors)
-    with pytest.raises(SpaceError, match="five rows or more that are no anchors, got 4"):
+    with pytest.raises(SpaceError, match="five rows or more that are not anchors, got 4"):
         session_parts(spaces, ["one", "two"], ["a", "b"], parts[0].space.ids[:30])
 
 
@@ -130,8 +132,9 @@ def test_networks_are_trained_on_each_domain_from_weights_of_their_own(tmp_path)
         np.testing.assert_array_equal(part.space.vectors, other.space.vectors)
     np.testing.assert_allclose(first[0].anchors, own[0].anchors, atol=1e-3)
     assert np.abs(first[1].anchors - own[1].anchors).max() > 0.1
-    domains_job(Context("b" * 32, store), domains=DomainsSpec(LOOKS, (NETWORK,)), spec=CrossDomainSpec(("procrustes",), 60))
-    found = CrossDomainResult.from_json(store.get("b" * 32).metadata["cross_domain"])
+    task = TrainedDomains(DomainsSpec(LOOKS, (NETWORK,)), CrossDomainSpec(("procrustes",), 60))
+    task_job(Context("b" * 32, store), task=task)
+    found = task.read(store.get("b" * 32))
     assert found.matrix("procrustes").min() > max(found.chance) + 0.1
 
 

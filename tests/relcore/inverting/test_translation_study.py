@@ -1,18 +1,20 @@
 """The translation study where the answer is known: a rotation comes through whole, noise like chance; bad input is told."""
 
 import json
-from dataclasses import asdict
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from relcore import record
 from relcore.inversion import InverseRelativeProjection, recovered
-from relcore.inverting.translation import translate_all, translation_job
-from relcore.inverting.translation_result import TranslationResult, TranslationSpec
+from relcore.inverting.translation import Translation, translate_all
+from relcore.inverting.translation_result import TranslationSpec
 from relcore.progress import Context
 from relcore.sources.encodings import put_space
 from relcore.spaces import SpaceError
 from relcore.store import Store
+from relcore.task import task_job
 
 ANCHORS = [f"r{row}" for row in range(60)]
 WAYS = ("absolute", "irp-pruned", "irp-ridge", "procrustes")
@@ -98,12 +100,20 @@ def test_a_job_finds_the_same_and_its_result_comes_back_from_json(rotated, tmp_p
     spec, store, told = TranslationSpec(("absolute", "irp-whitened")), Store(tmp_path), []
     context = Context("0" * 32, store)
     context.report = lambda done, total, message: told.append((done, total, message))
-    translation_job(context, inputs=[put_space(store, space) for space in rotated], anchors=ANCHORS, spec=spec)
-    again = TranslationResult.from_json(store.get("0" * 32).metadata["translation"])
-    assert again == translate_all(rotated, ANCHORS, spec)
+    task = Translation(tuple(ANCHORS), spec)
+    task_job(context, task=task, inputs=[put_space(store, space) for space in rotated])
+    again, expected = task.read(store.get("0" * 32)), translate_all(rotated, ANCHORS, spec)
+    pd.testing.assert_frame_equal(again.table(), expected.table())
+    assert (again.spec, again.names, again.n, again.n_test, again.own) == (
+        expected.spec,
+        expected.names,
+        expected.n,
+        expected.n_test,
+        expected.own,
+    )
     assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
     assert told[1] == (1, 4, "own to rotated")
-    assert TranslationSpec.from_json(json.loads(json.dumps(asdict(spec)))) == spec
+    assert record.from_json(TranslationSpec, json.loads(json.dumps(record.to_json(spec)))) == spec
 
 
 @pytest.mark.parametrize(
@@ -113,7 +123,7 @@ def test_a_job_finds_the_same_and_its_result_comes_back_from_json(rotated, tmp_p
         (lambda s: [s[0], s[1].take(np.arange(30))], "expected ids of 'own', got 30 unknown"),
         (
             lambda s: [s[0].take(np.arange(66)), s[1]],
-            r"more than k = 10 shared rows .* got 6 of 66; choose fewer anchors anchors",
+            r"more than k = 10 shared rows .* got 6 of 66; choose fewer anchors",
         ),
     ],
 )
@@ -138,12 +148,12 @@ def test_other_ids_and_other_labels_are_told(rotated, vectors, make_space):
         ({"methods": ("relative",)}, "methods: expected one of absolute, irp-pruned"),
         ({"k": 0}, "k: expected a whole number above 0, got 0"),
         ({"test_fraction": 1}, "test_fraction: expected a share"),
-        ({"colour": 1}, "unknown or misplaced setting"),
+        ({"colour": 1}, "settings: expected settings among .* got 'colour'"),
     ],
 )
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(SpaceError, match=message):
-        TranslationSpec.from_json(settings)
+        record.from_json(TranslationSpec, settings)
 
 
 def test_a_class_of_one_row_costs_the_accuracy_and_nothing_else(vectors, make_space):

@@ -5,9 +5,8 @@ import pytest
 
 from relcore.cli import main
 from relcore.comparing.figures import exportable
-from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
-from relcore.inverting.domain_spaces import DomainsSpec, session_parts, trained_parts
-from relcore.inverting.translation_figures import draw_cross_domain, draw_translation, made_of_datasets, made_of_spaces
+from relcore.inverting.cross_domain import CrossDomainSpec
+from relcore.inverting.translation_figures import SessionCrossDomain, TrainedCrossDomain, TranslationTable
 from relcore.inverting.translation_result import TranslationSpec
 from relcore.rescaling.figures import RescaleInput, RescaleLayers
 from relcore.rescaling.input_lengths import InputRescaleSpec
@@ -16,7 +15,6 @@ from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
-from relcore.store import Store
 
 ANCHORS = [f"r{row}" for row in range(30)]
 TINY = SmallVision("mlp", width=8, epochs=1)
@@ -47,17 +45,16 @@ def make_figure(specs):
         if kind == "rescale-layers":
             return RescaleLayers(dataset=DIGITS, encoder=TINY, spec=LayerRescaleSpec(60, 20, 4, 2)).draw()
         if kind == "translation-table":
-            return draw_translation(specs, ANCHORS, TranslationSpec(("absolute", "procrustes")), "mrr", digests)
+            spec = TranslationSpec(("absolute", "procrustes"))
+            made_of = {"spaces": tuple(specs), "digests": tuple(digests), "anchors": tuple(ANCHORS)}
+            return TranslationTable(**made_of, metric="mrr", spec=spec).draw()
         spec = CrossDomainSpec(("procrustes", "absolute"), 20)
         if kind == "cross-domain":
             inverted = DatasetSpec("digits", limit=100, options=(("look", "inverted"),))
-            domains = DomainsSpec((DIGITS, inverted), (TINY,), 0)
-            return draw_cross_domain(
-                cross_domain_matrix(trained_parts(domains, Store()), spec), "absolute", made_of_datasets(domains)
-            )
-        named = (["one", "two"], ["net", "net"], ANCHORS)
-        parts = session_parts([load(spec) for spec in specs], *named)
-        return draw_cross_domain(cross_domain_matrix(parts, spec), "procrustes", made_of_spaces(specs, digests, *named))
+            made_of = {"datasets": (DIGITS, inverted), "encoders": (TINY,), "anchor_dataset": 0}
+            return TrainedCrossDomain(**made_of, spec=spec, method="absolute").draw()
+        named = {"domain_names": ("one", "two"), "encoder_names": ("net", "net"), "anchors": tuple(ANCHORS)}
+        return SessionCrossDomain(spaces=tuple(specs), digests=tuple(digests), **named, spec=spec).draw()
 
     return make
 
@@ -87,7 +84,7 @@ def test_drawn_again_it_holds_the_same_numbers(make_figure, tmp_path, kind):
         ("rescale-layers", {"dataset": "digits"}, "recipe of rescale-layers: dataset: expected an object, got 'digits'"),
         ("rescale-layers", {"spec": {"n_test": 0}}, "n_test: expected a whole number from 2"),
         ("translation-table", {"metric": "magic"}, "metric: expected one of cosine"),
-        ("translation-table", {"anchors": "r1"}, "expected a list of strings as 'anchors', got 'r1'"),
+        ("translation-table", {"anchors": "r1"}, "recipe of translation-table: anchors: expected a list, got 'r1'"),
         ("translation-table", {"digests": ["0" * 32]}, "expected 2 digests, one per space, got 1"),
         ("translation-table", {"spec": {"methods": ["magic"]}}, "methods: expected one of"),
         ("cross-domain", {"encoders": [3]}, 'expected a JSON object with "encoder"'),
@@ -110,5 +107,5 @@ def test_the_curves_say_what_they_are_beside(make_figure):
 
 
 def test_a_recipe_without_what_it_needs_is_told():
-    with pytest.raises(SpaceError, match="expected 'spaces', 'anchors', got no 'anchors'"):
+    with pytest.raises(SpaceError, match="recipe of translation-table: the setting 'anchors' is missing"):
         exportable({"figure": "translation-table", "spaces": []})
