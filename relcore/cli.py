@@ -97,6 +97,11 @@ class _Help(argparse.HelpFormatter):
             return "".join(map(self._format_action, action._get_subactions()))
         return super()._format_action(action)
 
+    def _get_help_string(self, action: argparse.Action) -> str:
+        """With the default of an option that has one, unless the text tells it."""
+        told = action.nargs == 0 or action.default in (None, "", []) or "default" in action.help
+        return action.help if told else f"{action.help}; default: %(default)s"
+
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("example:"):
             return "\n".join(indent + line for line in text.splitlines())

@@ -33,13 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seeds",
         default="15",
         metavar="N|FILE|none",
-        help="known pairs: a number to draw at random, or a file with one pair per line, separated by a tab or “=”; "
-        "default: %(default)s",
+        help="known pairs: a number to draw at random, or a file with one pair per line, separated by a tab or “=”",
     )
-    parser.add_argument(
-        "--anchors", type=int, default=300, metavar="N", help="number of anchors, seeds included; default: %(default)s"
-    )
-    parser.add_argument("--method", default="self-learning", help=f"{', '.join(BOOTSTRAPS)}; default: %(default)s")
+    parser.add_argument("--anchors", type=int, default=300, metavar="N", help="number of anchors, seeds included")
+    parser.add_argument("--method", default="self-learning", help=", ".join(BOOTSTRAPS))
     parser.add_argument(
         "--rows",
         type=int,
@@ -47,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"use the N most frequent (or first) rows of each space; default: all, or {PAPER_ROWS:,} for “paper”",
     )
     parser.add_argument("--real", action="store_true", help="treat ids as unrelated, except those of the seeds")
-    parser.add_argument(
-        "-k", type=int, default=10, metavar="N", help="number of neighbours, for CSLS and for the scores; default: %(default)s"
-    )
+    parser.add_argument("-k", type=int, default=10, metavar="N", help="number of neighbours, for CSLS and for the scores")
     parser.add_argument("--steps", type=int, metavar="N", help="paper: number of steps; default: that of the publication")
     parser.add_argument(
         "--learning-rate",

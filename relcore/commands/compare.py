@@ -23,16 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_pair(parser)
     add_anchors(parser, "the rows that both spaces have", least="; 0: absolute only")
     add_projection(parser)
-    parser.add_argument("-k", type=int, default=10, metavar="N", help="number of neighbours; default: %(default)s")
+    parser.add_argument("-k", type=int, default=10, metavar="N", help="number of neighbours")
     parser.add_argument(
         "--convention",
         default="paper",
-        help="paper: both neighbourhoods are rows of the target; mutual: each is of its own space; default: %(default)s",
+        help="paper: both neighbourhoods are rows of the target; mutual: each is of its own space",
     )
     parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="take every held-out row as a query, instead of 300 random ones as on the page",
+        "--exact", action="store_true", help="take every held-out row as a query, instead of 300 random ones as on the page"
     )
     add_random_state(parser)
     add_recipe(parser)

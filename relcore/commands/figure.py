@@ -25,19 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "plotted numbers), .tex (a small table), .json (the recipe with all settings). Default: a PDF in this folder",
     )
     parser.add_argument(
-        "--width",
-        type=float,
-        default=6.75,
-        metavar="INCHES",
-        help="3.25 for a column, 6.75 for a page; 2 to 12; default: %(default)s",
+        "--width", type=float, default=6.75, metavar="INCHES", help="3.25 for a column, 6.75 for a page; 2 to 12"
     )
     parser.add_argument(
-        "--dpi",
-        type=int,
-        default=300,
-        help="resolution of png, and of points that pdf and svg hold as pixels; 72 to 1200; default: %(default)s",
+        "--dpi", type=int, default=300, help="resolution of png, and of points that pdf and svg hold as pixels; 72 to 1200"
     )
-    parser.add_argument("--font-size", type=float, default=8, metavar="POINTS", help="4 to 24; default: %(default)s")
+    parser.add_argument("--font-size", type=float, default=8, metavar="POINTS", help="4 to 24")
     parser.add_argument("--dark", action="store_true", help="use the dark theme")
     parser.add_argument(
         "--no-panel-letters", dest="panel_letters", action="store_false", help="omit the letters a, b, c, d before the titles"

@@ -22,32 +22,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_pair(parser)
     parser.add_argument(
-        "--route",
-        default="forward",
-        help="forward: source to target; backward: target to source; within: the source to itself; default: %(default)s",
+        "--route", default="forward", help="forward: source to target; backward: target to source; within: the source to itself"
     )
-    parser.add_argument("--method", default="pruned", help=f"{', '.join(INVERSES)}; default: %(default)s")
+    parser.add_argument("--method", default="pruned", help=", ".join(INVERSES))
     parser.add_argument(
         "--delta",
         type=float,
         default=DELTA,
         metavar="δ",
-        help="pruned: anchors closer than δ, by 1 − |cos|, are removed; 0 … 1; default: %(default)s",
+        help="pruned: anchors closer than δ, by 1 − |cos|, are removed; 0 … 1",
     )
-    parser.add_argument(
-        "--omega", type=int, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64; default: %(default)s"
-    )
-    parser.add_argument(
-        "--ridge", type=float, default=1.0, metavar="λ", help="ridge and whitened: the ridge, above 0; default: %(default)s"
-    )
+    parser.add_argument("--omega", type=int, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64")
+    parser.add_argument("--ridge", type=float, default=1.0, metavar="λ", help="ridge and whitened: the ridge, above 0")
     add_anchors(parser, "the rows that both spaces have")
     add_random_state(parser)
     parser.add_argument(
-        "--pruning-state",
-        type=int,
-        default=0,
-        metavar="N",
-        help="random state of the first anchor of each pruning; default: %(default)s",
+        "--pruning-state", type=int, default=0, metavar="N", help="random state of the first anchor of each pruning"
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write the recovered rows (.npz, .safetensors or .parquet)"

@@ -40,36 +40,26 @@ def add_anchors(parser: argparse.ArgumentParser, space: str, default: str = str(
         help=f"number of anchors to choose in {space}, a file of ids (one per line), or ids separated by commas{least}; "
         f"default: {default}",
     )
-    parser.add_argument(
-        "--strategy", default="random", help=f"how to choose them: {', '.join(STRATEGIES)}; default: %(default)s"
-    )
+    parser.add_argument("--strategy", default="random", help=f"how to choose them: {', '.join(STRATEGIES)}")
 
 
 def add_random_state(parser: argparse.ArgumentParser, what: str = "the choice of anchors") -> None:
     """--random-state of `what`."""
-    parser.add_argument(
-        "--random-state", type=int, default=0, metavar="N", help=f"random state of {what}; default: %(default)s"
-    )
+    parser.add_argument("--random-state", type=int, default=0, metavar="N", help=f"random state of {what}")
 
 
 def add_projection(parser: argparse.ArgumentParser) -> None:
     """The settings of a `ProjectionSpec`."""
-    parser.add_argument(
-        "--similarity",
-        default="cosine",
-        help=f"similarity of a row to an anchor: {', '.join(SIMILARITIES)}; default: %(default)s",
-    )
+    parser.add_argument("--similarity", default="cosine", help=f"similarity of a row to an anchor: {', '.join(SIMILARITIES)}")
     parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
     parser.add_argument(
         "--ridge",
         type=float,
         default=0.3,
         metavar="λ",
-        help="ridge of the whitening, above 0; λ = 1 counts as much as one average anchor; default: %(default)s",
+        help="ridge of the whitening, above 0; λ = 1 counts as much as one average anchor",
     )
-    parser.add_argument(
-        "--threshold", type=float, default=1.5, help="quantised: distance at which the clustering is cut; default: %(default)s"
-    )
+    parser.add_argument("--threshold", type=float, default=1.5, help="quantised: distance at which the clustering is cut")
 
 
 def projection_of(options: argparse.Namespace):

@@ -28,23 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "test rows."
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="+", help=f"two or more spaces with labels, each {SPACE_HELP}")
-    parser.add_argument(
-        "--methods",
-        default=",".join(STITCHED),
-        help=f"methods, separated by commas: {', '.join(METHODS)}; default: %(default)s",
-    )
-    parser.add_argument("--head", default="logistic", help=f"{', '.join(HEADS)}; default: %(default)s")
+    parser.add_argument("--methods", default=",".join(STITCHED), help=f"methods, separated by commas: {', '.join(METHODS)}")
+    parser.add_argument("--head", default="logistic", help=", ".join(HEADS))
     add_anchors(
         parser,
         "the training rows of the first space",
         "twice the dimension of the widest space, at most half of the training rows",
     )
     parser.add_argument(
-        "--states",
-        type=int,
-        default=1,
-        metavar="N",
-        help="number of random states, each with its own split and anchors; default: %(default)s",
+        "--states", type=int, default=1, metavar="N", help="number of random states, each with its own split and anchors"
     )
     parser.add_argument(
         "--test-fraction",
@@ -56,18 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--order", metavar="LABELS", help="labels from low to high, separated by commas; errors are then counted in steps, too"
     )
     parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
-    parser.add_argument("--ridge", type=float, default=0.3, metavar="λ", help="ridge of the whitening; default: %(default)s")
-    parser.add_argument(
-        "--delta", type=float, default=DELTA, metavar="δ", help="pruning distance of the inverse; default: %(default)s"
-    )
-    parser.add_argument(
-        "--omega", type=int, default=8, metavar="ω", help="number of prunings of the inverse; default: %(default)s"
-    )
-    parser.add_argument(
-        "--inverse-ridge", type=float, default=1.0, metavar="λ", help="ridge of the ridge inverse; default: %(default)s"
-    )
+    parser.add_argument("--ridge", type=float, default=0.3, metavar="λ", help="ridge of the whitening")
+    parser.add_argument("--delta", type=float, default=DELTA, metavar="δ", help="pruning distance of the inverse")
+    parser.add_argument("--omega", type=int, default=8, metavar="ω", help="number of prunings of the inverse")
+    parser.add_argument("--inverse-ridge", type=float, default=1.0, metavar="λ", help="ridge of the ridge inverse")
     parser.add_argument("--spec", type=Path, metavar="FILE", help="read all settings from a .json file, instead of the options")
-    parser.add_argument("--metric", default="accuracy", help=f"{', '.join(STITCH_METRICS)}; default: %(default)s")
+    parser.add_argument("--metric", default="accuracy", help=", ".join(STITCH_METRICS))
     add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
