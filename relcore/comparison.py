@@ -145,25 +145,10 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
     rows = []
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
-            low, high = score.interval or (np.nan, np.nan)
-            null = score.null
-            rows.append(
-                {
-                    "metric": METRICS[metric].title + (f", k = {score.k}" if score.k else ""),
-                    "form": form,
-                    "score": float(score),
-                    "null_low": null.low if null else np.nan,
-                    "null_high": null.high if null else np.nan,
-                    "low": low,
-                    "high": high,
-                    "chance": null.mean if null else np.nan,
-                    "convention": score.convention,
-                    "k": score.k,
-                    "n": score.n,
-                    "queries": score.n_queries,
-                }
-            )
-    return pd.DataFrame(rows)
+            title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
+            rows.append({"metric": title, "form": form, "convention": score.convention, **score.facts()})
+    columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention", "k", "n", "queries"]
+    return pd.DataFrame(rows)[columns]
 
 
 def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from relcore.comparing.all_pairs import AllPairs
 from relcore.comparing.pair_scores import ScoreGrid
-from relcore.metrics.calibration import Null, Score
+from relcore.metrics.calibration import Null
 from relcore.names import METRICS
 from relcore.progress import Report, silent
 from relcore.sources.catalog import SpaceSpec
@@ -32,32 +32,10 @@ class Model:
 
 @dataclass(frozen=True)
 class LayerScores(ScoreGrid):
-    """A rectangle of scores.
+    """Spaces of the rows with those of the columns, both numbers of spaces; a space may be a row and a column."""
 
-    Attributes
-    ----------
-    names : s distinct names
-        Of all spaces, each once.
-    rows, columns : r and c numbers of spaces
-        A space may be a row and a column.
-    metric : str
-        One of `names.METRICS`.
-    scores : r × c of Score or None
-        None where two spaces cannot be compared.
-    reasons : r × c of str
-        Why not; "" where there is a score.
-    best_chance : Null or None
-        Of the largest score of two different spaces: what it would be if rows were paired at random. None for a single pair and
-        for spaces of different rows.
-    """
-
-    names: tuple[str, ...]
-    rows: tuple[int, ...]
-    columns: tuple[int, ...]
-    metric: str
-    scores: tuple[tuple[Score | None, ...], ...]
-    reasons: tuple[tuple[str, ...], ...]
-    best_chance: Null | None = None
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
 
     @property
     def itself(self) -> tuple[Cell, ...]:
@@ -134,7 +112,7 @@ class LayerPairs(AllPairs):
         """
         need_rectangle(len(spaces), self.rows, self.columns)
         cells = self.cells(spaces, self.rows, self.columns, report)
-        return LayerScores(tuple(distinct_names(spaces)), self.rows, self.columns, self.metric, *cells)
+        return LayerScores(tuple(distinct_names(spaces)), self.metric, *cells, self.rows, self.columns)
 
 
 def need_rectangle(n: int, rows: Sequence[int], columns: Sequence[int]) -> None:

@@ -114,10 +114,7 @@ def layer_table(scores: LayerScores, result: StitchResult | None = None) -> pd.D
         score, names = scores.scores[i][j], (scores.names[scores.rows[i]], scores.names[scores.columns[j]])
         line = dict(zip(("row", "column"), names, strict=True)) | {"score": np.nan, "reason": scores.reasons[i][j]}
         line |= {"best_low": best.low if best else np.nan, "best_high": best.high if best else np.nan}
-        if score is not None:
-            null = score.null
-            line |= {"score": float(score), "chance": null.mean, "null_low": null.low, "null_high": null.high} if null else {}
-            line |= {"score": float(score), "n": score.n, "k": score.k, "queries": score.n_queries}
+        line |= score.facts() if score is not None else {}
         lines.append(line)
     columns = ["row", "column", "score", "chance", "null_low", "null_high", "n", "k", "queries", "best_low", "best_high"]
     table = pd.DataFrame(lines).reindex(columns=[*columns, "reason"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,12 +13,30 @@ from relcore.names import METRICS
 from relcore.numbers import band, short
 
 
+@dataclass(frozen=True)
 class ScoreGrid:
-    """What grids of scores have in common: a metric, and a score or None in each cell."""
+    """A grid of scores by one metric.
 
+    Attributes
+    ----------
+    names : s distinct names
+        Of all spaces, each once.
+    metric : str
+        One of `names.METRICS`.
+    scores : r × c of Score or None
+        None where two spaces cannot be compared.
+    reasons : r × c of str
+        Why not; "" where there is a score.
+    best_chance : Null or None
+        Of the largest score of two different spaces: what it would be if rows were paired at random. None for a single pair,
+        for spaces of different rows, and in results of an older version.
+    """
+
+    names: tuple[str, ...]
     metric: str
     scores: tuple[tuple[Score | None, ...], ...]
     reasons: tuple[tuple[str, ...], ...]
+    best_chance: Null | None = None
 
     @property
     def values(self) -> np.ndarray:
@@ -46,27 +63,7 @@ class ScoreGrid:
 
 @dataclass(frozen=True)
 class PairScores(ScoreGrid):
-    """A symmetric matrix of scores.
-
-    Attributes
-    ----------
-    names : s distinct names
-    metric : str
-        One of `names.METRICS`.
-    scores : s × s of Score or None
-        None where a pair cannot be compared.
-    reasons : s × s of str
-        Why not; "" where there is a score.
-    best_chance : Null or None
-        Of the largest score of two different spaces: what it would be if rows were paired at random. None for a single pair,
-        for spaces of different rows, and in results of an older version.
-    """
-
-    names: tuple[str, ...]
-    metric: str
-    scores: tuple[tuple[Score | None, ...], ...]
-    reasons: tuple[tuple[str, ...], ...]
-    best_chance: Null | None = None
+    """Every space with every other: a symmetric grid."""
 
     @property
     def best(self) -> tuple[str, str, Score] | None:
@@ -110,16 +107,9 @@ class PairScores(ScoreGrid):
         for i, first in enumerate(self.names):
             for j in range(i, len(self.names)):
                 score, pair = self.scores[i][j], {"first": first, "second": self.names[j]}
-                rows.append(pair | (_described(score) if score is not None else {"reason": self.reasons[i][j]}))
+                rows.append(pair | (score.facts() if score is not None else {"reason": self.reasons[i][j]}))
         columns = ["first", "second", "score", "chance", "null_low", "null_high", "low", "high", "n", "k", "queries", "reason"]
         table = pd.DataFrame(rows).reindex(columns=columns)
         counts = dict.fromkeys(("n", "k", "queries"), "Int64")
         numbers = dict.fromkeys(columns[2:8], "float64")
         return table.astype(counts | numbers).fillna({"reason": ""})
-
-
-def _described(score: Score) -> dict[str, Any]:
-    low, high = score.interval or (np.nan, np.nan)
-    null = score.null
-    band = {"chance": null.mean, "null_low": null.low, "null_high": null.high} if null else {}
-    return {"score": float(score), **band, "low": low, "high": high, "n": score.n, "k": score.k, "queries": score.n_queries}

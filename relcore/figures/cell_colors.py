@@ -18,10 +18,9 @@ def ramp_of(theme: Theme) -> tuple[str, ...]:
     return _RAMPS[theme.dark]
 
 
-def cell_color(score: float, scale: tuple[float, float], theme: Theme) -> tuple[float, float, float]:
-    """The colour of a score as three shares 0 … 1, linear between those of the ramp; beyond the scale its end."""
+def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
+    """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1; beyond the ramp its end."""
     ramp = np.array([_shares(color) for color in ramp_of(theme)])
-    share = np.clip((score - scale[0]) / (scale[1] - scale[0]), 0, 1)
     return tuple(float(np.interp(share, np.linspace(0, 1, len(ramp)), ramp[:, channel])) for channel in range(3))
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 from relcore.figures.export import Exportable, drawn
 from relcore.figures.matrices import Matrices
-from relcore.figures.palette import Theme
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +46,6 @@ class Margins:
             values = getattr(self, name)
             if values is not None and len(values) != expected:
                 raise ValueError(f"margins: expected {expected} {name}, got {len(values)}")
-
-
-def bar_color(theme: Theme) -> str:
-    """Of the bars: the accent, which no category has."""
-    return theme.accent
 
 
 def margins_exportable(

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from relcore.figures.interactive import plain_text, translucent
-from relcore.figures.marginals import Margins, bar_color
+from relcore.figures.marginals import Margins
 from relcore.figures.matrices import name_of
 from relcore.figures.matrices_interactive import matrices_figure
 from relcore.figures.palette import LIGHT, Theme
@@ -76,7 +76,7 @@ def _bars(
     figure.add_bar(
         **{along: values, across: places},
         orientation="h" if flat else "v",
-        marker={"color": translucent(bar_color(theme), 0.75)},
+        marker={"color": translucent(theme.accent, 0.75)},
         text=[in_cell(value) for value in values],
         textposition="inside",
         insidetextanchor="start",

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from relcore.figures.marginals import Margins, bar_color
+from relcore.figures.marginals import Margins
 from relcore.figures.matrices_publication import matrices_figure
 from relcore.figures.paper import quiet_ticks, settings
 from relcore.figures.style import PAPER, Style
@@ -32,7 +32,7 @@ def margins_figure(margins: Margins, style: Style = PAPER) -> Figure:
         beside = figure.add_axes(np.array([left + wide + gap, bottom, right - 2 * gap, high]) / by)
         under = figure.add_axes(np.array([left, 0.7 * line, wide, below - 1.1 * line]) / by)
         r, c = margins.matrices.panels[0].values.shape
-        fill = {"color": bar_color(style.theme), "alpha": 0.75, "lw": 0}
+        fill = {"color": style.theme.accent, "alpha": 0.75, "lw": 0}
         beside.barh(np.arange(r), np.nan_to_num(margins.rows), height=0.7, **fill)
         under.bar(np.arange(c), np.nan_to_num(margins.columns), width=0.7, **fill)
         beside.set(xlim=(0, 1.02), ylim=(r - 0.5, -0.5), yticks=[], xticks=[0, 1])

@@ -125,7 +125,7 @@ class Matrices:
 
     def color(self, value: float, theme: Theme) -> tuple[float, float, float]:
         """Three shares 0 … 1."""
-        return cell_color(float(self.shares(value)), (0.0, 1.0), theme)
+        return cell_color(float(self.shares(value)), theme)
 
     def ticks(self) -> tuple[list[float], list[str]]:
         """Places on the scale, 0 … 1, and their labels."""

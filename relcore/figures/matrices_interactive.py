@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from relcore.figures.cell_colors import text_on
-from relcore.figures.heat_cells import color_bar, hatch, pick_cells, picked_by_cell, plotly_ramp
+from relcore.figures.cell_colors import ramp_of, text_on
 from relcore.figures.interactive import plain_text, relscope_template
 from relcore.figures.matrices import Matrices, MatrixPanel, name_of, thinned
 from relcore.figures.palette import LIGHT, Theme
@@ -46,15 +45,23 @@ def matrices_figure(
         _frame(figure, *picked, theme)
     places, ticks = data.ticks()
     place = {"len": min(300, total - room.head) / total, "y": 1 - room.head / total, "yanchor": "top"}
-    bar = color_bar(data.value_title, theme, place, {"tickvals": places, "ticktext": ticks})
+    bar = {"thickness": 10, "outlinewidth": 0, **place, "ypad": 0, "tickcolor": theme.border}
+    bar |= {"tickvals": places, "ticktext": ticks, "tickfont": {"color": theme.muted}}
+    bar["title"] = {"text": plain_text(data.value_title), "side": "right", "font": {"color": theme.muted, "size": 13}}
+    ramp = [[i / 4, color] for i, color in enumerate(ramp_of(theme))]
     figure.update_layout(
         template=relscope_template(theme),
-        coloraxis={"cmin": 0, "cmax": 1, "colorscale": plotly_ramp(theme), "colorbar": bar},
+        coloraxis={"cmin": 0, "cmax": 1, "colorscale": ramp, "colorbar": bar},
         height=round(total) + 8,
         margin={"l": 8, "r": 8, "t": 0, "b": 8},
         meta={"alt": data.alt},
         showlegend=False,
-        **picked_by_cell("zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"),
+        hovermode="closest",
+        hoverdistance=-1,
+        hoverlabel={"align": "left"},
+        modebar={"remove": ["select2d", "lasso2d", "zoom", "pan", "autoscale", "resetscale", "zoomin", "zoomout"]},
+        clickmode="event+select",
+        dragmode=False,
     )
     return figure
 
@@ -152,7 +159,7 @@ def _draw(
     places = {"x": list(range(c)), "y": list(range(r)), "xgap": gap, "ygap": gap, "hoverinfo": "skip"}
     figure.add_heatmap(z=data.shares(panel.values), coloraxis="coloraxis", **places, **on)
     if panel.missing:
-        hatch(figure, panel.missing, theme, _HATCHES, **on)
+        _hatch(figure, panel.missing, on, theme)
     for i, j in panel.marked:
         ink = theme.muted if np.isnan(panel.values[i, j]) else text_on(data.color(panel.values[i, j], theme))
         corners = {"x0": j - 0.44, "x1": j + 0.44, "y0": i - 0.41, "y1": i + 0.41}
@@ -161,7 +168,18 @@ def _draw(
     for i, j in panel.framed:
         _frame(figure, number, i, j, theme)
     _write(figure, data, panel, axes, (room.panel / c, cell), theme)
-    pick_cells(figure, (r, c), lambda i, j: [number, i, j], lambda i, j: _hover(data, panel, i, j), **on)
+    every = list(np.ndindex(r, c))
+    figure.add_scatter(
+        x=[j for _, j in every],
+        y=[i for i, _ in every],
+        mode="markers",
+        marker={"size": 1, "opacity": 0},
+        unselected={"marker": {"opacity": 0}},
+        customdata=[[number, i, j] for i, j in every],
+        hovertext=[_hover(data, panel, i, j) for i, j in every],
+        hovertemplate="%{hovertext}<extra></extra>",
+        **on,
+    )
 
 
 def _write(
@@ -203,6 +221,16 @@ def _hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
     where = [f"{data.row_title} {row}".strip(), f"{data.column_title} {column}".strip()]
     told = [plain_text(line) for line in panel.explain(i, j).split("\n")]
     return "<br>".join([f"<b>{plain_text(panel.title)}</b>"] * bool(panel.title) + [", ".join(where), *told])
+
+
+def _hatch(figure: go.Figure, cells: list[tuple[int, int]], on: dict, theme: Theme) -> None:
+    x, y = [], []
+    for i, j in cells:
+        for total in np.linspace(-1, 1, _HATCHES + 2)[1:-1]:  # the line x + y = total within a cell from −½ to ½
+            low, high = max(-0.48, total - 0.48), min(0.48, total + 0.48)
+            x += [j + low, j + high, None]
+            y += [i + total - low, i + total - high, None]
+    figure.add_scatter(x=x, y=y, mode="lines", line={"color": theme.border, "width": 1}, hoverinfo="skip", **on)
 
 
 def _frame(figure: go.Figure, panel: int, row: int, column: int, theme: Theme) -> None:

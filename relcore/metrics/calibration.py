@@ -122,6 +122,14 @@ class Score(float):
         interval = tuple(interval) if interval else None
         return cls(value, null=Null(**null) if null else None, interval=interval, **circumstances)
 
+    def facts(self) -> dict[str, Any]:
+        """A row of a table: score, chance (the chance level's mean), null_low, null_high (its 95 % band), low, high (sampling
+        interval), n, k, queries; NaN where there is none."""
+        low, high = self.interval or (np.nan, np.nan)
+        null = self.null or Null(np.nan, np.nan, np.nan)
+        chance = {"chance": null.mean, "null_low": null.low, "null_high": null.high}
+        return {"score": float(self), **chance, "low": low, "high": high, "n": self.n, "k": self.k, "queries": self.n_queries}
+
     def describe(self) -> str:
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         circumstances = [f"k = {self.k}"] if self.k else []

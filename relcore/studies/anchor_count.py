@@ -13,7 +13,7 @@ from relcore.store import Store
 from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
 from relcore.studies.statistics import mean
 from relcore.studies.stitched import BASELINE, MEASURES, OWN, stitched_values
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
 from relcore.studies.summary import STUDENT, average, circumstances, findings_over, lines_over, means_at
 
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
@@ -38,11 +38,7 @@ class AnchorCount(Study):
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         counts = _COARSE if options["grid"] == "coarse" else _PAPER
-        return [
-            {"data": options["data"], "n_anchors": count, "random_state": state}
-            for state in range(options["n_states"])
-            for count in counts
-        ]
+        return grid(options, {"data": options["data"]}, n_anchors=counts)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)

@@ -14,7 +14,7 @@ from relcore.similarity import mean_row, unit_rows
 from relcore.store import Store
 from relcore.studies.held_out import data_option, ordered_pairs, studied_spaces, studied_split
 from relcore.studies.statistics import mean
-from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import circumstances, findings_over, listed, points_over
 
 MEASURES = {
@@ -47,11 +47,7 @@ class CommonMean(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return [
-            {"data": data, "n_anchors": options["n_anchors"], "random_state": state}
-            for state in range(options["n_states"])
-            for data in options["data"]
-        ]
+        return grid(options, {"n_anchors": options["n_anchors"]}, data=options["data"])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces, state = studied_spaces(settings["data"], store, report), settings["random_state"]

@@ -14,7 +14,7 @@ from relcore.inversion import inversion_grid
 from relcore.progress import Report
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import circumstances, findings_over, lines_over, means_at
 
 OMEGAS = (1, 2, 4, 8, 16)
@@ -40,7 +40,7 @@ class InversionSensitivity(Study):
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         shared = {name: options[name] for name in ("direction", "n_anchors")} | {"spaces": list(options["spaces"])}
-        return [{"delta": delta, **shared, "random_state": state} for state in range(options["n_states"]) for delta in _DELTAS]
+        return grid(options, shared, delta=_DELTAS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]

@@ -22,7 +22,7 @@ from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.statistics import correlation, mean, share, slope
-from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
 from relcore.studies.summary import circumstances, findings_over, lines_over
 from relcore.translation import Affine, Procrustes
 
@@ -59,12 +59,7 @@ class Isometry(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return [
-            {"network": network, "width": width, "random_state": state}
-            for state in range(options["n_states"])
-            for network in options["networks"]
-            for width in options["widths"]
-        ]
+        return grid(options, {}, network=options["networks"], width=options["widths"])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         first = 2 * settings["random_state"]

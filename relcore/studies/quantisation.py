@@ -19,7 +19,7 @@ from relcore.store import Store
 from relcore.studies.held_out import data_option, ordered_pairs, studied_spaces, studied_split
 from relcore.studies.material import LABELLED
 from relcore.studies.statistics import mean
-from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import average, circumstances, findings_over, lines_over
 
 _THRESHOLDS = (0.0, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
@@ -61,12 +61,8 @@ class Quantisation(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return [
-            {"data": data, "t": t, "n_anchors": options["n_anchors"], "clusters": options["clusters"], "random_state": state}
-            for state in range(options["n_states"])
-            for data in options["data"]
-            for t in _THRESHOLDS
-        ]
+        shared = {name: options[name] for name in ("n_anchors", "clusters")}
+        return grid(options, shared, data=options["data"], t=_THRESHOLDS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         data, state = settings["data"], settings["random_state"]

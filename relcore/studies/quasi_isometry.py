@@ -16,7 +16,7 @@ from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
 from relcore.studies.statistics import mean
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import circumstances, findings_over, points_over
 
 FORMS = {
@@ -57,7 +57,7 @@ class QuasiIsometry(Study):
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         shared = {"n_anchors": options["n_anchors"], "spaces": list(options["spaces"])}
-        return [{"form": form, **shared, "random_state": state} for state in range(options["n_states"]) for form in FORMS]
+        return grid(options, shared, form=FORMS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]

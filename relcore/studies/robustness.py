@@ -15,7 +15,7 @@ from relcore.progress import Report
 from relcore.projection import RelativeProjection
 from relcore.store import Store
 from relcore.studies.material import SPACES, word_pair, word_specs
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import average, circumstances, findings_over, lines_over, means_at
 
 HARMS = {
@@ -55,11 +55,7 @@ class Robustness(Study):
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         harm = options["harm"]
         shared = {"harm": harm, "n_anchors": options["n_anchors"], "spaces": list(options["spaces"])}
-        return [
-            {**shared, "amount": amount, "random_state": state}
-            for state in range(options["n_states"])
-            for amount in _AMOUNTS[harm]
-        ]
+        return grid(options, shared, amount=_AMOUNTS[harm])
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         pair, state = word_pair(settings["spaces"], store), settings["random_state"]

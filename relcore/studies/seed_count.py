@@ -15,7 +15,7 @@ from relcore.sources.corpus_words import corpus_words, in_data_folder, swadesh_p
 from relcore.store import Store
 from relcore.studies.material import word_pair
 from relcore.studies.statistics import mean
-from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import circumstances, findings_over, lines_over
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}
@@ -53,14 +53,9 @@ class SeedCount(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return [
-            {"spaces": options["spaces"], "method": method, "rows": rows, "seeds": seeds, "random_state": state}
-            for state in range(options["n_states"])
-            for method in options["methods"]
-            for rows in options["rows"]
-            for seeds in options["seeds"]
-            if seeds or method == "self-learning"
-        ]
+        varied = {"method": options["methods"], "rows": options["rows"], "seeds": options["seeds"]}
+        runs = grid(options, {"spaces": options["spaces"]}, **varied)
+        return [run for run in runs if run["seeds"] or run["method"] == "self-learning"]
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         report(0, 1, f"{settings['seeds']} seeds, {settings['rows']} rows")

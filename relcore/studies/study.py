@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -182,6 +183,12 @@ class StudySpec:
         if not isinstance(options, Mapping):
             raise SpaceError(f"study file: expected 'options' as an object, got {type(options).__name__}")
         return cls.of(study, options)
+
+
+def grid(options: Settings, shared: Mapping[str, Any], **varied: Sequence) -> list[dict[str, Any]]:
+    """Settings of a run for each random state and each combination of what is varied, the last varied fastest."""
+    values = itertools.product(range(options["n_states"]), *varied.values())
+    return [{**shared, **dict(zip(varied, chosen, strict=True)), "random_state": state} for state, *chosen in values]
 
 
 def finding(what: str, estimate, interval: str = "") -> dict[str, Any]:

@@ -12,7 +12,7 @@ from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.swept_vision import SweptVision
 from relcore.store import Store
-from relcore.studies.study import Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import average, circumstances, findings_over, lines_over, means_at
 
 _COUNTS = (2, 5, 10, 20, 50, 100, 200)
@@ -41,9 +41,7 @@ class TrainedCount(Study):
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
         shared = {name: options[name] for name in ("architecture", "epochs")}
-        return [
-            {"n_anchors": count, **shared, "random_state": state} for state in range(options["n_states"]) for count in _COUNTS
-        ]
+        return grid(options, shared, n_anchors=_COUNTS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         from relcore.studies.relative_network import absolute_and_relative_accuracy

@@ -13,7 +13,7 @@ from relcore.stitching.classification import stitch_matrix
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
 from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
-from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
+from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
 from relcore.studies.summary import circumstances, differences, findings_over, points_over
 
 _FORMS = {"absolute": "absolute", "relative": "relative", "whitened": "relative, whitened"}
@@ -34,11 +34,7 @@ class TrainingRelative(Study):
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        return [
-            {"data": options["data"], "n_anchors": options["n_anchors"], "features": form, "random_state": state}
-            for state in range(options["n_states"])
-            for form in _FORMS
-        ]
+        return grid(options, {"data": options["data"], "n_anchors": options["n_anchors"]}, features=_FORMS)
 
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
         spaces = labelled_spaces(settings["data"], store, report)

@@ -13,7 +13,7 @@ def test_lightness_alone_tells_the_score_and_text_is_readable_on_all(theme):
         linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in color]
         return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
-    colors = [cell_color(score, (0, 1), theme) for score in np.linspace(-0.2, 1.2, 57)]
+    colors = [cell_color(score, theme) for score in np.linspace(-0.2, 1.2, 57)]
     levels = np.array([luminance(color) for color in colors])
     steps = np.diff(levels[8:49])
     assert (steps > 0).all() if theme.dark else (steps < 0).all()
