@@ -11,7 +11,6 @@ from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.palette import DARK, LIGHT, Theme
 from relcore.figures.style import COLUMN, PAGE, Style
 
-Picked = Callable[[Sequence[Mapping[str, Any]]], None]  # the points that were clicked
 _FORMATS = {
     "html": ("HTML", "Interactive page, works offline"),
     "pdf": ("PDF", "For the paper: vector axes, embedded fonts"),

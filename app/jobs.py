@@ -13,7 +13,8 @@ from relcore.comparing.scene import fitting_reduction, reduction_note
 from relcore.comparison import ProjectionSpec
 from relcore.engine import Engine, Job
 from relcore.metrics.calibration import Score
-from relcore.reduction import NAMES, ReductionSpec, put_matrices, reduce_job
+from relcore.names import REDUCTIONS
+from relcore.reduction import ReductionSpec, put_matrices, reduce_job
 from relcore.sources.encodings import put_space
 from relcore.spaces import Match
 from relcore.store import digest_of
@@ -41,7 +42,7 @@ def reduction(
     job = engine().job(key)
     if job is None or asked_again(job):
         inputs = put_matrices(engine().store, matrices)
-        job = engine().submit(key, reduce_job, title=f"{NAMES[spec.method]}, {pane}", spec=fitting, inputs=inputs)
+        job = engine().submit(key, reduce_job, title=f"{REDUCTIONS[spec.method].title}, {pane}", spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays

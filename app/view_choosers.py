@@ -10,7 +10,7 @@ import streamlit as st
 from app import session
 from app.widgets import bound
 from app.workspace import Workspace
-from relcore.reduction import NAMES
+from relcore.names import REDUCTIONS
 from relcore.spaces import Match, SpaceError, quote
 from relcore.views import MOST_PIVOTS
 
@@ -52,8 +52,8 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             "view.method",
             workspace.reduction.method,
             _choose_method,
-            options=list(NAMES),
-            format_func=NAMES.get,
+            options=list(REDUCTIONS),
+            format_func=lambda name: REDUCTIONS[name].title,
             required=True,
             help="PCA is computed at once. UMAP and t-SNE run as background jobs; the panes show PCA until they are done.",
         )
@@ -178,4 +178,4 @@ def _choose_pivots(pair: Match, pivots: list[str]) -> None:
 
 def _choose_method(method: str) -> None:
     reduction = session.workspace().reduction
-    session.edit(f"reduce by {NAMES[method]}", reduction=dataclasses.replace(reduction, method=method))
+    session.edit(f"reduce by {REDUCTIONS[method].title}", reduction=dataclasses.replace(reduction, method=method))

@@ -11,8 +11,7 @@ from relcore.comparing.scene import ComparisonRecipe
 from relcore.comparison import ProjectionSpec
 from relcore.inverting.recovery import InversionSpec
 from relcore.metrics.neighbours import CONVENTIONS
-from relcore.names import SIMILARITIES, STRATEGIES
-from relcore.reduction import NAMES as METHODS
+from relcore.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_one_of, need_strings
@@ -200,7 +199,7 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
         projection = dataclasses.replace(projection, similarity=query["similarity"])
     if query.get("center") in ("0", "1"):
         projection = dataclasses.replace(projection, center=query["center"] == "1")
-    method = query.get("method") if query.get("method") in METHODS else reduction.method
+    method = query.get("method") if query.get("method") in REDUCTIONS else reduction.method
     fit = query.get("fit") if query.get("fit") in ("apart", "first") else reduction.fit
     reduction = dataclasses.replace(reduction, method=method, fit=fit)
     panes = tuple(query.get("panes", "").split(","))

@@ -9,6 +9,7 @@ import numpy as np
 
 from relcore.alignment import align
 from relcore.extras import extra
+from relcore.names import REDUCTIONS
 from relcore.progress import Context, Report, silent
 from relcore.similarity import mean_row
 from relcore.spaces import SpaceError
@@ -16,7 +17,6 @@ from relcore.store import Store, digest_of
 from relcore.tsne_map import TsneMap
 from relcore.umap_map import UmapMap
 
-NAMES = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE"}
 _STEPS = 1000  # what one space counts in the progress, whatever its method calls an epoch
 
 
@@ -52,7 +52,7 @@ class ReductionSpec:
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        allowed = {"method": NAMES, "n_components": (2, 3), "fit": ("apart", "first"), "metric": ("cosine", "euclidean")}
+        allowed = {"method": REDUCTIONS, "n_components": (2, 3), "fit": ("apart", "first"), "metric": ("cosine", "euclidean")}
         for name, values in allowed.items():
             if getattr(self, name) not in values:
                 raise SpaceError(f"{name}: expected one of {', '.join(map(repr, values))}, got {getattr(self, name)!r}")
@@ -129,7 +129,7 @@ def _check(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> None:
         if matrix.ndim != 2 or len(matrix) < 3 or matrix.shape[1] < n_columns:
             raise SpaceError(
                 f"space {i}: expected at least 3 rows, and {n_columns} or more columns for {spec.n_components} components by "
-                f"{NAMES[spec.method]}, got shape {matrix.shape}; take more rows or anchors"
+                f"{REDUCTIONS[spec.method].title}, got shape {matrix.shape}; take more rows or anchors"
                 + (", or method 'pca'" if n_columns > 1 else "")
             )
     widths = [matrix.shape[1] for matrix in matrices]
@@ -200,7 +200,7 @@ class _Parts:
 def _stage(report: Report | None, spec: ReductionSpec, i: int, n: int) -> Report:
     """The report of one method's run, as a stretch of the whole: with fit="first" there is one run, for all spaces."""
     runs = 1 if spec.fit == "first" else n
-    title = NAMES[spec.method] + (f", space {i + 1} of {n}" if runs > 1 else "")
+    title = REDUCTIONS[spec.method].title + (f", space {i + 1} of {n}" if runs > 1 else "")
     share = _STEPS * n // runs
 
     def tell(done: int, total: int, what: str) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from relcore import __version__, record
 from relcore.charts.scene import Pane, Scene
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.names import REDUCTIONS
 from relcore.recipe import load_again, need_same_content
-from relcore.reduction import NAMES, ReductionSpec, reduce_spaces
+from relcore.reduction import ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, Match, distinct_names, match, need_one_of, need_strings
 from relcore.views import View, ViewSpec, make_view, sample_view
@@ -93,7 +94,7 @@ def fitting_reduction(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> Re
 def reduction_note(spec: ReductionSpec) -> str:
     """How the coordinates of a pane came about, in a few words."""
     how = "fitted on the first space" if spec.fit == "first" else "each space fitted apart"
-    return f"{NAMES[spec.method]}, {how}{', aligned by Procrustes' if spec.align else ''}"
+    return f"{REDUCTIONS[spec.method].title}, {how}{', aligned by Procrustes' if spec.align else ''}"
 
 
 def reduce_pair(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> tuple[list[np.ndarray], str]:
