@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import compute
 from app.encode import encoding_costs
-from app.jobs import RESULTS, asked_again, engine, follow
+from app.jobs import asked_again, engine, follow
 from relcore.engine import Job
 from relcore.pace import expect
 from relcore.progress import Context
@@ -17,7 +17,7 @@ from relcore.sources import encodings
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import put_space
 from relcore.spaces import LatentSpace
-from relcore.store import Entry, digest_of
+from relcore.store import digest_of
 from relcore.task import Task, inputs_of, task_job
 
 AT_ONCE_SECONDS = 1.0
@@ -86,68 +86,8 @@ def _read(key: str, _task: Task[Result], _job: Job) -> Result:
     return _task.read(_job.result())
 
 
-def result_of(
-    what: str,
-    content: Any,
-    function: Callable[..., None],
-    arguments: Callable[[], dict[str, Any]],
-    *,
-    title: str,
-    label: str,
-    seconds: float,
-    slower: float = 1.0,
-    here: Callable[[Context], None] | None = None,
-    below: Callable[[list[Job]], None] | None = None,
-) -> Entry | None:
-    """What was found, or None: then the page says what it costs, or how far it is.
-
-    `content` is everything that decides the result. `arguments` gives those of the function, a job of the engine, when it is
-    to run. `label` stands on the button, the cost behind it: `seconds`, as many times as a worker, which has some of the
-    cores, is slower, at the pace of the last such jobs here. `here` does the same where it runs at once, of what is loaded
-    already; by default the function itself. `below` draws more of the job while it is under way.
-
-    Raises
-    ------
-    SpaceError
-        The data or the settings do not fit, where the task runs at once.
-    """
-    key = digest_of(what, RESULTS, content)
-    job = engine().job(key)
-    likely = expect(engine().store, what, slower * seconds)
-    if job is None:
-        if likely.likely < slower * AT_ONCE_SECONDS:
-            with st.spinner(f"{title} …"):
-                context = Context(key, engine().store)
-                here(context) if here else function(context, **arguments())
-            return engine().store.get(key)
-        if key not in st.session_state.get(_ASKED, ()):
-            cost = encoding_costs.in_words(likely.likely)
-            st.button(
-                f"{label} · {cost}",
-                key=f"{what}.start",
-                type="primary",
-                icon=":material/play_arrow:",
-                on_click=_ask,
-                args=(key,),
-            )
-            told = "Runs in the background. You can keep working, and the result is saved."
-            st.caption(told + encoding_costs.learned([likely]))
-            return None
-    if job is None or asked_again(job):
-        job = engine().submit(key, function, title=title, expected=likely, **arguments())
-    if job.status().state == "done":
-        return job.result()
-    follow([job], below)
-    return None
-
-
 def _ask(key: str) -> None:
     st.session_state[_ASKED] = (*st.session_state.get(_ASKED, ()), key)
-
-
-def inputs(specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
-    """`inputs_of` the engine's store."""
-    return inputs_of(engine().store, specs, spaces)
 
 
 def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:

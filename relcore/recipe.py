@@ -55,38 +55,6 @@ def recipe_of(described: Any) -> Recipe:
     return record.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 
 
-def need_settings(settings: Mapping[str, Any], known: Sequence[str], figure: str, needed: Sequence[str] = ()) -> None:
-    """Raise a SpaceError unless a recipe's settings are all known, and those that it cannot do without are there."""
-    if unknown := set(settings) - set(known):
-        raise SpaceError(f"recipe of {figure}: expected settings among {quote(known)}, got {quote(sorted(unknown))}")
-    if missing := [name for name in needed if name not in settings]:
-        raise SpaceError(f"recipe of {figure}: expected {quote(needed)}, got no {quote(missing)}")
-
-
-def specs_of(settings: Mapping[str, Any], figure: str) -> list[SpaceSpec]:
-    """The spaces that a recipe names in "spaces"."""
-    described = settings.get("spaces")
-    if not isinstance(described, list) or not described or not all(isinstance(one, dict) for one in described):
-        raise SpaceError(f"recipe of {figure}: expected a list 'spaces' of objects, got {described!r:.80}")
-    return [SpaceSpec.from_json(one) for one in described]
-
-
-def strings_of(settings: Mapping[str, Any], name: str, figure: str) -> tuple[str, ...]:
-    """A list of strings, () where there is none."""
-    value = settings.get(name, [])
-    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-        raise SpaceError(f"recipe of {figure}: expected a list of strings as {name!r}, got {value!r:.80}")
-    return tuple(value)
-
-
-def object_of(settings: Mapping[str, Any], name: str, figure: str) -> dict[str, Any]:
-    """A JSON object, {} where there is none."""
-    value = settings.get(name, {})
-    if not isinstance(value, dict):
-        raise SpaceError(f"recipe of {figure}: expected an object as {name!r}, got {value!r:.80}")
-    return value
-
-
 def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
     """Every space, made again where it is an encoding that the store has not got; of the content that the digests tell."""
     if digests and len(digests) != len(specs):

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from app import jobs, results
+from app import jobs
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.bootstrapping.seed_pairs import read_pairs
 from relcore.encoding import load_encoding
@@ -15,6 +15,7 @@ from relcore.engine import Engine
 from relcore.progress import Context
 from relcore.sources.catalog import load
 from relcore.spaces import SpaceError
+from relcore.task import inputs_of
 from tests.app.conftest import Session, save_space
 
 
@@ -110,7 +111,7 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     base, renamed = load(now.spaces[1]), load(now.target)
     rows = base.rows([f"q{one[1:]}" for one in renamed.ids])
     assert np.mean((renamed.vectors == base.vectors[rows]).all(axis=1)) > 0.97
-    (key,) = results.inputs([now.target], [renamed])  # its pairing is in the store, too, but is no space
+    (key,) = inputs_of(jobs.engine().store, [now.target], [renamed])  # its pairing is in the store, too, but is no space
     assert load_encoding(jobs.engine().store, key).digest == renamed.digest
     assert any("This pairing was bootstrapped" in info.value for info in session.at.info)
     session.open("compare")
