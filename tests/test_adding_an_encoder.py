@@ -111,7 +111,7 @@ def test_it_is_on_the_command_line_with_its_settings_as_options(toy):
 
 
 def test_its_help_tells_its_name_and_with_it_its_settings(toy, capsys):
-    for arguments, told in (([], "toy (or rows, columns)"), (["--encoder", "toy"], "Bands of toy (default 4)")):
+    for arguments, told in (([], "toy (or rows, columns)"), (["--encoder", "toy"], "toy: Dimension of the space; default: 4")):
         with pytest.raises(SystemExit):
             main(["encode", *arguments, "--help"])
         assert told in " ".join(capsys.readouterr().out.split())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,14 +31,35 @@ def add_encoders(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """An option for each setting of an encoder; not for --help without an encoder, which loads nothing."""
-    if {"-h", "--help"} & set(arguments) and "--encoder" not in arguments:
+    """An option for each setting of an encoder; for --help of the encoders named only, and of none without importing them."""
+    helping = bool({"-h", "--help"} & set(arguments))
+    named = [name for flag, value in pairwise(arguments) if flag == "--encoder" for name in value.split(",")]
+    if helping and not named:
         return
     group = parser.add_argument_group("settings of encoders")
-    for option, owners in _options().items():
-        told = ", ".join(f"{name} (default {_told(one.default)})" for name, one in owners.items())
-        label, *_ = (one.label for one in owners.values())
-        group.add_argument(_flag(option), dest=option, metavar="VALUE", help=f"{label} of {told}".replace("%", "%%"))
+    for option, owners in _options(_registered(named) if helping else ()).items():
+        told = "; ".join(f"{name}: {_described(one)}" for name, one in owners.items())
+        group.add_argument(_flag(option), dest=option, metavar="VALUE", help=told.replace("%", "%%"))
+
+
+def _registered(names: Sequence[str]) -> set[str]:
+    """The registered names of encoders that a user names; what names none is left out."""
+    from relcore.spaces import SpaceError
+
+    found = set()
+    for name, kind in product(names, ("images", "texts")):
+        with suppress(SpaceError):
+            found.add(_named(name, kind)[0])
+    return found
+
+
+def _described(one: Setting) -> str:
+    """What the setting does, its choices and its default."""
+    usual = one.default if one.several or one.usual is ... else "depends on the data" if callable(one.usual) else one.usual
+    usual = ",".join(map(str, usual)) if isinstance(usual, tuple) else usual
+    parts = [one.help.rstrip(".") or one.label, f"one of {', '.join(one.choices)}" if one.choices else ""]
+    parts.append("" if usual is ... else f"default: {usual}")
+    return "; ".join(part for part in parts if part)
 
 
 def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
@@ -110,23 +133,19 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _options() -> dict[str, dict[str, Setting]]:
-    """Option → the encoders that have it, each with its setting."""
+def _options(names: Collection[str] = ()) -> dict[str, dict[str, Setting]]:
+    """Option → the encoders that have it, each with its setting; of these encoders, or of all."""
     from relcore.sources.settings import settings_of
 
     options: dict[str, dict[str, Setting]] = {}
-    for name, entry in ENCODERS.items():
-        for one in settings_of(entry.load()):
+    for name in (one for one in ENCODERS if not names or one in names):
+        for one in settings_of(ENCODERS[name].load()):
             options.setdefault(one.option, {})[name] = one
     return options
 
 
 def _flag(option: str) -> str:
     return f"--{option.replace('_', '-')}"
-
-
-def _told(default: Any) -> str:
-    return ",".join(map(str, default)) if isinstance(default, tuple) else "none" if default is ... else str(default)
 
 
 def _read(one: Setting, text: Any) -> Any:

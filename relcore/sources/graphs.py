@@ -33,18 +33,6 @@ class GraphEncoder(TrainedEncoder):
     GCN2Conv has α = 0.1, θ = 0.5 and shared weights; GIN's inner network is one Linear. As their code, not their Table 8, says.
     The reference of the paper is ``GraphEncoder(layers=32, epochs=500, random_state=1)``; its sweep has layers 32 and 64,
     epochs 10, 30 and 50, dropout 0.1 and 0.5, both activations and optimizers, learning_rate 0.01 and 0.02.
-
-    Attributes
-    ----------
-    architecture : "gcn2" or "gin"
-    layers : int
-        Of the convolution. A GIN adds up its neighbours without dividing: deep ones do not learn.
-    width, dropout, activation, convolution_activation, optimizer, learning_rate, epochs
-    keep : "best" or "last"
-        The weights of the epoch that validates best, or the last ones.
-    split_state : int
-        Which nodes validate; apart from `random_state`, so that encoders of different states have seen the same labels.
-    random_state : int
     """
 
     kind: ClassVar = "graph"
@@ -52,7 +40,9 @@ class GraphEncoder(TrainedEncoder):
     architecture: Literal["gcn2", "gin"] = setting(
         "gcn2", label="Convolutions", choices=_TITLES, several=True, usual=tuple(_TITLES)
     )
-    layers: int = setting(2, low=1, help="Deep GINs do not learn.")
+    layers: int = setting(
+        2, low=1, help="Number of convolutions. A GIN adds up neighbours without dividing: deep ones do not learn."
+    )
     width: int = setting(300, low=1, help="Dimension of the space.")
     dropout: float = setting(0.5, low=0, below=1, more=True)
     activation: Literal["relu", "tanh"] = setting("relu", more=True)
@@ -60,8 +50,10 @@ class GraphEncoder(TrainedEncoder):
     optimizer: Literal["adam", "sgd"] = setting("adam", more=True)
     learning_rate: float = setting(0.02, above=0, more=True)
     epochs: int = setting(60, low=1)
-    keep: Literal["best", "last"] = setting("best", more=True, help="Weights of the epoch that validates best, or the last.")
-    split_state: int = setting(0, low=0, more=True, help="Draws the nodes that validate.")
+    keep: Literal["best", "last"] = setting(
+        "best", more=True, help="Keep the weights of the epoch that validates best, or the last."
+    )
+    split_state: int = setting(0, low=0, more=True, help="Draws the nodes that validate, apart from the random state.")
     random_state: int = setting(0, low=0)
 
     def seconds(self, n: int, pixels: int = 64) -> float:

@@ -18,28 +18,20 @@ from relcore.spaces import SpaceError
 
 @dataclass(frozen=True)
 class TfidfSvd(TrainedEncoder):
-    """Words weighted by 1 + log(count) and inverse document frequency, rows of length 1, reduced by a truncated SVD.
-
-    Attributes
-    ----------
-    n_components : int
-    min_texts : int
-        Words in fewer texts are left out; a text with no other words becomes a zero vector.
-    max_words : int
-        Only the most frequent words.
-    fit_texts : int
-        Of more texts than this every second, third, … is looked at, so that a large dataset is never whole in memory.
-    random_state : int
-    """
+    """Words weighted by 1 + log(count) and inverse document frequency, rows of length 1, reduced by a truncated SVD."""
 
     kind: ClassVar = "texts"
     short: ClassVar = "tfidf"
     n_components: int = setting(
         384, label="Dimensions", option="dimensions", low=1, usual=lambda data: min(384, max(data.n // 4, 1))
     )
-    min_texts: int = setting(2, low=1, more=True, help="Words in fewer texts are left out.")
-    max_words: int = setting(50_000, low=1, more=True, help="Only the most frequent words.")
-    fit_texts: int = setting(50_000, low=1, more=True, help="Of more texts, every second, third, … is fitted on.")
+    min_texts: int = setting(
+        2, low=1, more=True, help="Leaves out words in fewer texts. A text with no other words becomes a zero vector."
+    )
+    max_words: int = setting(50_000, low=1, more=True, help="Keeps the most frequent words.")
+    fit_texts: int = setting(
+        50_000, low=1, more=True, help="Of more texts, only every second, third, … is fitted on, to save memory."
+    )
     random_state: int = setting(0, low=0, more=True)
 
     def seconds(self, n: int, pixels: int = 64) -> float:

@@ -12,7 +12,6 @@ from relcore.progress import Report
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import Encoder, Trained
 from relcore.sources.pixels import pixel_array
-from relcore.sources.small_networks import small_network
 from relcore.sources.small_vision import SmallVision
 from relcore.sources.text import MiniLM, PretrainedText
 from relcore.sources.vision import PretrainedVision
@@ -68,10 +67,7 @@ def _small(encoder: SmallVision, dataset: Dataset, trained: Trained) -> OpenNetw
 
     arrays, facts = trained.arrays, trained.metadata
     mode, size = facts["mode"], tuple(facts["size"])
-    model = small_network(encoder.architecture, 1 if mode == "L" else 3, size, encoder.width)
-    weights = {name.removeprefix("encoder."): array for name, array in arrays.items() if name.startswith("encoder.")}
-    model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
-    model.eval()
+    model = encoder.network(trained)["encoder"]
 
     def encode(images: list) -> np.ndarray:
         pixels = (pixel_array(images, mode, size, dataset.name) - arrays["pixel_mean"]) / arrays["pixel_deviation"]

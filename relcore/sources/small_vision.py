@@ -39,24 +39,12 @@ class SmallVision(TrainedEncoder):
     A fifth of the rows is held out from training: the same fifth for every encoder of a dataset, see `held_out_rows`. Two
     networks of equal settings are equal to the last bit on a machine; a processor is used with one thread for that.
 
-    Attributes
-    ----------
-    architecture : "mlp", "cnn", "residual" or "vit"
-    width : int
-        Dimension of the space, 2 to 4096.
-    epochs : int
-        Passes over the training rows. AdamW, learning rate up to .003 and down to 0, batches of 64.
-    random_state : int
-        Draws the first weights and the order of the rows.
-    image_size : int, optional
-        Pixels a side to which every picture is resized, at most 64; default as they are, which must be of one size.
-    train_rows : int
-        The most rows to train on, drawn at random; all rows are encoded.
+    Training is by AdamW with a learning rate of up to .003 and down to 0, in batches of 64.
     """
 
     architecture: Architecture = setting("cnn", label="Architectures", choices=NAMES, several=True, usual=tuple(NAMES))
     width: int = setting(64, low=2, high=4096, help="Dimension of the space.")
-    epochs: int = setting(12, low=1, high=1000, help="Passes over the rows.")
+    epochs: int = setting(12, low=1, high=1000, help="Passes over the training rows.")
     random_state: int = setting(0, low=0, high=2**32 - 1, help="Draws the first weights and the order of the rows.")
     image_size: int | None = setting(
         None,
@@ -67,7 +55,9 @@ class SmallVision(TrainedEncoder):
         placeholder="own",
         help=f"Every picture is resized to this. Needed where pictures differ in size, or are larger than {LARGEST} pixels.",
     )
-    train_rows: int = setting(5_000, low=10, high=10**7, help="At most this many rows are trained on.", more=True)
+    train_rows: int = setting(
+        5_000, low=10, high=10**7, help="The most rows to train on, drawn at random. All rows are encoded.", more=True
+    )
 
     kind: ClassVar = "images"
 
@@ -129,13 +119,10 @@ class SmallVision(TrainedEncoder):
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
         import torch
 
-        arrays, facts = dict(trained.arrays), trained.metadata
-        mean, deviation = arrays.pop("pixel_mean"), arrays.pop("pixel_deviation")
-        mode, size = facts["mode"], tuple(facts["size"])
+        mean, deviation = trained.arrays["pixel_mean"], trained.arrays["pixel_deviation"]
+        mode, size = trained.metadata["mode"], tuple(trained.metadata["size"])
         device = best_device()
-        model = self._new_model(len(facts["classes"]), mode, size)
-        model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
-        model.to(device).eval()
+        model = self.network(trained).to(device)
 
         def forward(images: list) -> dict[str, torch.Tensor]:
             self._check_sizes(images, size, dataset.name)
@@ -149,6 +136,16 @@ class SmallVision(TrainedEncoder):
                 return batches(images)
 
         return encode_batch
+
+    def network(self, trained: Trained) -> nn.ModuleDict:
+        """The trained "encoder" and "head", on the processor."""
+        import torch
+
+        facts = trained.metadata
+        model = self._new_model(len(facts["classes"]), facts["mode"], tuple(facts["size"]))
+        weights = {name: trained.arrays[name] for name in model.state_dict()}
+        model.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in weights.items()})
+        return model.eval()
 
     def _new_model(self, n_classes: int, mode: str, size: tuple[int, int]) -> nn.ModuleDict:
         from torch import nn
