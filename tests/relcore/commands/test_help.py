@@ -75,7 +75,7 @@ def test_encoders_are_listed_with_their_short_names_and_each_setting_is_an_optio
     for name in ENCODERS:
         text = " ".join(_help_of("encode", capsys, "--encoder", name).split()).replace("- ", "-")
         options = [field.name.replace("n_components", "dimensions") for field in fields(encoder_class(name))]
-        assert re.findall(r"--([a-z-]+) VALUE", text) == [option.replace("_", "-") for option in options]
+        assert re.findall(r" --([a-z-]+) VALUE", text) == [option.replace("_", "-") for option in options]
     text = " ".join(_help_of("encode", capsys, "--encoder", "cnn").split()).replace("- ", "-")
     assert "--epochs VALUE small-vision: Passes over the training rows; default: 12" in text
     assert "--architecture VALUE small-vision: Architectures; one of mlp, cnn, residual, vit; default: cnn" in text
