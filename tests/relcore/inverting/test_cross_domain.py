@@ -71,7 +71,7 @@ def test_what_domains_must_share(make_part, make_space):
         cross_domain_matrix([plain])
     with pytest.raises(SpaceError, match="each encoder once per domain, got 'net · plain' twice"):
         cross_domain_matrix([plain, make_part("plain")])
-    with pytest.raises(SpaceError, match=r"have different classes .* a head knows only the labels that it was trained on"):
+    with pytest.raises(SpaceError, match=r"have different classes .* a head can only predict labels that it was trained on"):
         cross_domain_matrix([plain, make_part("other", labels=["a", "b"] * 100)])
     with pytest.raises(SpaceError, match="'net · other': expected a label for every row"):
         cross_domain_matrix([plain, make_part("other", labels=["a", ""] * 100)])
