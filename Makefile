@@ -24,6 +24,7 @@ test-slow: $(INSTALLED)
 lint: $(INSTALLED)
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/python tests/glossary.py
 
 bench: $(INSTALLED)
 	@$(BIN)/python -m benchmarks $(ARGS)

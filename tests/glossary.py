@@ -41,7 +41,9 @@ def rules(markdown: str) -> list[Rule]:
     for line in glossary(markdown).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) == 4 and "`" in cells[2]:
-            found += [Rule(pattern(phrase), cells[0], cells[3] == "texts") for phrase in re.findall(r"`([^`]+)`", cells[2])]
+            for phrase in re.findall(r"`([^`]+)`", cells[2]):
+                a_name = cells[0].istitle() and cells[0].lower() in phrase
+                found.append(Rule(pattern(phrase, a_name), cells[0], cells[3] == "texts"))
     return found
 
 
@@ -50,10 +52,10 @@ def glossary(markdown: str) -> str:
     return markdown.partition(HEADING)[2].partition("\n## ")[0]
 
 
-def pattern(phrase: str) -> re.Pattern:
-    """Whole words, in any letter case, also across a line break; a slash between words stands for "or"."""
+def pattern(phrase: str, a_name: bool = False) -> re.Pattern:
+    """Whole words, also across a line break, in any letter case unless it is a name's; a slash between words means "or"."""
     words = [f"(?:{'|'.join(map(re.escape, word.split('/')))})" for word in phrase.split()]
-    return re.compile(r"(?<!\w)" + r"[\s#]+".join(words) + r"(?!\w)", re.IGNORECASE)
+    return re.compile(r"(?<!\w)" + r"[\s#]+".join(words) + r"(?!\w)", 0 if a_name else re.IGNORECASE)
 
 
 def texts(path: Path) -> Iterator[Text]:

@@ -8,6 +8,7 @@ TABLE = """## Glossary
 | method | a procedure | `ways`, `way of stitching` | all |
 | chance level | a band | `null` | texts |
 | again | repeated | `are/is drawn anew` | all |
+| Procrustes | a name | `by procrustes` | texts |
 
 ## Tests
 `ways` of other sections are none of it.
@@ -20,6 +21,7 @@ def test_rules_come_from_the_table_alone():
         ("method", False),
         ("chance level", True),
         ("again", False),
+        ("Procrustes", True),
     ]
     assert len(rules(GLOSSARY.read_text(encoding="utf-8"))) > 50
 
@@ -29,6 +31,8 @@ def test_whole_words_match_in_any_case_and_across_lines():
     assert not pattern("ways").search("always")
     assert pattern("are/is drawn anew").search("rows are\n    drawn anew")
     assert not pattern("way of stitching").search("in this way, stitching")
+    assert pattern("by procrustes", a_name=True).search("by procrustes")
+    assert not pattern("by procrustes", a_name=True).search("by Procrustes")
 
 
 def test_texts_are_literals_docstrings_and_comments_but_no_names(tmp_path):

@@ -1,4 +1,4 @@
-"""Choose a study and its grid, see what it costs, run, stop and go on: all that lasts is in the store and in the engine."""
+"""Choose a study and its grid, see its time, run, stop and resume it; runs are kept in the store."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def control(runs: StudyRuns) -> None:
         return
     likely = runs.expected(engine().store, engine().n_workers)
     cost = _duration(likely.likely)
-    label = f"Start {missing:,} runs" if not standing.done else f"Go on with {missing:,} of {len(runs):,} runs"
+    label = f"Start {missing:,} runs" if not standing.done else f"Resume {missing:,} of {len(runs):,} runs"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             f"{label} · {cost}",
@@ -102,7 +102,7 @@ def control(runs: StudyRuns) -> None:
             on_click=session.guarded,
             args=(runs.start, engine()),
         )
-        kept = f"{engine().n_workers} at a time. Every finished run is kept; you can leave this page, stop, and go on."
+        kept = f"{engine().n_workers} at a time. Every finished run is saved, so you can leave this page, or stop and resume."
         st.caption(kept + learned([likely]))
 
 
@@ -147,7 +147,7 @@ def _open_file(content: bytes) -> None:
     try:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise SpaceError(f"study file: expected JSON, got a file that is none ({error})") from error
+        raise SpaceError(f"study file: expected JSON, got something else ({error})") from error
     spec = StudySpec.from_json(record)
     st.session_state["studies.kind"] = spec.kind
     for option in study_of(spec.kind).options:

@@ -22,7 +22,7 @@ from relcore.spaces import LatentSpace, SpaceError, distinct_names, match, need_
 from relcore.store import Store
 from relcore.task import Task
 
-MOST_KEPT_BYTES = 512 * 2**20  # what is made of one space beyond this is made anew for each pair
+MOST_KEPT_BYTES = 512 * 2**20  # parts of one space beyond this are computed again for each pair
 SETTINGS = ("anchors", "projection", "k", "n_queries")  # what some metrics need
 Pair = tuple[int, int]
 

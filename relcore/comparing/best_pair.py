@@ -24,7 +24,7 @@ def best_by_chance(scores: Mapping[tuple[int, int], Score], forms: Sequence[np.n
     ----------
     scores : (i, j) → Score with a chance level, i ≠ j
         All over the same rows.
-    forms : arrays (m, w), one a space
+    forms : arrays (m, w), one per space
         Of a sample of these rows: a matrix of similarities, permuted along both axes, or rows, permuted along the first.
     """
     kept = {cell: score for cell, score in scores.items() if score is not None and score.null is not None}

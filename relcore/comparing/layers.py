@@ -142,7 +142,7 @@ class LayerAccuracy:
         The best stitched cell.
     best_chance : Null or None
         What the best stitched cell would be if the held-out rows' labels were permuted, by one permutation for all cells. The
-        heads never saw these labels, so nothing has to be fitted anew. None for a single cell.
+        heads never saw these labels, so nothing has to be fitted again. None for a single cell.
     """
 
     values: np.ndarray

@@ -103,7 +103,7 @@ def best_stitched_told(scores: LayerScores, result: StitchResult) -> str:
 
 
 def layer_table(scores: LayerScores, result: StitchResult | None = None) -> pd.DataFrame:
-    """A row a cell.
+    """A row per cell.
 
     Columns: row, column, score, chance, null_low, null_high, n, k, queries, best_low, best_high (what the best of all pairs is
     by chance), reason; with a result also accuracy, not_stitched (the head on its own encoder), accuracy_chance,

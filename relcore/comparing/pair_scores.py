@@ -1,4 +1,4 @@
-"""PairScores: how alike each of several spaces is to each other, a number a pair with its chance level."""
+"""PairScores: the similarity of every pair of several spaces, a score per pair with its chance level."""
 
 from __future__ import annotations
 

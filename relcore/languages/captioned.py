@@ -224,7 +224,7 @@ def zero_shot(
     if len(texts) != len(classes) * n_templates:
         raise SpaceError(
             f"captions: expected {len(classes)} classes × {n_templates} templates = {len(classes) * n_templates} rows, got "
-            f"{len(texts)}; encode them anew"
+            f"{len(texts)}; encode them again"
         )
     number = {name: position for position, name in enumerate(classes)}
     targets = np.array([number.get(label, -1) for label in images.labels])

@@ -33,7 +33,7 @@ class AlignedPair:
         Neighbours looked at.
     convention : {"paper", "mutual"}
     n_queries : int, optional
-        So many of the test rows are queries, at random; default all.
+        Number of test rows to draw as queries; default all.
     """
 
     source: np.ndarray

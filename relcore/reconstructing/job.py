@@ -78,7 +78,7 @@ class ReconstructionSpec(Task["Crossed"]):
         return self.seconds_for(part_sizes(len(dataset), self.pictures)[0], pixels, len(self.random_states))
 
     def seconds_for(self, n_train: int, pixels: int, n_models: int) -> float:
-        """Seconds to train so many models on one thread."""
+        """Seconds to train `n_models` models on one thread."""
         return _START + n_models * self.model.epochs * n_train * _SECONDS * (pixels / _PIXELS) ** _POWER
 
     def run(self, spaces: Sequence[LatentSpace] = (), store: Store | None = None, report: Report = silent) -> Crossed:

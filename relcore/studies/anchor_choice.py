@@ -186,5 +186,5 @@ def _one_class(space: LatentSpace, alive: np.ndarray, n_anchors: int, rng: np.ra
 
 def _note(table: pd.DataFrame) -> str:
     k = "k = 10, " if "mrr" in table else ""
-    rows = f"{_QUERIES:,} of {int(table['rows'].iloc[0]):,} rows asked" if "rows" in table else "4 encoders, 12 pairs"
+    rows = f"{_QUERIES:,} of {int(table['rows'].iloc[0]):,} rows as queries" if "rows" in table else "4 encoders, 12 pairs"
     return circumstances(table, f"{table.n_anchors.iloc[0]} anchors, {k}{rows}", "bars")

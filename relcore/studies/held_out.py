@@ -82,7 +82,7 @@ def anchored_split(
     Parameters
     ----------
     most_rows : int, optional
-        Leave out all rows but so many, drawn by their ids; they are in no part.
+        Keep only this number of rows, drawn by their ids; the others are in no part.
 
     Raises
     ------

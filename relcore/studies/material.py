@@ -103,7 +103,7 @@ def _read(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
             (SpaceSpec.from_json({k: v for k, v in one.items() if k != "digest"}), one.get("digest", "")) for one in records
         ]
     except (ValueError, AttributeError, TypeError) as error:
-        raise SpaceError(f"spaces: expected two spaces as JSON, got what is none ({error})") from error
+        raise SpaceError(f"spaces: expected two spaces as JSON, got something else ({error})") from error
     if len(found) != 2:
         raise SpaceError(f"spaces: expected two, a source and a target, got {len(found)}")
     return found

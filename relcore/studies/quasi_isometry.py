@@ -91,7 +91,10 @@ class QuasiIsometry(Study):
                 tuple(points_over(table, "form", forms, _DISTANCES)), "representation", "mean distance (0 = equal)", **look
             ),
             "MRR": Lines(
-                tuple(points_over(table, "form", forms, found)), "representation", "MRR (1 = each word finds itself)", **look
+                tuple(points_over(table, "form", forms, found)),
+                "representation",
+                "MRR (1 = each word is its own nearest neighbour)",
+                **look,
             ),
         }
 

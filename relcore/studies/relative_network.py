@@ -1,4 +1,4 @@
-"""Networks trained with relative representations inside: the anchors are encoded anew at each step, without a gradient.
+"""Networks trained with relative representations inside: the anchors are encoded again at each step, without a gradient.
 
 As in the authors' code a LayerNorm stands between the relative rows and the head. Without it the head learns the spread that
 the cosines have in its own network: measured on the digits with 200 anchors, it then answers .51 of another network's rows

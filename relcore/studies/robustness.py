@@ -119,7 +119,7 @@ def harmed(
     """The target (n, d) and the anchors' rows in both spaces, after harm; an amount of 0 changes nothing.
 
     "noise": normal, its expected length the amount times the mean length of a row. "missing": this share of the anchors is
-    unknown to both, one always stays. "wrong": this share of the target's anchors is dealt out anew among each other, none
+    unknown to both, one always stays. "wrong": this share of the target's anchors is permuted among each other, none
     stays where it was.
     """
     if harm == "noise":

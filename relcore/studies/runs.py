@@ -55,7 +55,7 @@ def _kind(study: Study) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a study stands: counts of runs, seconds left as far as they are known, and what went wrong, a line a run."""
+    """The status of a study: counts of runs, seconds left if known, and errors, one per run."""
 
     done: int
     running: int
@@ -96,7 +96,7 @@ class StudyRuns:
         return [settings for settings, key in zip(self.settings, self.keys, strict=True) if not store.has(key)]
 
     def seconds(self, store: Store, n_workers: int = 1) -> float:
-        """Roughly how long the missing runs take, so many at a time; see `expected`."""
+        """Roughly how long the missing runs take, `n_workers` at a time; see `expected`."""
         return self.expected(store, n_workers).likely
 
     def expected(self, store: Store, n_workers: int = 1) -> pace.Expected:
@@ -112,7 +112,7 @@ class StudyRuns:
         return pace.Expected(_kind(self.study), seconds, sum(facts["seconds"] for facts, _ in known) / expected, len(known))
 
     def start(self, engine: Engine) -> None:
-        """Submit what is missing; also how a stopped or broken study goes on."""
+        """Submit the missing runs; this also resumes a stopped study."""
         for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
             if not engine.store.has(key):
                 title = f"{self.study.title}: run {number} of {len(self)}"
@@ -151,7 +151,7 @@ class StudyRuns:
         Raises
         ------
         SpaceError
-            A run failed or was stopped: the others are kept, and the same call goes on.
+            A run failed or was stopped: the others are kept, and the same call resumes.
         """
         if self.missing(engine.store):
             self.start(engine)
@@ -171,7 +171,7 @@ class StudyRuns:
 
 
 def run_table(keys: Sequence[str], store: Store) -> pd.DataFrame:
-    """A row a finished run: its settings, what it found, its seconds and its key; lists by their first letters.
+    """A row per finished run: its settings, its findings, its seconds and its key; lists by their first letters.
 
     The index is the run's number, from 0.
     """

@@ -34,7 +34,7 @@ class Option:
     default : one of the choices, or a tuple of them where `many` may be chosen
     many : bool
     names : tuple of str
-        How the choices are called, one a choice; default as they are.
+        Names of the choices; by default the choices themselves.
     """
 
     name: str
@@ -177,7 +177,7 @@ class StudySpec:
         if version != study.version:
             raise SpaceError(
                 f"study file: expected version {study.version} of {study.kind!r}, got {version!r}; its runs would not be those "
-                "of this Relscope: choose its options anew on the Studies page, or use the Relscope that wrote it"
+                "of this Relscope: choose its options again on the Studies page, or use the Relscope that wrote it"
             )
         options = record.get("options", {})
         if not isinstance(options, Mapping):

@@ -87,7 +87,7 @@ def test_what_is_missing_is_offered(page, finished):
     finished(5)
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     start = next(button for button in page.button if button.key == "studies.start")
-    assert start.label.startswith("Go on with 7 of 12 runs · about")
+    assert start.label.startswith("Resume 7 of 12 runs · about")
     assert page.markdown[0].value.endswith("** So far: 5 of 12 runs.")
 
 

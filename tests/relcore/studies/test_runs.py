@@ -183,7 +183,7 @@ def test_spec_goes_to_json_and_back():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, r"expected version 3 of 'toy', got 2; .*choose its options anew"),
+        ({"version": 2}, r"expected version 3 of 'toy', got 2; .*choose its options again"),
         ({"version": None}, "expected version 3 of 'toy', got None"),
         ({"options": {"n_runs": 5}}, "n_runs: expected one of .*3.*, got 5"),
         ({"options": {"n_runs": "6"}}, "n_runs: expected one of"),
