@@ -121,7 +121,7 @@ class LayerRescaleResult:
         return self.accuracy[row][at], self.changed[row][at]
 
     def table(self) -> pd.DataFrame:
-        """A row per layer: its mean length, the accuracy nearest to it, the least accuracy; not rescaled, chance, test items."""
+        """A row per layer: its mean length, accuracy nearest to it, least accuracy, not rescaled, chance, test items."""
         rows = []
         for layer, length, line in zip(self.layers, self.lengths, self.accuracy, strict=True):
             nearest = int(np.abs(np.log(np.array(self.alphas) / length)).argmin())

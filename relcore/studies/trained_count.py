@@ -23,7 +23,7 @@ _MEASURES = {
 
 
 class TrainedCount(Study):
-    """Fig. 6, left, on the digits: encoder, cosines to anchors that are encoded again at each step, LayerNorm and a Linear head.
+    """Fig. 6, left, on the digits: encoder, cosines to anchors encoded again at each step, LayerNorm, a Linear head.
 
     A second network of another random state is trained on the same anchors; its head reads the first one's relative rows.
     """
