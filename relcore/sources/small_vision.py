@@ -48,7 +48,7 @@ class SmallVision(TrainedEncoder):
     random_state: int = setting(0, low=0, high=2**32 - 1, help="Draws the first weights and the order of the rows.")
     image_size: int | None = setting(
         None,
-        label="Pixels a side",
+        label="Pixels per side",
         low=4,
         high=LARGEST,
         usual=lambda data: 32 if len(data.sizes) > 1 or max(map(max, data.sizes), default=0) > LARGEST else None,
