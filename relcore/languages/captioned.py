@@ -96,12 +96,6 @@ class ZeroShot:
     truth: np.ndarray
     answers: np.ndarray
 
-    def confusion(self) -> np.ndarray:
-        """Shares of answers (C, C), one row per true class; rows sum to 1."""
-        counts = np.zeros((len(self.classes),) * 2)
-        np.add.at(counts, (self.truth, self.answers), 1)
-        return counts / counts.sum(axis=1, keepdims=True)
-
     def wide(self) -> pd.DataFrame:
         """The table to print."""
         rows = [(f"{count:,} pairs", score) for count, score in zip(self.counts, self.accuracy, strict=True)]
@@ -120,32 +114,6 @@ def captions(classes: Sequence[str], templates: Sequence[str]) -> tuple[str, ...
     return tuple(template.format(word) for word in words_of(classes) for template in templates)
 
 
-def caption_dataset(classes: Sequence[str], templates: Sequence[str]) -> Dataset:
-    """The captions as a dataset, for any text encoder."""
-    sentences = captions(classes, templates)
-    ids = [f"caption/{number}" for number in range(len(sentences))]
-    return Dataset(lambda start, stop: list(sentences[start:stop]), ids, name="captions", kind="texts")
-
-
-def encode_captions(classes: Sequence[str], templates: Sequence[str], encoder: Encoder, store: Store) -> np.ndarray:
-    """Encode `captions`, (C × T, d); rows that are in the store are read from it. The encoder must have one output.
-
-    Raises
-    ------
-    SpaceError
-        Fewer sentences than a TF-IDF needs, or as in `relcore.encoding.encode`.
-    """
-    from relcore.encoding import encode
-
-    n = len(captions(classes, templates))
-    if isinstance(encoder, TfidfSvd) and encoder.n_components >= n:
-        raise SpaceError(
-            f"captions: expected more than {encoder.n_components} sentences for {encoder.title}, got {n}; add some"
-        )
-    (space,) = encode(caption_dataset(classes, templates), encoder, store)
-    return space.vectors
-
-
 @dataclass(frozen=True)
 class CaptionRows:
     """Rows of `captions`, (C × T, d)."""
@@ -155,7 +123,7 @@ class CaptionRows:
 
 @dataclass(frozen=True)
 class EncodeCaptions(Task["CaptionRows"]):
-    """`encode_captions`."""
+    """Encode `captions` by a text encoder of one output; rows that are in the store are read from it."""
 
     kind: ClassVar[str] = "captions"
     result: ClassVar[str] = "relcore.languages.captioned:CaptionRows"
@@ -176,8 +144,18 @@ class EncodeCaptions(Task["CaptionRows"]):
         return 0.1 if isinstance(self.encoder, TrainedEncoder) else 6.0  # a language model must be loaded
 
     def run(self, spaces: Sequence[LatentSpace], store: Store, report: Report = silent) -> CaptionRows:
+        from relcore.encoding import encode
+
         report(0, 1, f"loading {self.encoder.title}")
-        return CaptionRows(encode_captions(self.classes, self.templates, self.encoder, store))
+        sentences = captions(self.classes, self.templates)
+        if isinstance(self.encoder, TfidfSvd) and self.encoder.n_components >= len(sentences):
+            raise SpaceError(
+                f"captions: expected more than {self.encoder.n_components} sentences for {self.encoder.title}, got "
+                f"{len(sentences)}; add some"
+            )
+        ids = [f"caption/{number}" for number in range(len(sentences))]
+        items = Dataset(lambda start, stop: list(sentences[start:stop]), ids, name="captions", kind="texts")
+        return CaptionRows(encode(items, self.encoder, store)[0].vectors)
 
 
 def classes_of(images: LatentSpace) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.languages.across import AcrossResult, HeadAcross
-from relcore.languages.captioned import CaptionSpec, ZeroShot, classes_of, encode_captions, zero_shot
+from relcore.languages.captioned import CaptionSpec, EncodeCaptions, ZeroShot, classes_of, zero_shot
 from relcore.languages.retrieval import METRICS, RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.metrics.calibration import Score
 from relcore.names import METHODS
@@ -107,8 +107,8 @@ class PicturesAndWords(Recipe):
     def draw(self, result: ZeroShot | None = None) -> Exportable:
         if result is None:
             (space,) = load_all(self.spaces, self.digests, self.figure)
-            texts = encode_captions(classes_of(space), self.captions.templates, self.encoder, Store())
-            result = zero_shot(space, texts, self.captions, self.encoder.title, unseen_rows(self.spaces[0], space))
+            texts = EncodeCaptions(classes_of(space), self.captions.templates, self.encoder).run((), Store())
+            result = zero_shot(space, texts.rows, self.captions, self.encoder.title, unseen_rows(self.spaces[0], space))
         line = Line(f"{len(result.classes)} classes by captions", result.counts, result.accuracy)
         baselines = (("chance", result.chance), ("head trained on labels", result.head))
         first, *_, last = (f"{short(score, 2)} with {n}" for n, score in zip(result.counts, result.accuracy, strict=True))

@@ -33,7 +33,6 @@ def test_sentences_alone_tell_the_classes(pictures, texts):
     assert found.head > 0.9
     assert found.chance == np.mean(found.truth == 0)  # all are as frequent, and the first is answered
     assert found.accuracy[-1] == pytest.approx(np.mean(found.answers == found.truth))
-    np.testing.assert_allclose(found.confusion().sum(axis=1), 1)
     assert found.test_ids.tolist() == pictures.ids[Split.draw(pictures.ids).test].tolist()
 
 
