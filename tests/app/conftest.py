@@ -41,7 +41,7 @@ class Session:
     """One browser session, driven by AppTest; attributes that it lacks are AppTest's."""
 
     def __init__(self, query: dict[str, str] | None = None, workspace: Workspace | None = None) -> None:
-        self.at = AppTest.from_file(MAIN, default_timeout=60)
+        self.at = AppTest.from_file(MAIN, default_timeout=300)
         if query:
             self.at.query_params = query
         if workspace:

@@ -33,7 +33,7 @@ class Panel:
     """The tab alone, on sixty pictures, two runs of one epoch."""
 
     def __init__(self) -> None:
-        self.at = AppTest.from_function(page, default_timeout=60)
+        self.at = AppTest.from_function(page, default_timeout=300)
         self.run()
         for key, value in (("train", 60), ("anchors", 20), ("epochs", 1), ("runs", 2)):
             self.change("number_input", f"reconstruct.{key}", value)
@@ -67,7 +67,7 @@ def engine(one_worker, monkeypatch):
 
 
 def test_the_first_view_says_what_it_is_about_what_is_trained_and_what_that_costs(engine):
-    at = AppTest.from_function(page, default_timeout=60).run()
+    at = AppTest.from_function(page, default_timeout=300).run()
     assert not at.exception
     assert "codes relative to the same anchors are" in at.info[0].value
     captions = "\n".join(one.value for one in at.caption)

@@ -58,7 +58,7 @@ def page(browser) -> Iterator:
     """A page of its own context, so no cookie, storage or session of another test; errors of its scripts fail the test."""
     context = browser.new_context(viewport={"width": 1360, "height": 900}, accept_downloads=True)
     page = context.new_page()
-    page.set_default_timeout(30_000)
+    page.set_default_timeout(120_000)
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
@@ -118,7 +118,7 @@ def _free_port() -> int:
         return listener.getsockname()[1]
 
 
-def _wait_until_healthy(process: subprocess.Popen, url: str, seconds: float = 60) -> None:
+def _wait_until_healthy(process: subprocess.Popen, url: str, seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if process.poll() is not None:

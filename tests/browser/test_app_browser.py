@@ -36,7 +36,7 @@ def opened(browser, url):
         context = browser.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True, **options)
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(40_000)
+        page.set_default_timeout(120_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("console", lambda message: message.type == "error" and complaints.append(f"{message.text} {message.location}"))
         page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname))
@@ -299,7 +299,7 @@ def test_how_long_it_takes(browser, serve, opened, tmp_path, capsys):
         url = serve(MAIN, env={"RELSCOPE_STORE": str(tmp_path), "RELSCOPE_START": start})
         up = time.monotonic() - started
         page.goto(url)
-        page.wait_for_selector(f"{ROOT}[data-drawn]", timeout=60_000)
+        page.wait_for_selector(f"{ROOT}[data-drawn]", timeout=120_000)
         drawn = time.monotonic() - started
         settle(page)
         said.append(

@@ -18,7 +18,6 @@ def url(serve, tmp_path_factory):
 
 @pytest.fixture
 def invert(page, url):
-    page.set_default_timeout(60_000)
     page.goto(f"{url}/invert")
     page.locator("caption", has_text="Recovered to true").wait_for()
     page.wait_for_selector(f"{ROOT}[data-drawn]")

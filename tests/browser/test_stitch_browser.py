@@ -39,10 +39,9 @@ def url(serve, tmp_path_factory):
 def stitched(page, url):
     """The Stitch page with every pair of four encoders."""
     page.goto(f"{url}/stitch")
-    page.set_default_timeout(120_000)  # six methods, two figures and two tables on a busy machine
     page.get_by_role("button", name=re.compile("Digits: four networks")).click()
-    page.get_by_text("stitched pairs").wait_for(timeout=120_000)
-    page.get_by_text("All methods in one table").wait_for(timeout=60_000)
+    page.get_by_text("stitched pairs").wait_for()
+    page.get_by_text("All methods in one table").wait_for()
     settle(page)
     return page
 
