@@ -9,7 +9,7 @@ from app.encode import raw_data
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.numbers import short
+from relcore.numbers import general, short
 from relcore.rescaling.figures import RescaleInput, RescaleLayers
 from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
 from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleSpec
@@ -100,7 +100,7 @@ def _told(result: InputRescaleResult, n: int, held_out: bool) -> str:
     low, high = result.lengths
     return (
         f"Trained on **{result.n_train:,}** rows{some} and tested on **{result.n_test:,}** {tested}, {result.n_classes} "
-        f"classes. Lengths of the rows: mean {result.mean_length:.3g}, 95 % from {low:.3g} to {high:.3g}."
+        f"classes. Lengths of the rows: mean {general(result.mean_length)}, 95 % from {general(low)} to {general(high)}."
     )
 
 

@@ -10,6 +10,7 @@ from app.jobs import follow
 from app.stitch import planes_panel, reconstruction_setup
 from app.stitch.reconstruction_jobs import choose_states, live_curves, offer, stored, under_way
 from app.stitch.reconstruction_setup import Setup
+from relcore.numbers import short
 from relcore.reconstructing.job import ReconstructionSpec, collect
 from relcore.reconstructing.result import Crossed
 
@@ -53,7 +54,7 @@ def _results(setup: Setup, stored: dict[ReconstructionSpec, Crossed]) -> None:
     st.caption(
         f"Held-out pictures. Upper row of each pair: encoder {encoder} with its own decoder; lower row: with decoder "
         f"{decoder}. Beside them the mean squared error × 10³ over {found.n_test:,} held-out pictures; the error of the mean "
-        f"picture is {found.floor:.1f}."
+        f"picture is {short(found.floor, 1)}."
     )
     exports.export_bar(figure, "reconstruction")
     st.markdown("#### Errors")

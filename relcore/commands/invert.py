@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relcore.names import DELTA, INVERSES
+from relcore.numbers import short
 
 if TYPE_CHECKING:
     from relcore.inverting.recovery import Inversion
@@ -84,10 +85,10 @@ def methods(found: Inversion) -> list[list[str]]:
 def told(found: Inversion) -> list[str]:
     """Facts of the inverse, as at the head of the page."""
     pruned = found.spec.method == "pruned"
-    kept = f"{found.kept:,.1f} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
+    kept = f"{short(found.kept, 1)} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
     left = found.n - found.n_anchors
     scored = f"{found.n_scored:,} held-out rows" + (f" of {left:,}" if found.n_scored < left else "")
-    condition = f"{found.condition:,.1f}" if found.condition < float("inf") else "∞"
+    condition = short(found.condition, 1) if found.condition < float("inf") else "∞"
     return [
         f"{found.spec.settings()}; anchors kept {kept}; condition number {condition}; "
         f"directions reached {found.rank:,} of {found.shape[1]:,}",

@@ -132,7 +132,8 @@ def histogram_figure(
             line={"color": color, "width": 2},
             fill="tozeroy",
             fillcolor=translucent(color, 0.15),
-            hovertemplate="%{x:.4g}: %{y:.2f} %<extra>" + label + "</extra>",
+            hovertext=[f"{general(x, 4)}: {short(y, 2)} %" for x, y in zip(edges, percent, strict=True)],
+            hovertemplate="%{hovertext}<extra>" + label + "</extra>",
         )
     counts = ", ".join(f"{name} (n = {table[table.name == name]['count'].sum():,})" for name in names)
     _chart(figure, theme, title, x_title, "share of rows (%)", f"Histogram. {title}: {x_title} of {counts}.")

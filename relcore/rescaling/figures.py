@@ -10,7 +10,7 @@ import numpy as np
 from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.numbers import short
+from relcore.numbers import general, short
 from relcore.recipe import Recipe, load_all
 from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
 from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleResult, LayerRescaleSpec
@@ -77,7 +77,7 @@ def _curves(result: InputRescaleResult) -> Lines:
 
 def _layers(result: LayerRescaleResult) -> Matrices:
     values = np.array(result.accuracy)
-    rows = tuple(f"{layer}  ({length:.3g})" for layer, length in zip(result.layers, result.lengths, strict=True))
+    rows = tuple(f"{layer}  ({general(length)})" for layer, length in zip(result.layers, result.lengths, strict=True))
     nearest = [int(np.abs(np.log(np.array(result.alphas) / length)).argmin()) for length in result.lengths]
     columns = tuple(float(f"{alpha:.3g}") for alpha in result.alphas)
     note = f"not rescaled {short(result.own)}, chance {short(result.chance)}; {result.n_test:,} held-out items"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from relcore.numbers import short
 from relcore.progress import Report
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
@@ -102,7 +103,7 @@ class GraphEncoder(TrainedEncoder):
                     best = epoch
                     weights = {name: tensor.detach().cpu().numpy().copy() for name, tensor in network.state_dict().items()}
                 measured = {"loss": losses[-1], "accuracy": accuracies[-1]}
-                told = f"loss {losses[-1]:.3f}, validation accuracy {accuracies[-1]:.3f}"
+                told = f"loss {short(losses[-1])}, validation accuracy {short(accuracies[-1])}"
                 report(epoch + 1, self.epochs, told, measured)
         facts = {"validation accuracy": accuracies[best], "epoch": best + 1, "losses": losses, "accuracies": accuracies}
         return Trained(weights, facts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from relcore.determinism import reproducible, seeded
+from relcore.numbers import short
 from relcore.progress import Report
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
@@ -188,7 +189,7 @@ class SmallVision(TrainedEncoder):
             curve["loss"].append(round(total / len(train), 6))
             curve["held_out_accuracy"].append(round(_accuracy(model, images, labels, held_out), 6))
             measured = {"loss": curve["loss"][-1], "accuracy": curve["held_out_accuracy"][-1]}
-            found = f"loss {measured['loss']:.3f}, held-out accuracy {measured['accuracy']:.3f}"
+            found = f"loss {short(measured['loss'])}, held-out accuracy {short(measured['accuracy'])}"
             report(epoch, self.epochs, f"{self.title}: epoch {epoch} of {self.epochs}, {found}", measured)
         return curve
 

@@ -185,7 +185,7 @@ def _confusion_panel(result: StitchResult, method: str, encoder: int, head: int)
     own = "its own head" if encoder == head else f"head of {names[head]}"
     texts = tuple(tuple(f"{count:,}" if count else "" for count in row) for row in counts.tolist())
     hover = tuple(
-        tuple(f"{count:,} of {total:,} answers, {share:.1%}" for count, share in zip(row, line, strict=True))
+        tuple(f"{count:,} of {total:,} answers, {100 * share:.1f} %" for count, share in zip(row, line, strict=True))
         for row, line, (total,) in zip(counts.tolist(), shares.tolist(), support.tolist(), strict=True)
     )
     mean, _ = result.matrix(method)

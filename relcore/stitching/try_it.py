@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.names import METHODS
+from relcore.numbers import short
 from relcore.spaces import SpaceError, distinct_names, quote
 from relcore.stitching.classification import Stitching
 
@@ -109,4 +110,4 @@ def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | No
 
 
 def _cell(top: list[tuple[str, float]]) -> str:
-    return f"{top[0][0]} ({top[0][1]:.2f})" if top else ""
+    return f"{top[0][0]} ({short(top[0][1], 2)})" if top else ""

@@ -13,6 +13,7 @@ import numpy as np
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.names import METHODS
+from relcore.numbers import short
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.images import decode_image
@@ -118,14 +119,14 @@ def _text(answers: Answers, i: int, j: int) -> str:
     (name, probability) = top[0]
     name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
     other = "" if answers.agrees(i, j) in (True, None) else " · differs"
-    return f"{name}\n{probability:.2f}{other}"
+    return f"{name}\n{short(probability, 2)}{other}"
 
 
 def _told(answers: Answers, i: int, j: int) -> str:
     top = answers.top(i, j)
     if not top:
         return "cannot be put together by this method: the widths differ"
-    lines = [f"{name}: {probability:.3f}" for name, probability in top]
+    lines = [f"{name}: {short(probability)}" for name, probability in top]
     kind = "the head's own encoder, not stitched" if answers.own[i] == j else "stitched"
     if answers.own[i] != j and answers.agrees(i, j) is not None:
         kind += (

@@ -9,6 +9,7 @@ import pandas as pd
 
 from relcore.charts.lines import Lines
 from relcore.inversion import InverseRelativeProjection
+from relcore.numbers import short
 from relcore.progress import Report
 from relcore.similarity import mean_row, unit_rows
 from relcore.store import Store
@@ -94,7 +95,7 @@ class CommonMean(Study):
         )
         verdict += f", not on {listed(others)}" if by_mean and others else ""
         told = [
-            f"{mean(part.constant).told(2)} of the {part.translated.mean():.2f} of translated rows on {data}"
+            f"{mean(part.constant).told(2)} of the {short(part.translated.mean(), 2)} of translated rows on {data}"
             for data, part in parts.items()
         ]
         return f"{verdict}: the raw cosine of the target's mean, repeated for every row, is {'; '.join(told)}."

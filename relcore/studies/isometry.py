@@ -122,7 +122,7 @@ class Isometry(Study):
         count = f"{round(alike.value * alike.n)} of {alike.n} pairs of trainings, a share of {alike.told(2)}"
         return (
             f"An isometry and a scale explain nine tenths of the held-out spread in {count}; the mean disparity is "
-            f"{mean(table.disparity).told(2)}, and 0.1 more of it costs {' and '.join(costs)}."
+            f"{mean(table.disparity).told(2)}, and .1 more of it costs {' and '.join(costs)}."
         )
 
 

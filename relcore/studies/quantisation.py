@@ -10,6 +10,7 @@ import pandas as pd
 from relcore.charts.lines import Lines
 from relcore.evaluation import Split
 from relcore.metrics.neighbours import find_neighbours
+from relcore.numbers import short
 from relcore.progress import Report
 from relcore.projection import RelativeProjection
 from relcore.similarity import unit_rows
@@ -170,7 +171,7 @@ def _told(part: pd.DataFrame) -> str:
         return ""
     plain = by_t.pop(0)
     won = {t: {name: mean(plain[name] - rows[name]) for name in ("distance", "mrr")} for t, rows in by_t.items()}
-    start = f"the distance between the spaces is {plain.distance.mean():.3f} without quantising"
+    start = f"the distance between the spaces is {short(plain.distance.mean())} without quantising"
     tighter = [t for t, found in won.items() if found["distance"].low > 0]
     if not tighter:
         return f"{start}, and no t makes it smaller for certain"
@@ -180,7 +181,7 @@ def _told(part: pd.DataFrame) -> str:
     )
     told = (
         f"{start} and first smaller for certain at t = {t:g}, by {won[t]['distance'].told()}, where MRR loses "
-        f"{won[t]['mrr'].told()} of {plain.mrr.mean():.3f}, the distance goes from {shares[0]:.2f} to {shares[1]:.2f} of that "
-        "of permuted rows"
+        f"{won[t]['mrr'].told()} of {short(plain.mrr.mean())}, the distance goes from {short(shares[0], 2)} to "
+        f"{short(shares[1], 2)} of that of permuted rows"
     )
-    return told if np.isnan(heads[0]) else f"{told} and accuracy from {heads[0]:.3f} to {heads[1]:.3f}"
+    return told if np.isnan(heads[0]) else f"{told} and accuracy from {short(heads[0])} to {short(heads[1])}"

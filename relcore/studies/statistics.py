@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.metrics.calibration import Z95
+from relcore.numbers import short
 from relcore.spaces import SpaceError
 
 NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
@@ -28,14 +29,14 @@ class Estimate:
         return not np.isnan(self.low)
 
     def told(self, digits: int = 3) -> str:
-        """``0.932 (95 %: 0.901 to 0.954)``, as a sentence quotes it; the number alone where it has no interval."""
-        value, low, high = (f"{number:.{digits}f}" for number in (self.value, self.low, self.high))
+        """``.932 (95 %: .901 to .954)``, as a sentence quotes it; the number alone where it has no interval."""
+        value, low, high = (short(number, digits) for number in (self.value, self.low, self.high))
         return f"{value} (95 %: {low} to {high})" if self.has_interval else value
 
     def describe(self) -> str:
         """``Pearson .932 (.901 to .954)``."""
-        told = f"{self.name} {self.value:.3f}"
-        return told if np.isnan(self.low) else f"{told} ({self.low:.3f} to {self.high:.3f})"
+        told = f"{self.name} {short(self.value)}"
+        return told if np.isnan(self.low) else f"{told} ({short(self.low)} to {short(self.high)})"
 
 
 def correlation(x: Sequence[float], y: Sequence[float], kind: str = "pearson") -> Estimate:

@@ -97,9 +97,9 @@ def test_the_table_of_answers_says_what_the_figure_says():
         assert [table.count(part) for part in ("<tr>", 'class="own"', 'class="none"')] == [3, 2, 1]
         assert data.alt in unescape(table)
         assert "<a>" not in table
-        for told in ("&lt;a&gt;", "<b>yes</b><small>0.90</small>", "<b>no</b><small>0.80 · differs</small>"):
+        for told in ("&lt;a&gt;", "<b>yes</b><small>.90</small>", "<b>no</b><small>.80 · differs</small>"):
             assert told in table
-        assert "no: 0.800<br>yes: 0.200<br>stitched, another answer" in table
+        assert "no: .800<br>yes: .200<br>stitched, another answer" in table
     assert answers_html(data, LIGHT) != answers_html(data, DARK)
 
 

@@ -83,7 +83,7 @@ def test_most_stitched_pairs_and_agreement_with_the_own_head():
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities)
     assert (found.agrees(1, 0), found.agrees(0, 1), found.agrees(0, 0)) == (True, False, True)
     assert found.verdict() == ("yes", 1, 2)
-    assert found.wide().iloc[1].tolist() == ["b", "no (0.60)", "no (0.70)"]
+    assert found.wide().iloc[1].tolist() == ["b", "no (.60)", "no (.70)"]
 
 
 def test_a_zero_row_is_said(made):

@@ -81,9 +81,9 @@ def test_the_sentence_counts_the_alike_and_tells_both_slopes():
     study = study_of("isometry")
     options = StudySpec.of(study).settings
     told = study.conclusion(options, made_up())
-    assert "nine tenths of the held-out spread in 4 of 12 pairs of trainings, a share of 0.33 (95 %: 0.14 to 0.61)" in told
-    assert "0.1 more of it costs 0.030 (95 %: 0.030 to 0.030) of accuracy with an absolute head after Procrustes" in told
-    assert told.endswith("and 0.050 (95 %: 0.050 to 0.050) of accuracy with a relative head.")
+    assert "nine tenths of the held-out spread in 4 of 12 pairs of trainings, a share of .33 (95 %: .14 to .61)" in told
+    assert ".1 more of it costs .030 (95 %: .030 to .030) of accuracy with an absolute head after Procrustes" in told
+    assert told.endswith("and .050 (95 %: .050 to .050) of accuracy with a relative head.")
     assert study.conclusion(options, made_up()[:3]) == ""
     assert study.conclusion(options, pd.DataFrame()) == ""
     charts = study.charts(options, made_up())

@@ -182,7 +182,7 @@ def test_quasi_isometry_says_what_quantising_costs(words, store):
     study, settings = study_of("quasi-isometry"), options_of("quasi-isometry", n_anchors=100, n_states=3)
     table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
     told = study.conclusion(settings, table)
-    assert told.startswith("Quantising relative rows with t = 2 takes the cosine distance from 0.000")
+    assert told.startswith("Quantising relative rows with t = 2 takes the cosine distance from .000")
     assert f"to {table[table.form == 't = 2'].mrr.mean():.3f} (95 %" in told
     assert study.conclusion(settings, table[table.random_state == 0]) == "", "one state has no interval"
 

@@ -82,9 +82,9 @@ def test_the_sentence_names_the_first_t_that_is_nearer_for_certain_and_its_price
     ]
     told = study.conclusion({}, pd.DataFrame(rows))
     assert told.startswith(
-        "On words the distance between the spaces is 0.080 without quantising and first smaller for certain at t = 2"
+        "On words the distance between the spaces is .080 without quantising and first smaller for certain at t = 2"
     )
-    assert "by 0.020 (95 %: 0.020 to 0.020), where MRR loses 0.800 (95 %: 0.800 to 0.800) of 0.900" in told
-    assert "from 0.20 to 0.50 of that of permuted rows." in told
+    assert "by .020 (95 %: .020 to .020), where MRR loses .800 (95 %: .800 to .800) of .900" in told
+    assert "from .20 to .50 of that of permuted rows." in told
     assert "no t makes it smaller" in study.conclusion({}, pd.DataFrame([row for row in rows if row["t"] < 2]))
     assert study.conclusion({}, pd.DataFrame(rows[:1])) == ""

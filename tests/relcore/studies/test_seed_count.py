@@ -112,14 +112,14 @@ def test_the_sentence_names_the_fewest_seeds_that_are_enough():
     ]
     told = STUDY.conclusion(options(), table(rows))
     assert "Of the hidden pairs among 1,000 words of Word2Vec and FastText" in told
-    assert "self-learning needs no seeds and finds 0.99 (95 %: 0.98 to 1.00)" in told
-    assert "as published needs 15 seeds and finds 0.97 (95 %: 0.96 to 0.98)" in told
+    assert "self-learning needs no seeds and finds .99 (95 %: .98 to 1.00)" in told
+    assert "as published needs 15 seeds and finds .97 (95 %: .96 to .98)" in told
     astray = [row | {"found": 0.01} if (row["method"], row["seeds"]) == ("self-learning", 5) else row for row in rows]
-    assert "needs no seeds and finds 0.99 (95 %: 0.98 to 1.00), but with 5 seeds 0.01" in STUDY.conclusion(
+    assert "needs no seeds and finds .99 (95 %: .98 to 1.00), but with 5 seeds .01" in STUDY.conclusion(
         options(), table(astray)
     )
     few = [row for row in rows if row["seeds"] == 5]
-    assert "as published does best with 5 seeds and finds 0.02" in STUDY.conclusion(options(), table(few))
+    assert "as published does best with 5 seeds and finds .02" in STUDY.conclusion(options(), table(few))
     assert STUDY.conclusion(options(), table(rows[:1])) == ""
     assert set(STUDY.charts(options(), table(rows))) == {"self-learning", "as published"}
     assert len(STUDY.findings(options(), table(rows))) == 8

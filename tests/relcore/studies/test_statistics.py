@@ -89,5 +89,5 @@ def test_share_has_wilsons_interval():
 
 
 def test_an_estimate_is_told_with_its_interval():
-    assert Estimate("mean", 0.5, 0.25, 0.75, 9).told(2) == "0.50 (95 %: 0.25 to 0.75)"
-    assert Estimate("mean", 0.5, float("nan"), float("nan"), 1).told() == "0.500"
+    assert Estimate("mean", 0.5, 0.25, 0.75, 9).told(2) == ".50 (95 %: .25 to .75)"
+    assert Estimate("mean", 0.5, float("nan"), float("nan"), 1).told() == ".500"
