@@ -68,7 +68,7 @@ def test_the_sentence_tells_ratio_power_and_rank_and_what_has_no_plateau():
     )
     assert f"takes {2 * 8 * step:.0f} (95 %: " in told, "8 is the geometric mean of the dimensions"
     assert "grows with the intrinsic dimension (power 1.00 (95 %: 1.00 to 1.00))" in told
-    assert told.endswith("is not seen to grow with the condition number (power -1.00 (95 %: -1.00 to -1.00)).")
+    assert told.endswith("is not seen to grow with the condition number (power −1.00 (95 %: −1.00 to −1.00)).")
     words = [{**row, "data": "reduced"} for row in rows[:3]]
     assert study.conclusion({}, pd.DataFrame(rows + words)).endswith(
         "; for the same words on fewer axes the power of the intrinsic dimension is 1.00 (95 %: 1.00 to 1.00)."

@@ -63,9 +63,7 @@ def test_a_rotated_copy_is_found_with_and_without_the_mean(study):
     assert [line.name for line in chart.lines] == list(MEASURES.values())
     assert len(study.findings(options, table)) == len(MEASURES)
     told = study.conclusion(options, table)
-    assert told.startswith(
-        "Mostly the common mean on words: the raw cosine of the target's mean, repeated for every row, is ."
-    )
+    assert told.startswith("Mostly the common mean on words: the raw cosine of the target's mean, repeated for every row, is .")
     assert "(95 %:" in told
     assert study.conclusion(options, table[:1]) == "", "one state gives no interval"
     assert study.conclusion(options, pd.DataFrame()) == ""
