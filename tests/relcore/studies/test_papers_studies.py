@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from relcore.names import STUDIES
+from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, match
 from relcore.store import Store
@@ -183,7 +184,7 @@ def test_quasi_isometry_says_what_quantising_costs(words, store):
     table = table_of(study, settings, store, lambda one: one["random_state"] < 2)
     told = study.conclusion(settings, table)
     assert told.startswith("Quantising relative rows with t = 2 takes the cosine distance from .000")
-    assert f"to {table[table.form == 't = 2'].mrr.mean():.3f} (95 %" in told
+    assert f"to {short(table[table.form == 't = 2'].mrr.mean())} (95 %" in told
     assert study.conclusion(settings, table[table.random_state == 0]) == "", "one state has no interval"
 
 

@@ -14,7 +14,7 @@ class Epochs:
     def __init__(self, *vectors):
         self.vectors = vectors
 
-    def fit(self, dataset, report, watch):
+    def train(self, dataset, report, watch):
         for vectors in self.vectors:
             watch(vectors)
         accuracies = [0.5 + 0.1 * number for number in range(len(self.vectors))]
