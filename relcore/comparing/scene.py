@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from relcore import __version__, record
 from relcore.charts.scene import Pane, Scene
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.names import REDUCTIONS
@@ -42,15 +41,6 @@ class ComparisonRecipe:
         need_strings("recipe: anchors", self.anchors)
         for pane in self.panes:
             need_one_of("recipe: panes", pane, REPRESENTATIONS)
-
-    def to_json(self) -> dict[str, Any]:
-        """As the recipe of the linked panes."""
-        return {"relscope": __version__, "figure": "comparison", **record.to_json(self)}
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any]) -> Self:
-        """Back from `to_json`."""
-        return record.from_json(cls, {k: v for k, v in described.items() if k not in ("relscope", "figure")}, "recipe")
 
     @classmethod
     def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:

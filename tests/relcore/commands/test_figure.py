@@ -124,7 +124,7 @@ def test_without_output_a_pdf_is_written_here_but_never_over_the_recipe(original
 
 
 def test_scores_ask_every_row_unless_the_recipe_says_otherwise(recipe):
-    settings = recipe.to_json() | {"figure": "scores", "k": 5}
+    settings = Panes.of(recipe).to_json() | {"figure": "scores", "k": 5}
     table = exportable(settings).table()
     assert dict(zip(table.form, table.queries, strict=True)) == {"absolute": 120} | dict.fromkeys(REPRESENTATIONS[1:], 115)
     sampled = exportable(settings | {"n_queries": 60}).table()
@@ -166,7 +166,7 @@ def test_a_space_beside_its_namesake_keeps_its_spectrum_and_its_panes(recipe, tm
 )
 def test_a_wrong_recipe_is_one_line_and_code_2(recipe, tmp_path, capsys, change, message):
     path = tmp_path / "recipe.json"
-    path.write_text(json.dumps(recipe.to_json() | change))
+    path.write_text(json.dumps(Panes.of(recipe).to_json() | change))
     assert main(["figure", str(path), "-o", str(tmp_path / "out.csv")]) == 2
     out, err = capsys.readouterr()
     assert message in err
