@@ -31,7 +31,7 @@ def draw(runs: StudyRuns) -> None:
         return
     table = _table(runs)
     if table.empty:
-        st.caption("Nothing is done yet. What it finds is drawn here while it runs.")
+        st.caption("No run has finished yet. Results appear here as soon as the first runs finish.")
         return
     _conclusion(runs, table)
     chart = _figure(runs, table, live=False)
@@ -78,7 +78,7 @@ def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
     """The chart that is chosen, by name; None where there is nothing to draw yet."""
     charts = runs.study.charts(runs.spec.settings, table)
     if not charts:
-        st.caption("No run has trained to an end yet.")
+        st.caption("No run has finished training yet.")
         return None
     names = list(charts)
     chart = names[0]
@@ -145,7 +145,7 @@ def _one(runs: StudyRuns, key: str, number: int) -> None:
         st.markdown(f"**Run {number}**")
         st.caption(told)
         if opening is None:
-            st.caption("This run leaves nothing that another page could show.")
+            st.caption("This run has nothing that other pages can show.")
             return
         st.button(
             "Open that run",

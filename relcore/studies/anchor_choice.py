@@ -52,14 +52,21 @@ class AnchorChoice(Study):
     kind = "anchor-choice"
     version = 2
     title = "Which anchors"
-    question = "Which anchors serve best?"
+    question = "Which anchors work best?"
     paper = "Moschella et al. 2023, left open in section 6"
     options = (
         Option("data", "On", ("words", *LABELLED), "words", help=f"Words: Jaccard, MRR, cosine of two spaces. {DATA.help}"),
         Option("n_anchors", "Anchors", (30, 100, 300), 100),
         Option("n_states", "Random states", (3, 5, 10), 3, help="Each draws the anchors and, of sentences, the test rows."),
         SPACES,
-        Option("anchors", "The session's anchors, too", (), (), many=True, help="As “picked by hand”, on words."),
+        Option(
+            "anchors",
+            "Include the session's anchors",
+            (),
+            (),
+            many=True,
+            help="As “picked by hand”, for words only.",
+        ),
     )
 
     def runs(self, options: Settings) -> list[dict[str, Any]]:

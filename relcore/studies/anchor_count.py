@@ -31,7 +31,11 @@ class AnchorCount(Study):
     options = (
         DATA,
         Option(
-            "grid", "Numbers of anchors", ("coarse", "paper"), "coarse", help="Coarse: 2 to 800 in nine steps. Paper: its 80."
+            "grid",
+            "Numbers of anchors",
+            ("coarse", "paper"),
+            "coarse",
+            help="Coarse: nine, 2 to 800. Paper: its 80 numbers.",
         ),
         Option("n_states", "Random states", (3, 5, 10), 5, help="Each draws the anchors and, of sentences, the test rows."),
     )

@@ -39,7 +39,7 @@ class CommonMean(Study):
 
     kind = "common-mean"
     title = "The common mean"
-    question = "Is the .97 of the inverse projection's Table 1 mostly the common mean?"
+    question = "Does the .97 in Table 1 of the inverse projection come mostly from the common mean?"
     paper = "Maiorca et al. 2024, Table 1 and § 4.1"
     options = (
         data_option("languages", "pooled", "words", "digits", "sentences"),

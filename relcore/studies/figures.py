@@ -39,7 +39,7 @@ class StudyChart(Recipe):
         table = _complete(StudyRuns(study, spec)) if result is None else result
         charts = study.charts(settings, table)
         if not charts:
-            raise SpaceError(f"{study.title}: expected a finished run to draw, got none that trained to an end")
+            raise SpaceError(f"{study.title}: expected a run that has finished training, got none")
         chart = self.chart or next(iter(charts))
         need_one_of("chart", chart, charts)
         lines = charts[chart]

@@ -49,8 +49,8 @@ class Isometry(Study):
     """
 
     kind = "isometry"
-    title = "Isometry of trainings"
-    question = "How often do trainings differ by an isometry only, and what does the rest cost?"
+    title = "Isometry of training runs"
+    question = "How often do two training runs differ only by an isometry, and what does the remaining difference cost?"
     paper = "Moschella et al. 2023, Fig. 1 and section 3"
     options = (
         Option("networks", "Networks", tuple(NETWORKS), tuple(NETWORKS), many=True, names=tuple(NETWORKS.values())),

@@ -52,7 +52,7 @@ def labelled_spaces(data: str, store: Store, report: Report) -> list[LatentSpace
 
 
 def test_ids_of(data: str, space: LatentSpace) -> tuple[str, ...]:
-    """Items on which the encoders themselves were not trained; none where they were trained without labels."""
+    """Items that the encoders were not trained on; () where encoders are trained without labels."""
     from relcore.sources.small_vision import held_out_rows
 
     return tuple(space.ids[held_out_rows(len(space))]) if data == "digits" else ()

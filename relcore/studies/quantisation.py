@@ -39,13 +39,13 @@ class Quantisation(Study):
 
     Distances are cosine distances (1 − cos) between the relative rows of the same held-out item in two spaces, not centred,
     as in A.3. A space that collapses brings every row near every other one, so the distance of permuted rows stands beside it:
-    the share that is left of it, paired over permuted, says whether the spaces became more alike. MRR and Jaccard are mutual,
+    the share that is left of it, paired over permuted, says whether the spaces became more similar. MRR and Jaccard are mutual,
     among the held-out rows, k = 10, ties broken at random. Accuracy: a head on one encoder's rows reads another encoder's.
     """
 
     kind = "quantisation"
-    title = "Quantisation, bound and price"
-    question = "Where does quantising tighten the distance between spaces, and what is lost?"
+    title = "Quantisation: bound and cost"
+    question = "At which thresholds does quantisation bring two spaces closer, and what does it cost?"
     paper = "Moschella et al. 2023, left open in A.3"
     options = (
         data_option("words", "digits", "sentences", default=("words", "digits")),

@@ -1,4 +1,4 @@
-"""Does quantising make spaces more alike? Points replaced by the centroids of their clusters before they become relative."""
+"""Does quantisation make spaces more similar? Points become the centroids of their clusters before they become relative."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class QuasiIsometry(Study):
 
     kind = "quasi-isometry"
     title = "Quasi-isometry"
-    question = "Does quantising make two spaces more alike?"
+    question = "Does quantisation make two spaces more similar?"
     paper = "Moschella et al. 2023, Fig. 7"
     version = 2
     options = (

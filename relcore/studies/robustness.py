@@ -1,4 +1,4 @@
-"""What do relative spaces bear? Noise in one space, fewer anchors, and anchors that are paired wrongly."""
+"""How robust are relative spaces? Noise in one space, fewer anchors, and anchors that are paired wrongly."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _QUERIES = 2000
 
 
 class Robustness(Study):
-    """Two word spaces; the target is harmed, the source is as it is. MRR and Jaccard at k = 10, the paper's convention."""
+    """Two word spaces; the target is harmed, the source stays unchanged. MRR and Jaccard at k = 10, the paper's convention."""
 
     kind = "robustness"
     title = "Robustness"
-    question = "What do relative spaces bear?"
+    question = "How robust are relative spaces?"
     paper = "Not in the papers"
     version = 2  # held-out rows alone are scored
     options = (

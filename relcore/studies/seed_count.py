@@ -45,7 +45,7 @@ class SeedCount(Study):
             help="English and French need the data folder that RELSCOPE_DATA names; their first run trains for two minutes.",
         ),
         Option(
-            "seeds", "Seeds", (0, 3, 4, 5, 6, 8, 10, 12, 15), (0, 3, 5, 8, 15), many=True, help="0 for self-learning alone."
+            "seeds", "Seeds", (0, 3, 4, 5, 6, 8, 10, 12, 15), (0, 3, 5, 8, 15), many=True, help="0 seeds: self-learning only."
         ),
         Option("rows", "Rows", (500, 1000, 2000, 4000), (500, 1000, 2000), many=True, help="The most frequent of each space."),
         Option("methods", "Methods", tuple(METHODS), tuple(METHODS), many=True, names=tuple(METHODS.values())),

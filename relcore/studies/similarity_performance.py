@@ -229,7 +229,7 @@ def _similarities(table: pd.DataFrame) -> list[str]:
 
 
 def _known(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs that trained to an end."""
+    """Runs that finished training."""
     return table[table.outcome == "trained"] if "outcome" in table else table.iloc[:0]
 
 
@@ -238,7 +238,7 @@ def _good(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def trained_well(table: pd.DataFrame) -> pd.DataFrame:
-    """Runs that trained to an end and are not poor, by accuracy, the best first."""
+    """Runs that finished training and are not poor, by accuracy, the best first."""
     return _good(_known(table)).sort_values("accuracy", ascending=False)
 
 

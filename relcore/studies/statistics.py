@@ -16,7 +16,7 @@ NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % interval, NaN where too little was measured for one, and the n that it rests on."""
+    """A number with its 95 % interval, NaN where there are too few values for one, and the number of values n."""
 
     name: str
     value: float

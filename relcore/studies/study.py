@@ -24,7 +24,7 @@ Settings = Mapping[str, Any]  # plain JSON, the random state among it
 
 @dataclass(frozen=True)
 class Option:
-    """One choice that a study leaves.
+    """One setting of a study that the user chooses.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Opening:
 
 
 class Study(ABC):
-    """A study has no state: it goes to a worker by its name alone. `version` is to be raised when a run comes out otherwise."""
+    """A study has no state: a worker gets its name only. Raise `version` when a run would give another result."""
 
     kind: ClassVar[str]
     title: ClassVar[str]
@@ -97,7 +97,7 @@ class Study(ABC):
 
     @abstractmethod
     def runs(self, options: Settings) -> list[dict[str, Any]]:
-        """The settings of every run, in the order in which they are best run."""
+        """The settings of every run, in the order in which they start."""
 
     @abstractmethod
     def measure(self, settings: Settings, store: Store, report: Report) -> RunResult:
@@ -120,7 +120,7 @@ class Study(ABC):
         return ""
 
     def opening(self, settings: Settings) -> Opening | None:
-        """What of a run other pages can show."""
+        """What other pages can show of a run."""
         return None
 
 

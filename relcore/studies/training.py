@@ -87,7 +87,10 @@ class TrainingRelative(Study):
         if not all(cost.has_interval for cost in costs):
             return ""
         relative, whitened = (cost.told() for cost in costs)
-        return f"Against absolute rows, training on relative rows costs {relative} of weighted F1, on whitened rows {whitened}."
+        return (
+            f"Compared with absolute rows, training on relative rows costs {relative} of weighted F1, and on whitened rows "
+            f"{whitened}."
+        )
 
     def opening(self, settings: Settings) -> Opening:
         return opening_of(settings["data"])
