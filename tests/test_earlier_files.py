@@ -7,6 +7,7 @@ follows them, never the other way about.
 import copy
 import hashlib
 import json
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,11 @@ from relcore.studies.study import StudySpec
 
 EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
 REDRAWN = {"comparison-tsne"}  # t-SNE of version 0.1.0 was scikit-learn's; openTSNE comes to another map
+# Training and UMAP turn the last bit of a product into other digits: these repeat on the processor they were written on.
+OF_ONE_PROCESSOR = {
+    *("comparison-umap", "cross-domain", "plane-codes", "reconstruction", "reconstruction-mse", "rescale-input"),
+    *("rescale-layers", "training", "try-it", "try-it-picture", "zero-shot"),
+}
 SLOW = {"comparison-umap", "comparison-tsne", "study"}
 RECIPES = [
     pytest.param(folder, path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [], id=f"{folder.name}-{path.stem}")
@@ -51,6 +57,21 @@ def among_the_files(monkeypatch, tmp_path, store, request):
     monkeypatch.chdir(tmp_path)
 
 
+def processor():
+    """A digest of what decides the last bits of float32 arithmetic; "" where the system does not tell."""
+    try:
+        told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    parts = [found[1] for found in (re.search(rf"{name}\s*: (.*)", told) for name in ("model name", "flags")) if found]
+    return hashlib.blake2b(" ".join(parts).encode(), digest_size=8).hexdigest()
+
+
+def need_processor(folder, name):
+    if name in OF_ONE_PROCESSOR and (folder / "processor.txt").read_text().strip() != processor():
+        pytest.skip("trained on another processor, where the last digits differ")
+
+
 def of_this_version(text):
     """The text with this version's number where the earlier one stands."""
     version = json.loads(text)["relscope"]
@@ -71,6 +92,7 @@ def assert_same_table(found, expected, same_numbers=True):
 
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
 def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder, name):
+    need_processor(folder, name)
     written = (folder / "recipes" / f"{name}.json").read_text(encoding="utf-8")
     drawn = exportable(json.loads(written))
     assert drawn.bytes("json").decode() == of_this_version(written)
@@ -82,6 +104,7 @@ def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder
 
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
 def test_a_setting_that_is_unknown_missing_or_of_another_type_is_taken_as_it_was(folder, name):
+    need_processor(folder, name)
     recipe = json.loads((folder / "recipes" / f"{name}.json").read_text(encoding="utf-8"))
     differing = []
     for path, change, expected in json.loads((folder / "changed.json").read_text())[name]:
