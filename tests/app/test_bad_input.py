@@ -274,5 +274,5 @@ def test_a_session_on_a_file_that_changed_or_went_is_refused(make_session, make_
 
 
 def test_a_session_file_names_what_does_not_fit():
-    with pytest.raises(SpaceError, match=r"made by version .*'surprise'.* does not fit"):
+    with pytest.raises(SpaceError, match=r"made by version .*session: expected settings among .*, got 'surprise'"):
         from_session_file(saved(Workspace(), surprise=1))

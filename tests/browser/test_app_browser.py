@@ -127,7 +127,7 @@ def test_a_brush_in_one_pane_lights_all_four_and_fills_the_inspector(opened):
     page.locator(ROOT).focus()
     page.keyboard.press("Escape")
     page.wait_for_selector(f"{ROOT}[data-selected='0']")
-    page.get_by_text("Click a point to look at it.").wait_for()
+    page.get_by_text("Click a point to inspect it.").wait_for()
     settle(page)
     assert [pixels(page, pane) for pane in range(4)] == before
 
