@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -14,6 +15,7 @@ from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import SIMILARITIES, STRATEGIES
 from relcore.sources.catalog import SpaceSpec
+from relcore.sources.files import suffix_of
 from relcore.spaces import Match, SpaceError
 from relcore.views import ViewSpec, default_view
 
@@ -30,10 +32,12 @@ def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[A
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """A name that fits a chooser: of a path the last part."""
+    """The name of its space: of a file the last part of the path, without the suffix."""
     if spec.source == "encoding":
         return spec.name
-    return spec.name.replace("\\", "/").rsplit("/", 1)[-1]
+    name = spec.name.replace("\\", "/").rsplit("/", 1)[-1]
+    suffix = suffix_of(Path(name)) if spec.source == "file" else None
+    return name[: -len(suffix)] if suffix else name
 
 
 def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:

@@ -109,7 +109,7 @@ def test_a_space_that_is_gone_is_left_out_and_the_others_are_compared(make_four,
     session = make_four()
     (tmp_path / "wide.npz").unlink()
     session.run()
-    assert [warning.value for warning in session.warning if warning.value.startswith("wide.npz is left out")]
+    assert [warning.value for warning in session.warning if warning.value.startswith("wide is left out")]
     assert numbers(session).shape == (3, 3)
 
 

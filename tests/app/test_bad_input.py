@@ -95,7 +95,7 @@ def test_a_pair_without_shared_ids_says_so_and_the_sidebar_chooses_another(make_
         assert all("share no ids (for instance 'r0', 'r1' and 'other0', 'other1')" in error for error in session.errors)
         assert session.errors
     session.open("spaces")
-    assert elsewhere.name.split("/")[-1] in str(session.dataframe[0].value)
+    assert "elsewhere" in str(session.dataframe[0].value)
     session.open("compare").change("selectbox", "choose.target", workspace.source)
     assert not session.errors
     session.click("history.undo").click("history.undo")
@@ -181,7 +181,7 @@ def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone
     session.upload("spaces.upload", "../../wide.npz", npz(vectors=rows, ids=np.array([f"r{row}" for row in range(120)])))
     session.click("Load ../../wide.npz")
     wide = session.workspace.spaces[-1]
-    assert session.toast[0].value.startswith("wide.npz: 120 rows, 9 dimensions")
+    assert session.toast[0].value.startswith("wide: 120 rows, 9 dimensions")
     session.change("selectbox", "choose.target", wide).open("compare")
     assert "have different dimensions, so they share no coordinates" in session.html
     assert not session.errors
@@ -208,7 +208,7 @@ def test_sick_rows_can_be_left_out(make_session, key):
     assert session.click("Load bad.npz").errors
     session.change("toggle", key, True).click("Load bad.npz")
     assert not session.errors
-    assert session.toast[0].value.startswith("bad.npz: 3 rows")
+    assert session.toast[0].value.startswith("bad: 3 rows")
 
 
 @pytest.mark.parametrize("name", ["../../x.npy", "/etc/x.npy", "..\\..\\x.npy", "C:\\x.npy", "a/b/x.npy", "x.npy"])

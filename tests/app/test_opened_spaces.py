@@ -30,7 +30,7 @@ def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_worksp
     assert len(workspace.anchors) == 30  # half of the rows are held out
     assert not session.errors
     assert "60 rows in both · 6 d each" in session.captions
-    assert session.selectbox(key="choose.source").options[:3] == ["first60.npz", "second60.npz", "third.npz"]
+    assert session.selectbox(key="choose.source").options[:3] == ["first60", "second60", "third"]
     assert session.button(key="history.undo").disabled
 
 
@@ -50,7 +50,7 @@ def test_one_file_is_loaded_and_can_be_chosen(open_with, make_workspace):
     session = open_with(first)
     assert session.workspace.spaces == (first, *BUNDLED)
     assert (session.workspace.source, session.workspace.target) == BUNDLED
-    assert [toast.value for toast in session.toast] == ["Loaded first60.npz. Choose it as source or target in the sidebar."]
+    assert [toast.value for toast in session.toast] == ["Loaded first60. Choose it as source or target in the sidebar."]
 
 
 def test_a_bundled_space_is_not_listed_twice(open_with):
