@@ -2,7 +2,7 @@
 PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 

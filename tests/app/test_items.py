@@ -14,8 +14,10 @@ from PIL import Image
 from app import sheets
 from app.items import Items, cut
 from app.sheets import make_sheet
-from relcore.comparing.scene import ComparisonRecipe, comparison_scene
+from relcore.comparing.figures import Panes
+from relcore.comparing.scene import comparison_scene
 from relcore.encoding import encode
+from relcore.recipe import recipe_of
 from relcore.sources.catalog import encoding_spec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -236,7 +238,7 @@ def test_a_neighbourhood_can_be_looked_at_from_the_colours_of_labels(digits):
 
 
 def test_the_picture_of_classes_is_drawn_again_from_its_recipe(digits):
-    recipe = ComparisonRecipe.from_json(digits.workspace.recipe().to_json())
+    recipe = recipe_of(Panes.of(digits.workspace.recipe()).to_json())
     assert recipe.view.color_by == "labels"
     assert comparison_scene(recipe).category_names == tuple("0123456789")
 

@@ -56,7 +56,7 @@ def test_an_encoding_is_found_again_after_a_page_switch_and_a_reload_and_ends_in
     page = encode_tab
     begin(page, 1000)
     first = epoch(page)
-    page.locator(".st-key-encode-live .js-plotly-plot").wait_for()
+    page.locator(".st-key-encode-live .js-plotly-plot").first.wait_for()
     page.get_by_role("link", name="Compare").click()
     page.get_by_role("tab", name="Encode", exact=True).wait_for(state="detached")
     page.get_by_role("link", name="Spaces").click()  # the tab opens by itself

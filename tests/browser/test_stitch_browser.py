@@ -66,4 +66,4 @@ def test_a_click_on_a_cell_shows_its_confusion_matrix(stitched):
     assert chosen(page, "^Method") == "relative, whitened"
     assert chosen(page, "^Encoder$|^Encoder ") == "ViT"
     assert page.locator(".js-plotly-plot").nth(1).locator(".heatmaplayer image").count() == 2
-    page.get_by_text("Changed their answer").wait_for()
+    page.get_by_text("Changed answers").wait_for()
