@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run(*command, folder, **variables):
