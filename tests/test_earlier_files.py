@@ -31,6 +31,7 @@ EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
 REDRAWN = {"comparison-tsne"}  # t-SNE of version 0.1.0 was scikit-learn's; openTSNE comes to another map
 # Training and UMAP turn the last bit of a product into other digits: these repeat on the processor they were written on.
 OF_ONE_PROCESSOR = {
+    *("bootstrap", "bootstrap-paper", "bootstrap-scores"),
     *("comparison-umap", "cross-domain", "plane-codes", "reconstruction", "reconstruction-mse", "rescale-input"),
     *("rescale-layers", "training", "try-it", "try-it-picture", "zero-shot"),
 }
@@ -67,8 +68,12 @@ def processor():
     return hashlib.blake2b(" ".join(parts).encode(), digest_size=8).hexdigest()
 
 
+def of_this_processor(folder):
+    return (folder / "processor.txt").read_text().strip() == processor()
+
+
 def need_processor(folder, name):
-    if name in OF_ONE_PROCESSOR and (folder / "processor.txt").read_text().strip() != processor():
+    if name in OF_ONE_PROCESSOR and not of_this_processor(folder):
         pytest.skip("trained on another processor, where the last digits differ")
 
 
@@ -78,14 +83,14 @@ def of_this_version(text):
     return text.replace(f'"relscope": "{version}"', f'"relscope": "{__version__}"', 1)
 
 
-def assert_same_table(found, expected, same_numbers=True):
+def assert_same_table(found, expected, same_numbers=True, within=1e-5):
     """Equal numbers, and texts that are equal where they were equal: wording may change, what belongs together may not."""
     assert found.shape == expected.shape
     for (_, got), (name, known) in zip(found.items(), expected.items(), strict=True):
         if is_numeric_dtype(known) and not same_numbers:
             np.testing.assert_array_equal(np.isfinite(got), np.isfinite(known), err_msg=name)
         elif is_numeric_dtype(known):
-            np.testing.assert_allclose(got.to_numpy(float), known.to_numpy(float), rtol=1e-5, atol=1e-5, err_msg=name)
+            np.testing.assert_allclose(got.to_numpy(float), known.to_numpy(float), rtol=within, atol=within, err_msg=name)
         else:
             np.testing.assert_array_equal(pd.factorize(got)[0], pd.factorize(known)[0], err_msg=name)
 
@@ -99,7 +104,9 @@ def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder
     found, expected = drawn.table(), pd.read_csv(folder / "tables" / f"{name}.csv")
     # As the file holds it: empty cells and NaN are one there, and so are True and "True".
     through_file = pd.read_csv(pd.io.common.StringIO(found.to_csv(index=False, float_format="%.8g")))
-    assert_same_table(through_file, expected, same_numbers=name not in REDRAWN)
+    # On another processor a product's last bit may turn one answer of the fifty or more that a score counts.
+    within = 1e-5 if of_this_processor(folder) else 0.02
+    assert_same_table(through_file, expected, same_numbers=name not in REDRAWN, within=within)
 
 
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
