@@ -8,11 +8,13 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from importlib import import_module
+from typing import Any, TextIO
 
 from relcore import __version__
 from relcore.extras import extra
+from relcore.plain_text import harmless, visible
 
 COMMANDS = {
     "available": "list the spaces on this machine, and those that have to be downloaded",
@@ -33,8 +35,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command: 0 on success, 2 after an error that the user can fix, told in one line on stderr, 130 after Ctrl-C."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     options = _parser(arguments).parse_args(arguments)
+    from relcore.store import in_use
+
     try:
-        with _own_store(options.store), _plain_warnings(), extra():
+        # The app alone is confined when it is shared.
+        reach = nullcontext() if arguments[0] == "app" else unconfined()
+        with _own_store(options.store), reach, in_use(), _plain_warnings(), _plain_terminal(), extra():
             options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # a reader such as `head` has read enough
@@ -42,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _fail("Stopped. Finished work is saved; rerun the command to resume.", INTERRUPTED)
     except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return _fail(f"{str(error.filename)[:200]}: {error.strerror}; check the path" if error.filename else str(error))
     except _mendable() as error:
         return _fail(str(error))
     return 0
@@ -58,7 +64,7 @@ def _mendable() -> tuple[type[Exception], ...]:
 
 
 def _fail(message: str, code: int = 2) -> int:
-    print(f"relscope: {' '.join(message.split())}", file=sys.stderr)
+    print(f"relscope: {visible(message).strip()}", file=sys.stderr)
     return code
 
 
@@ -67,7 +73,9 @@ def _own_store(folder: str | None) -> Iterator[None]:
     """Set the store's folder in the environment, so that every process opens the same one."""
     before = os.environ.get("RELSCOPE_STORE")
     if folder:
-        os.environ["RELSCOPE_STORE"] = os.path.abspath(os.path.expanduser(folder))
+        from relcore.access import expanded
+
+        os.environ["RELSCOPE_STORE"] = os.path.abspath(expanded(folder))
     try:
         yield
     finally:
@@ -78,11 +86,46 @@ def _own_store(folder: str | None) -> Iterator[None]:
 
 
 @contextmanager
+def unconfined() -> Iterator[None]:
+    """Without RELSCOPE_SHARE, which confines the app: a command serves the person who types it, in every process."""
+    before = os.environ.pop("RELSCOPE_SHARE", None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            os.environ["RELSCOPE_SHARE"] = before
+
+
+@contextmanager
 def _plain_warnings() -> Iterator[None]:
     """Print a warning as one line, without the place in the code that it comes from."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: _fail(str(message))
         yield
+
+
+@contextmanager
+def _plain_terminal() -> Iterator[None]:
+    """Let no name or id steer the terminal; a file or a pipe gets every character."""
+    if not sys.stdout.isatty():
+        yield
+        return
+    with redirect_stdout(_Harmless(sys.stdout)):
+        yield
+
+
+class _Harmless:
+    """A stream that writes only what is `harmless`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        self._stream.write(harmless(text))
+        return len(text)
 
 
 class _Help(argparse.HelpFormatter):

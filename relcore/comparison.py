@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from relcore.anchors.diagnostics import coinciding_anchors
 from relcore.anchors.selection import shared_anchors
 from relcore.evaluation import Split
+from relcore.magnitude import centred
 from relcore.metrics.calibration import Score
+from relcore.metrics.cautions import long_row
 from relcore.metrics.metric import AlignedPair
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.metrics.paired import Difference
@@ -34,6 +37,11 @@ class ProjectionSpec:
 
     def __post_init__(self) -> None:
         need_one_of("similarity", self.similarity, SIMILARITIES)
+        for name in ("ridge", "threshold"):
+            if not 0 < (value := getattr(self, name)) < np.inf:
+                raise SpaceError(
+                    f"{name}: expected a number above 0, got {value!r}; try the default, {getattr(type(self), name)}"
+                )
 
     def projection(self, whiten: bool = False) -> RelativeProjection:
         """An unfitted projection; whitening is always of the cosine."""
@@ -66,7 +74,7 @@ def represent(
     if representation == "procrustes":
         procrustes = Procrustes().fit(source[rows], target[rows])
         mean = mean_row(target)  # as on Invert, where it is the same map
-        made = procrustes.transform(source) - mean, target - mean
+        made = centred(procrustes.transform(source), mean), centred(target, mean)
     else:
         projection = spec.projection(whiten=representation == "whitened")
         made = tuple(projection.fit(X, anchors=rows).transform(X) for X in (source, target))
@@ -151,6 +159,25 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
     return pd.DataFrame(rows)[columns]
 
 
+def score_notes(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
+    """The notes of scores by representation, each once and with the scores that have it; mostly none."""
+    places: dict[str, list[str]] = {}
+    for form, by_metric in scores.items():
+        for metric, score in by_metric.items():
+            if score.note:
+                places.setdefault(score.note, []).append(f"{METRICS[metric].title} ({form})")
+    return [f"{', '.join(where)}: {note}" for note, where in places.items()]
+
+
+def cautions(match: Match, anchor_ids: Sequence[str]) -> list[str]:
+    """Sentences about what decides relative scores beside the likeness of the spaces: long rows that move a mean, and anchors
+    that coincide; mostly none."""
+    if not len(anchor_ids):
+        return []
+    told = (long_row(space) or coinciding_anchors(space, anchor_ids) for space in (match.source, match.target))
+    return [sentence for sentence in told if sentence]
+
+
 def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``."""
     counts = {form: next(iter(by_metric.values())).n for form, by_metric in scores.items()}
@@ -163,8 +190,8 @@ def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> Neighbours:
     """The k neighbours of these rows in each of the two spaces, by cosine after centring, the row itself left out."""
-    centred = (space.vectors - mean_row(space.vectors) for space in (match.source, match.target))
-    return find_neighbours(*centred, k=min(k, len(match) - 1), convention="mutual", queries=rows)
+    moved = (centred(space.vectors, mean_row(space.vectors)) for space in (match.source, match.target))
+    return find_neighbours(*moved, k=min(k, len(match) - 1), convention="mutual", queries=rows)
 
 
 def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:

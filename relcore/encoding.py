@@ -12,9 +12,9 @@ from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder, encoder_to_json
-from relcore.sources.encodings import encoding_key, key_of, load_encoding, put_encoding
+from relcore.sources.encodings import encoding_key, key_of, put_encoding, space_of
 from relcore.spaces import LatentSpace, SpaceError, quote
-from relcore.store import Store
+from relcore.store import Store, StoreError, in_use
 
 BLOCK_ROWS = 256
 
@@ -68,10 +68,15 @@ def encode(
     SpaceError
         The dataset, the encoder or a model's files do not fit each other.
     StoreError
-        No room; what was computed stays.
+        No room, no permission, or a disk that fails; what was computed stays.
     """
-    keys = _encoded(dataset, encoder, store, report or silent, block_rows)
-    return [load_encoding(store, key) for key in keys.values()]
+    with in_use():
+        for _ in range(2):  # the second time, an entry was damaged: reading removed it, and it is made again
+            keys = _encoded(dataset, encoder, store, report or silent, block_rows)
+            entries = [store.get(key) for key in keys.values()]
+            if all(entries):
+                return [space_of(entry) for entry in entries]
+    raise StoreError(f"{store.root}: the encoding was damaged each time it was read back; check the disk")
 
 
 def encode_job(context: Context, *, dataset: DatasetSpec | Dataset, encoder: Encoder, block_rows: int = BLOCK_ROWS) -> None:
@@ -114,6 +119,7 @@ class _Run:
     def finish(self) -> dict[str, str]:
         """Compute what is missing, put the whole and remove the blocks; the key of each output."""
         self.report(0, 1, self.encoder.title)
+        self.store.require_writable()
         if isinstance(self.encoder, TrainedEncoder):
             self._trained = self._train()
         n = len(self.dataset)

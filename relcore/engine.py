@@ -14,112 +14,14 @@ from functools import partial
 from typing import Any
 
 from relcore import pace
-from relcore.extras import extra
-from relcore.job_status import JobStatus, State
+from relcore.job import EngineError, Job
 from relcore.progress import run_in_worker
-from relcore.store import Entry, Store
+from relcore.scheduler import ENVIRONMENT, Watch, answers, connect, disconnect
+from relcore.store import Store
 
-ENVIRONMENT = "RELSCOPE_SCHEDULER"
+__all__ = ["Engine", "EngineError", "Job"]
 
-
-class EngineError(RuntimeError):
-    """A job has no result, or no cluster can be reached, and the message says why."""
-
-
-class Job:
-    """One piece of long work, made by `Engine.submit`; every thread that submits its key gets the same one.
-
-    `function` and `arguments` are what was submitted, None and nothing where only the store knows of it: so a page that is
-    opened again can list the running jobs.
-    """
-
-    def __init__(
-        self, engine: Engine, key: str, title: str, state: State, function: Callable | None = None, arguments: Any = None
-    ) -> None:
-        self.key, self.title = key, title
-        self.expected: pace.Expected | None = None
-        self.function, self.arguments = function, arguments or {}
-        self._engine = engine
-        self._lock = threading.Lock()
-        self._ended = threading.Event()
-        self._state: State = state
-        self._done, self._total, self._message, self._error = 0, 0, "waiting for a worker" if state == "queued" else "", ""
-        self._curve: dict[str, list[float]] = {}
-        self._tries, self._again = 0, False
-        self._started = self._stopped = 0.0
-        self._origin = (0.0, 0)  # when the present count began, and where
-        self._place: tuple[str, int] | None = None  # the worker's address and process id, once it runs
-        if state == "done":
-            self._ended.set()
-
-    def __repr__(self) -> str:
-        return f"Job({self.title!r}, {self._state}, key={self.key[:8]})"
-
-    def status(self) -> JobStatus:
-        with self._lock:
-            now = self._stopped or time.monotonic()
-            since, first = self._origin
-            counted = self._done - first
-            rate = counted / (now - since) if counted > 0 and now > since else None
-            left = (self._total - self._done) / rate if rate and self._state == "running" else None
-            seconds = now - self._started if self._started else 0.0
-            curve = {name: tuple(values) for name, values in self._curve.items()}
-            return JobStatus(self._state, self._done, self._total, self._message, seconds, rate, left, self._error, curve)
-
-    def wait(self, timeout: float | None = None) -> JobStatus:
-        """Wait until the job has ended, or for `timeout` seconds; says where it then stands."""
-        self._ended.wait(timeout)
-        return self.status()
-
-    def result(self, timeout: float | None = None) -> Entry:
-        """Wait for what the job put into the store.
-
-        Raises
-        ------
-        EngineError
-            It failed, was cancelled, has not ended in time, or its result has left the store.
-        """
-        status = self.wait(timeout)
-        if status.state != "done":
-            raise EngineError(f"{self.title}: {status.error or status.state}")
-        entry = self._engine.store.get(self.key)
-        if entry is None:
-            raise EngineError(f"{self.title}: the result is no longer in {self._engine.store.root}; run it again")
-        return entry
-
-    def cancel(self) -> None:
-        """Stop the job permanently: the process that runs it is killed and started again empty."""
-        self._engine._cancel(self)
-
-    def _hear(self, event: dict[str, Any]) -> None:
-        with self._lock:
-            if event["event"] == "started":
-                self._place = (event["worker"], event["pid"])
-                self._tries += 1
-                if self._state == "queued":
-                    self._state = "running"
-                self._started = self._started or time.monotonic()
-                self._message = "" if self._tries == 1 else f"the worker died; try {self._tries}"
-                self._done, self._total, self._origin = 0, 0, (time.monotonic(), 0)
-                self._curve = {}  # it trains from the beginning again
-            elif self._state == "running":
-                if self._total and (event["total"] != self._total or event["done"] < self._done):
-                    self._origin = (time.monotonic(), event["done"])  # another stage, which has its own pace
-                self._done, self._total, self._message = event["done"], event["total"], event["message"]
-                for measured in event["measured"]:
-                    for name, value in measured.items():
-                        self._curve.setdefault(name, []).append(value)
-
-    def _end(self, state: State, error: str = "") -> bool:
-        """Whether this call ended the job; only the first call does."""
-        with self._lock:
-            if self._ended.is_set():
-                return False
-            self._state, self._error, self._stopped = state, error, time.monotonic()
-            if state == "done":
-                self._done = self._total
-            self._ended.set()
-            return True
+_MOST_LOSSES = 3  # of our own schedulers, by one job
 
 
 class Engine:
@@ -136,6 +38,12 @@ class Engine:
         Local processes; default two, or one for every four processors where that is more.
     store : Store, optional
         Where results go. Results are only passed through the store: messages carry counts, never arrays.
+
+    Attributes
+    ----------
+    on_lost : callable, optional
+        Called with a sentence when the scheduler dies or does not answer, in a thread of the engine. Its jobs wait for it and
+        resume when it is back, or here after `continue_here`; processes of this machine are started again by themselves.
     """
 
     def __init__(self, address: str | None = None, n_workers: int | None = None, store: Store | None = None) -> None:
@@ -144,9 +52,12 @@ class Engine:
         self.store = store or Store()
         self._lock = threading.RLock()
         self._jobs: dict[str, Job] = {}
-        self._running: dict[str, tuple[Job, Any]] = {}  # token → job and Dask future
+        self._running: dict[str, tuple[Job, Any, int]] = {}  # token → job, Dask future, priority
         self._topic = f"relscope-{uuid.uuid4().hex}"
         self._client = self._cluster = None
+        self._lost: dict[Job, int] = {}  # job → priority, while they wait for a scheduler that died
+        self._absent, self._watch = "", Watch(lambda: self._running or self._lost, self._look_after, self._lock)
+        self.on_lost: Callable[[str], None] | None = None
 
     def __repr__(self) -> str:
         return f"Engine({self.address or f'{self.n_workers} local processes'}, {len(self._running)} running jobs)"
@@ -175,10 +86,16 @@ class Engine:
             if self.store.has(key):
                 stored = Job(self, key, title, "done", function, kwargs)
                 return self._remember(job if job and job._state == "done" else stored)
-            client = self._connected()
+            if self._running and self._client is not None and self._client.status != "running":
+                self._lose_all()
+            client = None if self._lost else self._connected()
             job = self._remember(Job(self, key, title, "queued", function, kwargs))
             job.expected = expected
-            self._dispatch(client, job, priority)
+            job._pins.add(self.store.root, [key, *(one for one in kwargs.get("inputs", ()) if isinstance(one, str))])
+            if client is None:
+                self._lose(job, priority)
+            else:
+                self._dispatch(client, job, priority)
             return job
 
     def job(self, key: str) -> Job | None:
@@ -202,10 +119,23 @@ class Engine:
     def close(self) -> None:
         """Stop everything; running jobs count as cancelled. A later submit starts new processes."""
         with self._lock:
-            for job, _ in list(self._running.values()):
+            for job in [*(job for job, _, _ in self._running.values()), *self._lost]:
                 job._end("cancelled", "the engine was closed")
             self._running.clear()
+            self._lost.clear()
             self._disconnect()
+
+    def continue_here(self) -> None:
+        """Leave the cluster: jobs that wait for its scheduler, and all later ones, run in processes of this machine.
+
+        Their finished parts are in the store. A worker that is alive, but out of reach, may compute the same until it ends.
+        """
+        with self._lock:
+            self.address = None
+            self._lose_all()
+            if not self._lost:
+                self._disconnect()
+        self._watch.wake()
 
     def _remember(self, job: Job) -> Job:
         self._jobs.pop(job.key, None)  # so that the newest is last
@@ -215,39 +145,93 @@ class Engine:
     def _connected(self) -> Any:
         if self._client is not None and self._client.status == "running":
             return self._client
-        with extra():
-            from distributed import Client
-
-        from relcore.local_cluster import LocalCluster
-
         self._disconnect()
-        atexit.register(self.close)
-        if not self.address:
-            threads = max(1, (os.cpu_count() or 1) // self.n_workers)
-            self._cluster = LocalCluster(self.n_workers, threads)
-        try:
-            self._client = Client(self.address or self._cluster.address, set_as_default=False, timeout=10)
-        except OSError as error:
-            self._disconnect()
-            fix = f"start one with `dask scheduler`, or unset {ENVIRONMENT} to use processes of this machine"
-            raise EngineError(f"{self.address}: expected a Dask scheduler, got no answer in 10 s; {fix}") from error
-        self._client.subscribe_topic(self._topic, self._heard)
+        self._take(*connect(self.address, self.n_workers, 10))
         return self._client
+
+    def _take(self, client: Any, cluster: Any) -> None:
+        atexit.register(self.close)
+        client.subscribe_topic(self._topic, self._heard)
+        self._client, self._cluster = client, cluster
 
     def _disconnect(self) -> None:
         atexit.unregister(self.close)
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
-        if client is not None:
-            client.close(timeout=5)
-        if cluster is not None:
-            cluster.close()
+        disconnect(client, cluster)
+
+    def _lose(self, job: Job, priority: int) -> None:
+        """Have the job wait for the scheduler, which died."""
+        here = "the scheduler of this machine's processes died; it is started again, and the job resumes"
+        there = f"{self.address}: the scheduler does not answer; the job resumes when it is back"
+        with self._lock:
+            if not self.address and job._losses >= _MOST_LOSSES:
+                job._end("failed", "the scheduler died each time this job ran; see the machine's memory, or its log")
+                return
+            why = f"{there if self.address else here}, and finished parts are kept"
+            self._lost[job] = priority
+            job._wait_for_scheduler(why)
+            self._watch.start()
+            self._tell(why)
+
+    def _lose_all(self) -> None:
+        running, self._running = self._running, {}
+        for job, _, priority in running.values():
+            self._lose(job, priority)
+
+    def _tell(self, why: str) -> None:
+        if why != self._absent:
+            self._absent = why
+            if why and self.on_lost:
+                self.on_lost(why)
+
+    def _look_after(self) -> None:
+        """One turn of the watch."""
+        with self._lock:
+            client = self._client
+            if self._running and (client is None or client.status != "running"):
+                self._lose_all()
+            for job in self._lost:
+                if self.store.has(job.key):  # its worker lived on
+                    job._end("done")
+            self._lost = {job: priority for job, priority in self._lost.items() if not job._ended.is_set()}
+        if self._lost:
+            self._reconnect()
+        elif self._running:
+            why = f"{self.address}: the scheduler does not answer; the job is followed again as soon as it does"
+            why = "" if answers(client) else why
+            for job, _, _ in list(self._running.values()):
+                job._silent(why)
+            self._tell(why)
+
+    def _reconnect(self) -> None:
+        """Send the lost jobs again if there is a scheduler. The lock is free while this waits, for pages that ask for jobs."""
+        with self._lock:
+            address, before, self._client, self._cluster = self.address, (self._client, self._cluster), None, None
+        disconnect(*before)
+        try:
+            client, cluster = connect(address, self.n_workers, 3)
+        except Exception as error:
+            for job in [] if address else list(self._lost):
+                job._end("failed", f"{job.status().lost}; this failed: {error}")
+            return
+        with self._lock:
+            if self._lost and self.address == address:
+                self._take(client, cluster)
+                self._tell("")
+                lost, self._lost = self._lost, {}
+                for job, priority in lost.items():
+                    self._dispatch(client, job, priority)
+                return
+        disconnect(client, cluster)  # the engine was closed, or continues elsewhere
 
     def _dispatch(self, client: Any, job: Job, priority: int) -> None:
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"  # Dask learns durations by what precedes the dash
-        arguments = (job.function, job.key, str(self.store.root), self.store.limit_bytes, self._topic, token, job.arguments)
-        self._running[token] = (job, None)  # noted before it is sent: an idle worker's "started" may outrun `submit`
+        place = (str(self.store.root), self.store.limit_bytes, self.store.identity())
+        arguments = (job.function, job.key, place, self._topic, token, job.arguments)
+        self._running[token] = (job, None, priority)  # noted before it is sent: an idle worker's "started" may outrun `submit`
         future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=priority)
-        self._running[token] = (job, future)
+        self._running[token] = (job, future, priority)
+        self._watch.start()
         future.add_done_callback(partial(self._finished, token, priority))
 
     def _heard(self, event: tuple[float, dict[str, Any]]) -> None:
@@ -263,7 +247,7 @@ class Engine:
     def _finished(self, token: str, priority: int, future: Any) -> None:
         from distributed import KilledWorker
 
-        job, _ = self._running.get(token, (None, None))
+        job = self._running.get(token, (None,))[0]
         if job is None:
             return
         error = future.exception() if future.status == "error" else None
@@ -280,33 +264,37 @@ class Engine:
             there = self.store.has(job.key)
             elsewhere = f"the worker's result is not in {self.store.root}: expected a folder that all workers share"
             job._end("done") if there else job._end("failed", elsewhere)
-            if there and job.expected and job._tries == 1:
+            if there and job.expected and job._tries == 1 and not job._losses:
                 pace.note(self.store, job.expected.kind, job.expected.seconds, job.status().seconds)
         elif isinstance(error, KilledWorker):
             died = "the worker process died each time it ran this job (killed, or out of memory)"
             job._end("failed", f"{died}; try fewer rows, or a machine with more memory")
         elif error is not None:
-            job._end("failed", str(error) if type(error).__name__ == "SpaceError" else f"{type(error).__name__}: {error}")
+            told = type(error).__name__ in ("SpaceError", "StoreError")
+            job._end("failed", str(error) if told else f"{type(error).__name__}: {error}")
         else:
-            job._end("failed", "the connection to the scheduler was lost; submit it again")
+            self._lose(job, priority)
 
     def _cancel(self, job: Job) -> None:
         if not job._end("cancelled", "cancelled"):
             return
         with self._lock:  # what is being sent at this moment has its future once the lock is free
             sent = list(self._running.items())
-        for token, (candidate, future) in sent:
+        for token, (candidate, future, _) in sent:
             if candidate is job and self._running.pop(token, None) and self._client is not None:
-                self._withdraw(token, future)
-                if job._place:
-                    self._kill(*job._place)
+                stop = partial(self._withdraw, token, future, job._place)
+                # In another thread where the scheduler does not answer, as nobody knows how long it takes.
+                threading.Thread(target=stop, name="stop-cancelled", daemon=True).start() if self._absent else stop()
 
-    def _withdraw(self, token: str, future: Any) -> None:
-        """Remove a task from the scheduler before its worker is killed; otherwise it would be retried."""
+    def _withdraw(self, token: str, future: Any, place: tuple[str, int] | None) -> None:
+        """Remove a task from the scheduler, then kill its worker; otherwise the task would be tried again."""
         future.cancel()
         deadline = time.monotonic() + 1
-        while time.monotonic() < deadline and any(token in tasks for tasks in self._client.processing().values()):
-            time.sleep(0.01)
+        with suppress(Exception):  # the scheduler died at this moment: then there is no task any more
+            while time.monotonic() < deadline and any(token in tasks for tasks in self._client.processing().values()):
+                time.sleep(0.01)
+        if place:
+            self._kill(*place)
 
     def _kill(self, worker: str, pid: int) -> None:
         """Have the worker's nanny kill its process; a nanny starts a new one by itself."""

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from relcore.magnitude import too_large, too_small
 from relcore.spaces import SpaceError
 
 
@@ -74,6 +75,8 @@ def matrix(X: Any, name: str = "X", dtype: type = np.float32) -> np.ndarray:
         raise SpaceError(f"{name}: expected real numbers, got {given.dtype}. Complex data not supported")
     if given.ndim != 2 or 0 in given.shape:
         raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
+    if dtype == np.float32 and (reason := too_large(given) or too_small(given)):
+        raise SpaceError(f"{name}: {reason}")
     try:
         return np.asarray(given, dtype=dtype)
     except (TypeError, ValueError) as error:

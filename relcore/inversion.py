@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import pandas as pd
 from relcore.anchors.pruning import farthest_order, first_anchors
 from relcore.estimator import Estimator, matrix, need_finite
 from relcore.evaluation import Split
+from relcore.magnitude import brought, centred, lengths, scaled
 from relcore.names import DELTA, INVERSES
 from relcore.row_pass import finish_rows
 from relcore.similarity import inverse_norms, mean_row, project_directions, unit_rows
@@ -122,7 +124,8 @@ class InverseRelativeProjection(Estimator):
         else:
             encoder, decoder = units[0].T @ _power(units[0], self.ridge, -0.5), self._shrunk(units[1], power=-0.5)
         self.encoder_, self.decoder_ = (np.asarray(part, dtype=np.float32) for part in (encoder, decoder))
-        self.scale_ = float(np.linalg.norm(target - self.target_mean_, axis=1).mean(dtype=np.float64))
+        self.scale_ = float(lengths(target, self.target_mean_).mean(dtype=np.float64))
+        self._exponents = brought(source)[1], brought(target)[1]
         self.matrix_ = (encoder @ decoder).astype(np.float32)
         self.n_features_in_ = len(self.matrix_)
         return self
@@ -136,10 +139,19 @@ class InverseRelativeProjection(Estimator):
 
         A row at the source's mean has no direction and becomes the target's mean.
         """
-        X = np.ascontiguousarray(self._check_width(X))
-        found, origin = X @ self.matrix_, self.source_mean_ @ self.matrix_
-        lengths = (X, self.source_mean_) if self.lengths == "paper" else (found, origin)
-        finish_rows(found, origin, *lengths, self.scale_, self.target_mean_)
+        of_source, of_target = self._exponents
+        X = scaled(np.ascontiguousarray(self._check_width(X)), of_source)
+        mean, shift = scaled(self.source_mean_, of_source), scaled(self.target_mean_, of_target).astype(np.float32)
+        scale = math.ldexp(self.scale_, -of_target)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found, origin = X @ self.matrix_, (mean @ self.matrix_).astype(np.float32)
+            measured = (X, mean.astype(np.float32)) if self.lengths == "paper" else (found, origin)
+            finish_rows(found, origin, *measured, scale, shift)
+        odd = np.isnan(found[:, 0]) | (mean.dtype != np.float32)
+        if odd.any():  # what float32 cannot square, or cannot centre after the product
+            directions = project_directions(X[odd], self.matrix_, mean)
+            found[odd] = (directions if self.lengths == "paper" else unit_rows(directions)) * np.float32(scale) + shift
+        found = scaled(found, -of_target)
         need_finite(found[:, 0])
         return found
 
@@ -234,10 +246,11 @@ def recovered(found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> pd.DataF
     """
     if found.shape != true.shape:
         raise SpaceError(f"expected recovered and true rows of one shape, got {found.shape} and {true.shape}")
-    A, B = found - mean, true - mean
-    lengths = inverse_norms(B)
-    cosine = np.einsum("ij,ij->i", A, B) * inverse_norms(A) * lengths
-    return pd.DataFrame({"cosine": cosine, "error": np.linalg.norm(A - B, axis=1) * lengths})
+    exponent = brought(true)[1]
+    A, B = (centred(scaled(rows, exponent), scaled(mean, exponent)) for rows in (found, true))
+    factors = inverse_norms(B)
+    cosine = np.einsum("ij,ij->i", A, B) * inverse_norms(A) * factors
+    return pd.DataFrame({"cosine": cosine, "error": np.linalg.norm(A - B, axis=1) * factors})
 
 
 def inversion_grid(
@@ -274,7 +287,8 @@ def _mean(anchors: np.ndarray, mean: np.ndarray | None, which: str) -> np.ndarra
     need_finite(own, "anchors")
     if mean is None:
         return own
-    mean = np.asarray(mean, dtype=np.float32)
+    mean = np.asarray(mean)
+    mean = mean if mean.dtype == np.float64 else mean.astype(np.float32)
     if mean.shape != anchors.shape[1:]:
         raise SpaceError(f"{which}: expected a vector of width {anchors.shape[1]} like the anchors, got shape {mean.shape}")
     return mean

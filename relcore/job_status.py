@@ -13,6 +13,7 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 class JobStatus:
     """The status of a job: counts, seconds since its start, units per second, and the time left, if known.
 
+    `lost` says that the job waits for a scheduler that does not answer, and how it continues; else it is empty.
     `curve` holds its measurements, ``{"loss": (2.1, 1.4, …)}``, one value per step.
     """
 
@@ -25,6 +26,7 @@ class JobStatus:
     seconds_left: float | None = None
     error: str = ""
     curve: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    lost: str = ""
 
     @property
     def ended(self) -> bool:

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 PARENT = "RELSCOPE_PARENT"
@@ -53,8 +53,27 @@ class LocalCluster:
         self.address = self._cluster.scheduler_address
 
     def close(self) -> None:
-        self._cluster.close(timeout=10)
+        """End all processes, even if the scheduler is dead."""
+        from distributed.core import Status
+
+        process = self._cluster.scheduler.process
+        if process is None or process.returncode is not None:  # else Dask has it release its workers, and waits in vain
+            self._cluster.scheduler.status = Status.closed
+            self._cluster.shutdown_scheduler = False
+        try:
+            self._cluster.close(timeout=10)
+        except Exception:  # the scheduler hangs, or died while it was asked
+            self._kill()
         self._folder.cleanup()
+
+    def _kill(self) -> None:
+        import psutil  # Dask depends on it
+
+        for part in (self._cluster.scheduler, *self._cluster.workers.values(), *self._cluster._created):
+            with suppress(psutil.NoSuchProcess, AttributeError):  # AttributeError: it has no process any more
+                process = psutil.Process(part.process.pid)
+                for one in (*process.children(recursive=True), process):
+                    one.kill()
 
 
 def dask_setup(server: Any) -> None:

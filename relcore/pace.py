@@ -7,9 +7,7 @@ seconds, and nothing else. Every estimate is multiplied by their median.
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -83,10 +81,9 @@ def _read(store: Store) -> dict[str, Sequence[float]]:
 
 
 def _write(store: Store, known: Mapping[str, Sequence[float]]) -> None:
-    partial = _path(store).with_name(f"{FILE}.{os.getpid()}-{uuid.uuid4().hex}")
-    with suppress(OSError):
-        partial.write_text(json.dumps(known), encoding="utf-8")
-        partial.replace(_path(store))
+    with suppress(OSError), store.scratch() as folder:
+        (folder / FILE).write_text(json.dumps(known), encoding="utf-8")
+        (folder / FILE).replace(_path(store))
 
 
 def _path(store: Store) -> Path:

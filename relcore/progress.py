@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relcore.extras import extra
-from relcore.store import Store
+from relcore.store import ENVIRONMENT, Store, StoreError, in_use
 
 SECONDS_BETWEEN_REPORTS = 0.2
 Report = Callable[..., None]  # done, total, message and, once an epoch where something is trained, {"loss": …}
@@ -74,9 +75,12 @@ class Context:
 
 
 def run_in_worker(
-    function: Callable[..., None], key: str, root: str, limit_bytes: int, topic: str, token: str, kwargs: dict[str, Any]
+    function: Callable[..., None], key: str, place: tuple[str, int, str], topic: str, token: str, kwargs: dict[str, Any]
 ) -> None:
-    """What Dask runs for a job: report where it runs, call the function, check that the result is stored."""
+    """What Dask runs for a job: report where it runs, call the function, check that the result is stored.
+
+    `place` is the store's folder, limit and identity.
+    """
     from distributed import get_worker
 
     worker = get_worker()
@@ -85,8 +89,15 @@ def run_in_worker(
         worker.log_event(topic, {"token": token, **event})
 
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
+    root, limit_bytes, identity = place
     store = Store(root, limit_bytes)
-    with extra(), Context(key, store, send).sending() as context:
+    if identity and store.identity() not in ("", identity):  # found before hours of work, not after them
+        here = f"the worker on {socket.gethostname()} has another folder there"
+        raise StoreError(
+            f"{root}: expected a folder that all workers share, but {here}; mount it there, or change {ENVIRONMENT}"
+        )
+    with in_use(), extra(), Context(key, store, send).sending() as context:
+        store.require_writable()
         function(context, **kwargs)
     if not store.has(key):
         raise RuntimeError(f"{function.__module__}.{function.__qualname__} ended without context.put(arrays, metadata)")

@@ -107,7 +107,7 @@ class RelativeProjection(Estimator):
         need_one_of("similarity", self.similarity, SIMILARITIES)
         if self.whiten and not SIMILARITIES[self.similarity].load().whitens:
             raise SpaceError(f"whiten: expected similarity 'cosine', got {self.similarity!r}; whitening needs inner products")
-        if self.whiten and not self.ridge > 0:
+        if self.whiten and not 0 < self.ridge < np.inf:
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
 
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from relcore import __version__, record
 from relcore.names import FIGURES
+from relcore.plain_json import need_plain
 from relcore.sources.catalog import SpaceSpec, load
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.datasets import load_dataset
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.store import Store
 
@@ -24,10 +27,12 @@ class Recipe(ABC):
     """A figure with all its settings; subclasses are frozen dataclasses."""
 
     figure: ClassVar[str]
+    newer: ClassVar[tuple[str, ...]] = ()  # settings that version 0.1.0 had not: left out while they are empty
 
     def to_json(self) -> dict[str, Any]:
         """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
-        return {"relscope": __version__, "figure": self.figure, **record.to_json(self)}
+        settings = {name: value for name, value in record.to_json(self).items() if value or name not in self.newer}
+        return {"relscope": __version__, "figure": self.figure, **settings}
 
     @abstractmethod
     def draw(self, result: Any = None) -> Exportable:
@@ -48,9 +53,10 @@ def recipe_of(described: Any) -> Recipe:
     SpaceError
         An unknown figure, settings that are missing, unknown or wrong.
     """
+    need_plain(described, "recipe")
     kind = described.get("figure") if isinstance(described, Mapping) else None
-    if kind not in FIGURES:
-        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {quote(FIGURES)}, got {kind!r}')
+    if not isinstance(kind, str) or kind not in FIGURES:
+        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {quote(FIGURES)}, got {kind!r:.80}')
     settings = {name: value for name, value in described.items() if name not in ("relscope", "figure")}
     return record.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 
@@ -78,6 +84,19 @@ def load_again(spec: SpaceSpec) -> LatentSpace:
 
         encode_again(spec, Store())
     return load(spec)
+
+
+def need_same_datasets(specs: Sequence[DatasetSpec], digests: Sequence[str], figure: str) -> None:
+    """Raise a SpaceError unless the datasets have the digests that a recipe tells; none is any."""
+    if digests and len(digests) != len(specs):
+        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one per dataset, got {len(digests)}")
+    for spec, digest in zip(specs, digests, strict=False):
+        found = load_dataset(spec)
+        if digest and found.digest != digest:
+            raise SpaceError(
+                f"{found.name!r} has changed: expected content {digest[:8]}…, got {found.digest[:8]}…; load the original, or "
+                "delete the digests from the recipe to draw it with what is here"
+            )
 
 
 def need_same_content(space: LatentSpace, digest: str) -> None:

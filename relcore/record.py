@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
+from relcore.plain_json import need_plain
 from relcore.spaces import SpaceError, quote
 
 T = TypeVar("T")
@@ -60,9 +61,13 @@ def from_json(kind: type[T], record: Any, what: str = "settings", arrays: Mappin
     Raises
     ------
     SpaceError
-        ``what`` with the place of a setting that is missing, unknown, of the wrong type, or refused by the class itself.
+        ``what`` with the place of a setting that is missing, unknown, of the wrong type, or refused by the class itself; a
+        value that no setting can have (`need_plain`).
     """
     import msgspec
+
+    if arrays is None:
+        need_plain(record, what)
 
     def read(inner: type, value: Any) -> Any:
         if issubclass(inner, np.ndarray):
@@ -111,7 +116,7 @@ def _told(message: str, kind: Any, given: Any) -> str:
     """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null, got 'three'``."""
     text, _, place = message.partition(" - at `$")
     place = place.rstrip("`").lstrip(".")
-    for step in re.findall(r"[^.\[\]]+", place):
+    for step in re.findall(r"\.{3}|[^.\[\]]+", place):
         if not isinstance(given, Mapping | list) or step == "...":
             return f"{place}: {text[:1].lower()}{text[1:]}"
         kind = _inner(kind, step)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import cycle
 
 import numpy as np
 
 from relcore.alignment import align
 from relcore.extras import extra
+from relcore.magnitude import brought, centred, scaled
 from relcore.names import REDUCTIONS
 from relcore.progress import Context, Report, silent
 from relcore.similarity import mean_row
-from relcore.spaces import SpaceError
+from relcore.spaces import SpaceError, need_whole
 from relcore.store import Store, digest_of
 from relcore.tsne_map import TsneMap
 from relcore.umap_map import UmapMap
 
+_MOST_DRAWN = 60  # exponent of numbers that figures can draw
 _STEPS = 1000  # what one space counts in the progress, whatever its method calls an epoch
 
 
@@ -55,8 +58,11 @@ class ReductionSpec:
         allowed = {"method": REDUCTIONS, "n_components": (2, 3), "fit": ("apart", "first"), "metric": ("cosine", "euclidean")}
         for name, values in allowed.items():
             if getattr(self, name) not in values:
-                raise SpaceError(f"{name}: expected one of {', '.join(map(repr, values))}, got {getattr(self, name)!r}")
-        if self.n_neighbors < 2 or self.perplexity <= 0 or not 0 <= self.min_dist <= 1 or self.max_points < 3:
+                raise SpaceError(f"{name}: expected one of {', '.join(map(repr, values))}, got {getattr(self, name)!r:.80}")
+        need_whole(self, random_state=0)
+        if self.random_state >= 2**32:
+            raise SpaceError(f"random_state: expected at most {2**32 - 1:,}, got {self.random_state:,}")
+        if self.n_neighbors < 2 or not 0 < self.perplexity < np.inf or not 0 <= self.min_dist <= 1 or self.max_points < 3:
             raise SpaceError(
                 "expected n_neighbors of 2 or more, perplexity above 0, min_dist from 0 to 1 and max_points of 3 or more, got "
                 f"{self.n_neighbors}, {self.perplexity}, {self.min_dist} and {self.max_points}"
@@ -66,6 +72,8 @@ class ReductionSpec:
 @extra()
 def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: Report | None = None) -> list[np.ndarray]:
     """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a `random_state`.
+
+    PCA keeps the unit of the numbers between 2⁻⁶⁰ and 2⁶⁰; beyond, it is another power of two.
 
     `report` is called as ``report(done, total, message)``: by epochs for UMAP, every 50 iterations for t-SNE.
 
@@ -77,12 +85,17 @@ def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: R
     """
     matrices = [np.ascontiguousarray(matrix, dtype=np.float32) for matrix in matrices]
     _check(matrices, spec)
+    exponents = [brought(matrix)[1] for matrix in (matrices[:1] if spec.fit == "first" else matrices)]
+    matrices = [scaled(matrix, exponent) for matrix, exponent in zip(matrices, cycle(exponents), strict=False)]
     reduce = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
     if spec.fit == "first":
         pictures = reduce(matrices, spec, _stage(report, spec, 0, len(matrices)))
     else:
         stages = [_stage(report, spec, i, len(matrices)) for i in range(len(matrices))]
         pictures = [reduce([matrix], spec, stage)[0] for matrix, stage in zip(matrices, stages, strict=True)]
+    if spec.method == "pca":
+        units = (exponent if abs(exponent) <= _MOST_DRAWN else 0 for exponent in cycle(exponents))
+        pictures = [scaled(picture, -unit) for picture, unit in zip(pictures, units, strict=False)]
     if spec.align:
         pictures[1:] = [align(picture, pictures[0]) for picture in pictures[1:]]
     if report:
@@ -146,18 +159,18 @@ def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> 
     first = matrices[0]
     n, d = first.shape
     mean = mean_row(first)
-    centred = first - mean
-    product = (centred.T @ centred if d <= n else centred @ centred.T).astype(np.float64)
+    moved = centred(first, mean)
+    product = (moved.T @ moved if d <= n else moved @ moved.T).astype(np.float64)
     # NumPy's eigh finds all eigenvectors where SciPy's could stop at the last few, but SciPy takes longer to import than both.
     leading = np.linalg.eigh(product)[1][:, : -spec.n_components - 1 : -1]
     leading = np.pad(leading, ((0, 0), (0, spec.n_components - leading.shape[1])))  # fewer columns than components: zeros
-    axes = leading if d <= n else centred.T.astype(np.float64) @ leading
+    axes = leading if d <= n else moved.T.astype(np.float64) @ leading
     lengths = np.linalg.norm(axes, axis=0)
     axes = np.where(lengths > 1e-5 * lengths[0], axes, 0) / np.maximum(lengths, np.finfo(float).tiny)  # none beyond the rank
-    scores = centred @ axes.astype(np.float32)
+    scores = moved @ axes.astype(np.float32)
     # The score farthest from zero is positive: unlike the loadings' signs, this survives a rotation of the space.
     axes *= np.where(scores[np.abs(scores).argmax(axis=0), np.arange(spec.n_components)] < 0, -1, 1)
-    return [np.ascontiguousarray((matrix - mean) @ axes.astype(np.float32)) for matrix in matrices]
+    return [np.ascontiguousarray(centred(matrix, mean) @ axes.astype(np.float32)) for matrix in matrices]
 
 
 def _umap(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:

@@ -10,11 +10,17 @@ from functools import cache
 
 import numpy as np
 
+from relcore.magnitude import LEAST, MOST
+
+_LEAST, _MOST = np.float32(LEAST), np.float32(MOST)
+
 
 def finish_rows(
     found: np.ndarray, origin: np.ndarray, rows: np.ndarray, mean: np.ndarray, scale: float, shift: np.ndarray
 ) -> None:
     """In place, found[i] = scale · (found[i] − origin) / ‖rows[i] − mean‖ + shift; a row at the mean becomes the shift.
+
+    A row whose squared length float32 cannot hold (`magnitude.within`) becomes NaN.
 
     Everything float32 in C order: found (n, d), origin and shift (d,), rows (n, m), which may be `found` itself, mean (m,).
     """
@@ -38,6 +44,12 @@ def _finish_rows(found, origin, rows, mean, scale, shift):
         for j in range(rows.shape[1]):
             difference = rows[i, j] - mean[j]
             square += difference * difference
-        factor = scale / np.sqrt(square) if square > 0 else np.float32(0)
+        factor = np.float32(0)
+        if _LEAST < square < _MOST:
+            factor = scale / np.sqrt(square)
+        elif square >= 0:
+            for j in range(rows.shape[1]):
+                if rows[i, j] != mean[j]:
+                    factor = np.float32(np.nan)
         for j in range(found.shape[1]):
             found[i, j] = (found[i, j] - origin[j]) * factor + shift[j]

@@ -11,8 +11,10 @@ from typing import Any, Self
 import numpy as np
 
 from relcore.estimator import need_finite
+from relcore.magnitude import centred, sized, spread_and_offset
 from relcore.spaces import SpaceError
 
+_ROUNDED = 2.0**-17  # of the spread: a shift of the mean by less changes no score by more than 1e-5
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
 
 
@@ -22,14 +24,20 @@ def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
 
 
 def mean_row(X: np.ndarray) -> np.ndarray:
-    """(n, d) → (d,) float32, summed in float64: float32 sums of many rows lose digits, which matters for shifted spaces."""
-    return X.mean(axis=0, dtype=np.float64).astype(np.float32)
+    """(n, d) → (d,), summed in float64: float32 sums of many rows lose digits, which matters for shifted spaces.
+
+    As float32, unless its rounding is a noticeable part of the spread of the rows.
+    """
+    mean = X.mean(axis=0, dtype=np.float64)
+    kept = mean.astype(np.float32)
+    spread, _ = spread_and_offset(X, mean)
+    return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
 
 
 def unit_rows(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32."""
-    rows = np.array(X, dtype=np.float32) if mean is None else np.subtract(X, mean, dtype=np.float32)
-    rows *= inverse_norms(rows)[:, None]
+    rows, factors = sized(np.array(X, dtype=np.float32) if mean is None else np.asarray(X), mean)
+    rows *= factors[:, None]
     return rows
 
 
@@ -49,9 +57,9 @@ def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None
     out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
     buffer = None if mean is None else np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
     for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):
-        rows = X[block] if mean is None else np.subtract(X[block], mean, out=buffer[: block.stop - block.start])
+        rows, factors = sized(X[block], mean, None if mean is None else buffer[: block.stop - block.start])
         np.matmul(rows, basis, out=out[block])
-        out[block] *= inverse_norms(rows)[:, None]
+        out[block] *= factors[:, None]
     return out
 
 
@@ -76,20 +84,24 @@ def angular_from_cosine(cosines: np.ndarray) -> np.ndarray:
 
 def euclidean(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
     """−‖x − a‖₂, at most 0. Keeps rotations, reflections and shifts; scales with the space. (n, d), (k, d) → (n, k)."""
-    return _negative_distance(X, anchors, "euclidean")
+    return negative_distance(X, anchors, "euclidean")
 
 
 def l1(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
     """−‖x − a‖₁, at most 0. Keeps shifts only: it depends on the axes. (n, d), (k, d) → (n, k)."""
-    return _negative_distance(X, anchors, "cityblock")
+    return negative_distance(X, anchors, "cityblock")
 
 
-def _negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
+def negative_distance(X: np.ndarray, anchors: np.ndarray, metric: str) -> np.ndarray:
+    """Less the distance of each row to each anchor, by a metric of SciPy's, in float64: (n, d), (k, d) → (n, k) float32."""
     from scipy.spatial.distance import cdist
 
     out = np.empty((len(X), len(anchors)), dtype=np.float32)
     for block in row_blocks(len(X)):
-        np.negative(cdist(X[block], anchors, metric), out=out[block], casting="same_kind")
+        with np.errstate(over="ignore"):
+            np.negative(cdist(X[block], anchors, metric), out=out[block], casting="same_kind")
+        if np.isneginf(out[block]).any() and np.isfinite(X[block]).all():
+            raise SpaceError(f"{metric}: expected distances up to 3.4e38, as float32 holds them; divide the vectors by 1e3")
     return out
 
 
@@ -110,7 +122,7 @@ class Quantiser:
         """Find the centroids (c, d) of unit rows X (n, d) and unit anchors (k, d)."""
         from sklearn.cluster import AgglomerativeClustering
 
-        if self.threshold <= 0:
+        if not 0 < self.threshold < np.inf:
             raise SpaceError(f"threshold: expected a distance above 0, got {self.threshold}")
         room = max(self.max_rows - len(anchors), 1)
         if len(X) > room:
@@ -158,12 +170,12 @@ class Similarity:
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         """Keep the anchors (k, d) of the space X (n, d); `settings` is the `RelativeProjection`."""
-        self.anchors_ = anchors if mean is None else anchors - mean
+        self.anchors_ = centred(anchors, mean)
         return self
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
         """Rows X (m, d), not yet centred, to the anchors: (m, k)."""
-        return self.between(X if mean is None else X - mean, self.anchors_)
+        return self.between(centred(X, mean), self.anchors_)
 
     def between(self, X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         """Of centred rows and centred anchors, (m, d), (k, d) → (m, k)."""

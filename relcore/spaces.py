@@ -13,6 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.magnitude import lengths, too_large, too_small
+
+# str() would give "nan", "b'a'"
+_NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
+
 
 class SpaceError(ValueError):
     """A space, a file or a setting is wrong; the message says what and how to fix it."""
@@ -39,7 +44,8 @@ class LatentSpace:
     Raises
     ------
     SpaceError
-        Not two dimensions, no rows, NaN or infinite values, lengths that differ, duplicate ids.
+        Not two dimensions, no rows, NaN or infinite values, lengths that differ, duplicate or empty ids; ids or labels
+        that are bytes, fractions or missing; counts that are negative, fractions or beyond int64.
 
     Examples
     --------
@@ -65,6 +71,8 @@ class LatentSpace:
         given = np.asarray(vectors)
         if given.ndim != 2 or 0 in given.shape:
             raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
+        if reason := too_large(given) or too_small(given):
+            raise SpaceError(f"{name}: {reason}")
         vectors = np.ascontiguousarray(given, dtype=np.float32)
         if np.may_share_memory(vectors, given) and (vectors.flags.writeable or vectors.base is not None):
             vectors = vectors.copy()  # the caller's array, or one that it is a view of, stays the caller's to change
@@ -73,12 +81,12 @@ class LatentSpace:
         self.ids = _read_only(_strings(ids, len(vectors), name, "ids"))
         self.labels = None if labels is None else _read_only(_strings(labels, len(vectors), name, "labels"))
         self.payload = None if payload is None else tuple(payload)
-        self.counts = None if counts is None else _read_only(np.asarray(counts, dtype=np.int64))
+        self.counts = None if counts is None else _read_only(_counts(counts, name))
         for what, column in (("payload", self.payload), ("counts", self.counts)):
             if column is not None and len(column) != len(vectors):
                 raise SpaceError(f"{name}: expected {len(vectors)} {what}, one per row, got {len(column)}")
         self._check_finite()
-        self._check_distinct()
+        self._check_ids()
 
     def _check_finite(self) -> None:
         # A finite sum proves finite rows at a fraction of the cost of looking at every value.
@@ -88,10 +96,14 @@ class LatentSpace:
         if len(bad):
             raise SpaceError(
                 f"{self.name}: {len(bad)} of {len(self)} rows hold NaN or infinite values, first {quote(self.ids[bad[:3]])}; "
-                "drop these rows, or load the file with invalid='drop'"
+                "drop these rows, or load the file with invalid='drop'; float32 holds numbers up to 3.4e38"
             )
 
-    def _check_distinct(self) -> None:
+    def _check_ids(self) -> None:
+        if "" in self.index:
+            raise SpaceError(
+                f"{self.name}, row {np.flatnonzero(self.ids == '')[0] + 1}: expected an id, got an empty one; fill it"
+            )
         if self.index.is_unique:
             return
         twice = self.index[self.index.duplicated()].unique()
@@ -117,7 +129,7 @@ class LatentSpace:
     @cached_property
     def norms(self) -> np.ndarray:
         """Euclidean length of each row, (n,)."""
-        return _read_only(np.linalg.norm(self.vectors, axis=1))
+        return _read_only(lengths(self.vectors))
 
     @cached_property
     def zero_rows(self) -> np.ndarray:
@@ -243,7 +255,7 @@ def quote(items: Sequence[str]) -> str:
 def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
     """Raise a SpaceError that names the setting unless the value is one of those allowed."""
     if value not in allowed:
-        raise SpaceError(f"{setting}: expected one of {', '.join(map(str, allowed))}, got {value!r}")
+        raise SpaceError(f"{setting}: expected one of {', '.join(map(str, allowed))}, got {value!r:.80}")
 
 
 def need_strings(setting: str, value: Any) -> None:
@@ -265,15 +277,28 @@ def need_whole(settings: Any, **least: int) -> None:
     for name, lowest in least.items():
         value = getattr(settings, name)
         if type(value) is not int or value < lowest:
-            raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r}")
+            raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r:.80}")
 
 
 def _strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
     if len(items) != expected:
         raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
+    if not _NO_TEXTS.isdisjoint(map(type, items)):
+        row, item = next((row, item) for row, item in enumerate(items) if type(item) in _NO_TEXTS)
+        raise SpaceError(f"{name}, row {row + 1}: expected {what} as strings, got {item!r:.40}; convert them first")
     strings = np.empty(expected, dtype=object)
     strings[:] = [str(item) for item in items]
     return strings
+
+
+def _counts(counts: Sequence[int], name: str) -> np.ndarray:
+    given = np.asarray(counts)
+    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given)))
+    if not whole or given.ndim != 1 or (given < 0).any() or (given >= (2.0**63 if given.dtype.kind == "f" else 2**63)).any():
+        raise SpaceError(
+            f"{name}: expected one whole number from 0 to 2⁶³ − 1 per row as counts, got {given!r:.60}; round or leave them out"
+        )
+    return given.astype(np.int64)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

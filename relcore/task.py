@@ -7,7 +7,7 @@ it costs; it runs in place, or as a job of the engine, and its result comes back
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 from relcore import record
@@ -16,7 +16,7 @@ from relcore.progress import Context, Report, silent
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import load_encoding, put_space
 from relcore.spaces import LatentSpace
-from relcore.store import Entry, Store, digest_of
+from relcore.store import Entry, Store, StoreError, digest_of
 
 Result = TypeVar("Result")
 
@@ -69,6 +69,18 @@ class Task(ABC, Generic[Result]):
         """Run, and put the result under the context's key."""
         arrays, facts = record.pack(self.run(spaces, context.store, context.report))
         context.put(arrays, {self.kind: facts})
+
+    def compute(
+        self, store: Store, spaces: Sequence[LatentSpace], unsaved: Callable[[str], None], report: Report = silent
+    ) -> Result:
+        """Run in place, and save the result. Where the store cannot save it, `unsaved` is called with the reason."""
+        arrays, facts = record.pack(self.run(spaces, store, report))
+        entry = Entry(arrays, {self.kind: facts})
+        try:
+            store.put(self.key(spaces), arrays, entry.metadata)
+        except StoreError as error:
+            unsaved(f"{self.title}: the result is shown but not saved. {error}")
+        return self.read(entry)
 
     def read(self, entry: Entry) -> Result:
         """The result back from the store."""

@@ -8,7 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from relcore.estimator import Estimator, matrix, need_finite
+from relcore.magnitude import brought, scaled, spread_and_offset
 from relcore.spaces import SpaceError
+
+_NEAR_ZERO = 64  # times the spread of the rows
 
 
 class _Translation(Estimator):
@@ -32,15 +35,27 @@ class _Translation(Estimator):
         need_finite(means[0], "source")
         need_finite(means[1], "target")
         self.source_mean_, self.target_mean_ = means if self._centred else map(np.zeros_like, means)
-        self.matrix_ = self._solve(source - self.source_mean_, target - self.target_mean_)
+        of_source, of_target = self._exponents = self._common(brought(source)[1], brought(target)[1])
+        moved = scaled(source - self.source_mean_, of_source), scaled(target - self.target_mean_, of_target)
+        self.matrix_ = scaled(self._solve(*moved), of_source - of_target)
+        spread, offset = spread_and_offset(source, means[0])
+        self._is_far = offset > _NEAR_ZERO * spread
         self.n_features_in_ = source.shape[1]
         return self
 
+    def _common(self, of_source: int, of_target: int) -> tuple[int, int]:
+        return of_source, of_target
+
     def transform(self, X: np.ndarray) -> np.ndarray:
         """Rows of the source space in the target space, (n, d_source) → (n, d_target) float32."""
-        X = self._check_width(X)
-        offset = (self.target_mean_ - self.source_mean_ @ self.matrix_).astype(np.float32)
-        found = X @ self.matrix_.astype(np.float32) + offset
+        of_source, of_target = self._exponents
+        X, mean = scaled(self._check_width(X), of_source), scaled(self.source_mean_, of_source)
+        matrix, shift = scaled(self.matrix_, of_target - of_source), scaled(self.target_mean_, of_target)
+        if self._is_far:  # a product of rows that are not centred would lose their differences
+            found = ((X - mean) @ matrix + shift).astype(np.float32)
+        else:
+            found = X @ matrix.astype(np.float32) + (shift - mean @ matrix).astype(np.float32)
+        found = scaled(found, -of_target)
         need_finite(found[:, 0])
         return found
 
@@ -68,6 +83,10 @@ class Procrustes(_Translation):
     """
 
     scale: bool = True
+
+    def _common(self, of_source: int, of_target: int) -> tuple[int, int]:
+        """Powers of two that are taken out: the same for both spaces where the map has no scale of its own."""
+        return (of_source, of_target) if self.scale else (of_target, of_target)
 
     def _solve(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
         left, singular_values, right = np.linalg.svd(source.T @ target, full_matrices=False)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from relcore.magnitude import lengths
+
 EXACT_ROWS = 100_000  # up to here exact search takes less time than UMAP's layout, and no compiling
 
 
@@ -95,8 +97,8 @@ class FaissIndex:
         X = np.ascontiguousarray(X, dtype=np.float32)
         if not self._cosine:
             return X
-        norms = np.linalg.norm(X, axis=1, keepdims=True)
-        return X / np.where(norms > 0, norms, 1)
+        norms = lengths(X)[:, None]
+        return (X / np.where(norms > 0, norms, 1)).astype(np.float32, copy=False)
 
 
 def _tqdm_settings(on_epoch: Callable[[int, int], None]) -> dict[str, Any]:

@@ -9,7 +9,10 @@ import numpy as np
 
 from relcore.anchors.selection import select_anchors, shared_anchors
 from relcore.similarity import mean_row, project_directions, unit_rows
-from relcore.spaces import LatentSpace
+from relcore.spaces import LatentSpace, quote
+
+_SAMPLED_ROWS = 1000
+_SAME, _MANY = 1 - 1e-4, 0.05  # cosine of anchors that coincide; share of the anchors
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,25 @@ def diagnose_anchors(
         coverage=_coverage(space, anchors, mean),
         coverage_random=_coverage(space, unit_rows(space.vectors[space.rows(random_ids)], mean), mean),
         near_duplicates=_near_duplicates(ids, anchors, duplicate_above),
+    )
+
+
+def coinciding_anchors(space: LatentSpace, anchor_ids: Sequence[str]) -> str:
+    """Says that 5 % of the anchors or more lie where another one does; "" where fewer do.
+
+    Each is one more column of the relative space, so their direction counts as often as it has anchors. The mean is that of at
+    most 1,000 rows, as this is computed again for each change of an anchor.
+    """
+    ids = shared_anchors(anchor_ids, space)
+    sample = space.vectors[:: -(-len(space) // _SAMPLED_ROWS)]
+    anchors = unit_rows(space.vectors[space.rows(ids)], mean_row(sample))
+    again = np.flatnonzero((np.triu(anchors @ anchors.T, 1) > _SAME).any(axis=0))
+    if len(again) < max(2, _MANY * len(ids)):
+        return ""
+    named = quote([ids[row] for row in again[:3]]) + (", …" if len(again) > 3 else "")
+    return (
+        f"{len(again):,} of {len(ids):,} anchors coincide with another anchor in {quote([space.name])} ({named}), so one "
+        "direction counts several times in relative scores. Remove them, or read the whitened scores."
     )
 
 

@@ -49,6 +49,8 @@ def select_anchors(
     need_one_of("strategy", strategy, STRATEGIES)
     if n_anchors < 1:
         raise SpaceError(f"n_anchors: expected 1 or more, got {n_anchors}")
+    if random_state < 0:
+        raise SpaceError(f"random_state: expected a whole number from 0, got {random_state}")
     if pool is not None and pool < 1:
         raise SpaceError(f"pool: expected 1 or more rows, got {pool}")
     candidates = _by_frequency(space)[:pool]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from relcore.spaces import SpaceError
+from relcore.text_lines import lines_in
 
 
 def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
@@ -14,11 +15,12 @@ def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
         A line that does not have two sides.
     """
     pairs = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(lines_in(text), start=1):
         if not line.strip():
             continue
         cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
         if len(cells) < 2 or not cells[0] or not cells[1]:
-            raise SpaceError(f"line {number}: expected “id of the source = id of the target”, got {line.strip()!r:.60}")
+            got = f"{line.strip()!r:.60}"
+            raise SpaceError(f"line {number}: expected “id of the source = id of the target”, got {got}; mend or remove it")
         pairs.append((cells[0], cells[1]))
     return tuple(pairs)

@@ -15,7 +15,7 @@ from relcore.bootstrapping.result import Outcome, relative_scores
 from relcore.names import BOOTSTRAPS
 from relcore.numbers import short
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_whole
-from relcore.store import Store, digest_of
+from relcore.store import Store, StoreError, digest_of
 from relcore.task import Report, Task, silent
 
 _EVERY = 10  # steps of the published method between two states in the store
@@ -59,7 +59,7 @@ class BootstrapSpec(Task[Outcome]):
 
     def __post_init__(self) -> None:
         need_one_of("method", self.method, BOOTSTRAPS)
-        need_whole(self, n_anchors=1, n_seeds=0, k=1, steps=1)
+        need_whole(self, n_anchors=1, n_seeds=0, k=1, steps=1, random_state=0)
         if not 0 < self.learning_rate <= 1:
             raise SpaceError(f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}")
         if self.rows is not None and self.rows < 10:
@@ -135,17 +135,24 @@ class _Rounds:
         state = record.unpack(State, entry.arrays, entry.metadata) if entry else None
         for one in state.history if state else ():
             self.report(len(state.history), len(state.history) + 1, "resuming", _measured(one))
+        try:
+            self.store.require_writable()
+        except StoreError:  # then the result is shown, and only resuming is lost
+            return {"state": state, "after": self.show}
         return {"state": state, "after": self.save}
 
     def save(self, state: State) -> None:
+        self.show(state)
+        if self.spec.method != "paper" or len(state.history) % _EVERY == 0:
+            self.store.put(self.key, *record.pack(state))
+
+    def show(self, state: State) -> None:
         done, last = len(state.history), state.history[-1]
         literal = self.spec.method == "paper"
         expected = self.spec.steps if literal else max(done + 1, 8 if self.spec.n_seeds or self.spec.pairs else 20)
         found = f", {100 * last.found:.1f} % of the hidden anchors found" if last.found == last.found else ""
         what = f"mean squared error {short(last.objective, 4)}" if literal else f"{last.pairs:,} of {last.rows:,} rows paired"
         self.report(done, expected, what + found, _measured(last))
-        if not literal or done % _EVERY == 0:
-            self.store.put(self.key, *record.pack(state))
 
     def remove(self) -> None:
         self.store.remove(self.key)

@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-OPENED = "RELSCOPE_OPEN"  # the environment variable by which a new session knows the spaces, as JSON
+from relcore.commands.numbers import whole
+
+SHARED = (
+    "This app is shared, and has no login: everybody who can reach this port can use it, and its computing time. It reads only "
+    "uploads, {data}. Others reach it at http://{host}:{port}"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,22 +23,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.description += " The first two become source and target, if they share ids. Stop the app with Ctrl-C."
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
-    parser.add_argument("--port", type=int, metavar="N", help="where the app listens; default 8501, or the next free port")
+    parser.add_argument("--port", type=whole, metavar="N", help="where the app listens; default 8501, or the next free port")
+    parser.add_argument(
+        "--share",
+        action="store_true",
+        help="let other machines use the app, too; there is no login, and the app then reads only $RELSCOPE_DATA, the files "
+        "named here and uploads (the same as RELSCOPE_SHARE=1)",
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser; the terminal shows the address")
     parser.epilog = "example:\n  relscope app first.npy second.parquet"
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore import record
+    from relcore import access, record
+    from relcore.cli import unconfined
     from relcore.extras import missing_library
 
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
-    specs = [record.to_json(one) for one in opened(options.spaces)]
+    with unconfined():  # whoever types the command opens these files to all who use the app
+        specs = [record.to_json(one) for one in opened(options.spaces)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
-    command = [sys.executable, "-P", "-m", "streamlit", "run", str(main_script()), *settings]
-    os.execve(sys.executable, command, {**os.environ, OPENED: json.dumps(specs)})
+    environment = {**os.environ, access.OPENED: json.dumps(specs)}
+    if options.share or access.shared():
+        settings += ["--server.address=0.0.0.0", "--server.allowedHosts=*"]
+        environment[access.ENVIRONMENT] = "1"
+        print(what_sharing_means(options.port), flush=True)
+    command = [sys.executable, "-P", "-m", "streamlit", "run", str(main_script().with_name("serve.py")), *settings]
+    os.execve(sys.executable, command, environment)
+
+
+def what_sharing_means(port: int | None) -> str:
+    """Who can use a shared app, what it reads, and its address."""
+    data = os.environ.get("RELSCOPE_DATA")
+    reads = f"the files named in this command and the folder {data}" if data else "and the files named in this command"
+    return SHARED.format(data=reads, host=own_address(), port=port or "8501, or the port that is named below")
+
+
+def own_address() -> str:
+    """This machine's address in its network; its name where it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("10.255.255.255", 9))  # asks the routing table, and sends nothing
+            return probe.getsockname()[0]
+        except OSError:
+            return socket.gethostname()
 
 
 def opened(names: list[str]) -> list:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relcore.commands.numbers import finite, is_number, whole
 from relcore.names import BOOTSTRAPS
 
 if TYPE_CHECKING:
@@ -35,20 +36,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N|FILE|none",
         help="known pairs: a number to draw at random, or a file with one pair per line, separated by a tab or “=”",
     )
-    parser.add_argument("--anchors", type=int, default=300, metavar="N", help="number of anchors, seeds included")
+    parser.add_argument("--anchors", type=whole, default=300, metavar="N", help="number of anchors, seeds included")
     parser.add_argument("--method", default="self-learning", help=", ".join(BOOTSTRAPS))
     parser.add_argument(
         "--rows",
-        type=int,
+        type=whole,
         metavar="N",
         help=f"use the N most frequent (or first) rows of each space; default: all, or {PAPER_ROWS:,} for “paper”",
     )
     parser.add_argument("--real", action="store_true", help="treat ids as unrelated, except those of the seeds")
-    parser.add_argument("-k", type=int, default=10, metavar="N", help="number of neighbours, for CSLS and for the scores")
-    parser.add_argument("--steps", type=int, metavar="N", help="paper: number of steps; default: that of the publication")
+    parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of neighbours, for CSLS and for the scores")
+    parser.add_argument("--steps", type=whole, metavar="N", help="paper: number of steps; default: that of the publication")
     parser.add_argument(
         "--learning-rate",
-        type=float,
+        type=finite,
         metavar="RATE",
         help="paper: learning rate, above 0 … 1; default: .02, as published for retrieval (.05 for stitching)",
     )
@@ -99,6 +100,7 @@ def run(options: argparse.Namespace) -> None:
 
 def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
     """The options as settings, with the page's defaults."""
+    from relcore.access import expanded
     from relcore.anchors.literal import LEARNING_RATE, STEPS
     from relcore.bootstrapping.spec import BootstrapSpec
     from relcore.spaces import SpaceError
@@ -106,10 +108,10 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
     n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
     hide = n_shared >= FEWEST_SHARED and not options.real
     n_seeds, pairs = 0, ()
-    if options.seeds.isdecimal():
+    if is_number("--seeds", options.seeds):
         n_seeds = int(options.seeds)
     elif options.seeds != "none":
-        pairs = read_seeds(Path(options.seeds).expanduser())
+        pairs = read_seeds(expanded(options.seeds))
     if n_seeds and not hide:
         why = "--real" if options.real else f"spaces that share {n_shared} ids"
         raise SpaceError(f"--seeds: expected a file of pairs or none with {why}, got {n_seeds} random pairs")
@@ -144,10 +146,12 @@ def read_seeds(path: Path) -> tuple[tuple[str, str], ...]:
     """
     from relcore.bootstrapping.seed_pairs import read_pairs
     from relcore.spaces import SpaceError
+    from relcore.text_lines import read_lines
 
-    if not path.is_file():
-        raise SpaceError(f"--seeds: expected a number, a file of pairs or none, got {str(path)!r}, a file that does not exist")
-    lines = path.read_text(encoding="utf-8-sig").splitlines()
+    if not path.exists() or path.is_dir():
+        got = f"{str(path)!r:.200}, a file that does not exist"
+        raise SpaceError(f"--seeds: expected a number, a file of pairs or none, got {got}; check the spelling")
+    lines = read_lines(path, "one pair per line")
     if lines and tuple(lines[0].split("\t")) == HEAD:
         lines = [line if line.endswith(("\tseed", "\tanchor")) else "" for line in lines]
     try:
@@ -155,7 +159,7 @@ def read_seeds(path: Path) -> tuple[tuple[str, str], ...]:
     except SpaceError as error:
         raise SpaceError(f"{path.name}, {error}") from error
     if not pairs:
-        raise SpaceError(f"{path.name}: expected at least one pair, got none")
+        raise SpaceError(f"{path.name}: expected at least one pair, got none; write one pair per line")
     return pairs
 
 

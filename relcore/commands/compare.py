@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from relcore.commands.numbers import whole
 from relcore.names import METRICS
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_pair(parser)
     add_anchors(parser, "the rows that both spaces have", least="; 0: absolute only")
     add_projection(parser)
-    parser.add_argument("-k", type=int, default=10, metavar="N", help="number of neighbours")
+    parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of neighbours")
     parser.add_argument(
         "--convention",
         default="paper",
@@ -43,7 +44,16 @@ def run(options: argparse.Namespace) -> None:
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
     from relcore.comparing.figures import Scores
-    from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, held_out, represent, score_pair, score_table
+    from relcore.comparison import (
+        LIVE_QUERIES,
+        REPRESENTATIONS,
+        cautions,
+        held_out,
+        represent,
+        score_notes,
+        score_pair,
+        score_table,
+    )
     from relcore.metrics.neighbours import CONVENTIONS
     from relcore.spaces import SpaceError, distinct_names, need_one_of
 
@@ -69,7 +79,9 @@ def run(options: argparse.Namespace) -> None:
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {len(anchors):,} anchors"
     facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}
-    show(options, table, [head, "", printed(table), "", circumstances(scores)], **facts)
+    told = score_notes(scores) + cautions(pair, anchors)
+    notes = [line for note in told for line in ("", f"Note: {note}")]
+    show(options, table, [head, "", printed(table), "", circumstances(scores), *notes], **facts, notes=told)
 
 
 def printed(table: pd.DataFrame) -> list[list[str]]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from relcore.commands.numbers import whole
 
 if TYPE_CHECKING:
     from relcore.sources.dataset import DatasetSpec
@@ -23,7 +24,7 @@ def add_dataset(parser: argparse.ArgumentParser) -> None:
     """DATASET, and which part of it."""
     parser.add_argument("dataset", metavar="DATASET", help=DATASET_HELP)
     parser.add_argument(
-        "--limit", type=int, metavar="N", help="use at most N items: the first ones, or equally many of each class"
+        "--limit", type=whole, metavar="N", help="use at most N items: the first ones, or equally many of each class"
     )
     parser.add_argument("--split", default="", help="the split to use, such as train or test, if there are several")
     parser.add_argument(
@@ -51,6 +52,7 @@ def dataset_spec(options: argparse.Namespace) -> DatasetSpec:
 
 
 def _named(text: str, config: str) -> DatasetSpec:
+    from relcore.access import expanded
     from relcore.commands.naming import did_you_mean, read_json
     from relcore.sources.dataset import DatasetSpec
     from relcore.sources.datasets import available_datasets
@@ -60,7 +62,7 @@ def _named(text: str, config: str) -> DatasetSpec:
 
     listed = {entry.name: entry.spec for entry in available_datasets()}
     head, _, tail = text.partition(":")
-    path = Path(text).expanduser()
+    path = expanded(text)
     if text in listed and not path.exists():
         return listed[text]
     if head == "wikipedia" and tail.isdecimal():

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from itertools import pairwise, product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relcore.names import ENCODERS
@@ -88,11 +87,12 @@ def encoders_of(options: argparse.Namespace, dataset: Dataset) -> list[Encoder]:
 def _encoder(name: str, given: dict[str, Any], dataset: Dataset, taken: set[str]) -> Encoder:
     from types import SimpleNamespace
 
+    from relcore.access import expanded
     from relcore.commands.naming import read_json
     from relcore.sources.encoder import encoder_class, encoder_from_json
     from relcore.sources.settings import UNSET, settings_of
 
-    path = Path(name).expanduser()
+    path = expanded(name)
     if path.suffix.lower() == ".json":
         return encoder_from_json(read_json(path, "an encoder"))
     kind, values = _named(name, dataset.kind)
@@ -108,6 +108,7 @@ def _encoder(name: str, given: dict[str, Any], dataset: Dataset, taken: set[str]
 
 def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
     """The registered name that the user means, and the setting that the name tells: its first one."""
+    from relcore.access import expanded
     from relcore.commands.naming import did_you_mean
     from relcore.sources.settings import UNSET, settings_of
     from relcore.spaces import SpaceError
@@ -123,7 +124,7 @@ def _named(name: str, kind: str) -> tuple[str, dict[str, Any]]:
         return known[name]
     if value and head in known:
         return known[head][0], {firsts[known[head][0]].name: value}
-    if "/" in name or Path(name).expanduser().is_dir():
+    if "/" in name or expanded(name).is_dir():
         for one, found in classes.items():
             if found.kind == kind and firsts[one].default is UNSET:
                 return one, {firsts[one].name: name}

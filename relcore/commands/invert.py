@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relcore.commands.numbers import finite, random_state, whole
 from relcore.names import DELTA, INVERSES
 from relcore.numbers import short
 
@@ -28,17 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", default="pruned", help=", ".join(INVERSES))
     parser.add_argument(
         "--delta",
-        type=float,
+        type=finite,
         default=DELTA,
         metavar="δ",
         help="pruned: anchors closer than δ, by 1 − |cos|, are removed; 0 … 1",
     )
-    parser.add_argument("--omega", type=int, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64")
-    parser.add_argument("--ridge", type=float, default=1.0, metavar="λ", help="ridge and whitened: the ridge, above 0")
+    parser.add_argument("--omega", type=whole, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64")
+    parser.add_argument("--ridge", type=finite, default=1.0, metavar="λ", help="ridge and whitened: the ridge, above 0")
     add_anchors(parser, "the rows that both spaces have")
     add_random_state(parser)
     parser.add_argument(
-        "--pruning-state", type=int, default=0, metavar="N", help="random state of the first anchor of each pruning"
+        "--pruning-state", type=random_state, default=0, metavar="N", help="random state of the first anchor of each pruning"
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write the recovered rows (.npz, .safetensors or .parquet)"

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relcore.commands.numbers import finite, is_number, random_state
 from relcore.names import SIMILARITIES, STRATEGIES
 
 if TYPE_CHECKING:
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from relcore.store import Store, Summary
 
 SPACE_HELP = (
-    "a bundled space, a vector file, a gensim-data model, the name or key of an encoding in the store (the first 8 digits are "
-    "enough), or a .json file with the spec of a space"
+    "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME; see relscope available --help), a "
+    "gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), or a .json file with the "
+    "spec of a space"
 )
+FILE_OPTIONS = ("id_column", "label_column", "count_column", "ignore", "invalid", "duplicates")
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
 
@@ -45,7 +48,7 @@ def add_anchors(parser: argparse.ArgumentParser, space: str, default: str = str(
 
 def add_random_state(parser: argparse.ArgumentParser, what: str = "the choice of anchors") -> None:
     """--random-state of `what`."""
-    parser.add_argument("--random-state", type=int, default=0, metavar="N", help=f"random state of {what}")
+    parser.add_argument("--random-state", type=random_state, default=0, metavar="N", help=f"random state of {what}")
 
 
 def add_projection(parser: argparse.ArgumentParser) -> None:
@@ -54,12 +57,12 @@ def add_projection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
     parser.add_argument(
         "--ridge",
-        type=float,
+        type=finite,
         default=0.3,
         metavar="λ",
         help="ridge of the whitening, above 0; λ = 1 counts as much as one average anchor",
     )
-    parser.add_argument("--threshold", type=float, default=1.5, help="quantised: distance at which the clustering is cut")
+    parser.add_argument("--threshold", type=finite, default=1.5, help="quantised: distance at which the clustering is cut")
 
 
 def projection_of(options: argparse.Namespace):
@@ -88,11 +91,11 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
         return SpaceSpec("bundled", text)
     if text in MODELS:
         return SpaceSpec("gensim-data", text)
-    path = Path(text).expanduser()
+    path, options = file_and_options(text)
     if path.suffix.lower() == ".json":
         return SpaceSpec.from_json(read_json(path, "a space's spec"))
     if path.is_file() or suffix_of(path):
-        return SpaceSpec("file", str(path))
+        return SpaceSpec("file", str(path), options=options)
     store = store or Store()
     stored = [one for one in store.summaries() if "encoder" in one.metadata]
     by_key = [one for one in stored if one.key.startswith(text)] if _KEY.fullmatch(text) else []
@@ -105,6 +108,29 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
         )
     near = did_you_mean(text, [*BUNDLED, *MODELS, *(one.metadata["name"] for one in stored), *_files_beside(path)])
     raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
+
+
+def file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
+    """The path in ``FILE#OPTION=VALUE#OPTION=VALUE``, and the options of its spec; names to ignore are separated by commas.
+
+    Raises
+    ------
+    SpaceError
+        An unknown option.
+    """
+    from relcore.access import expanded
+    from relcore.spaces import SpaceError, quote
+
+    name, *options = text.split("#")
+    path = expanded(text)
+    if not options or path.exists() or not any("=" in option for option in options):
+        return path, ()
+    found = {option: value for option, _, value in (one.partition("=") for one in options)}
+    if unknown := found.keys() - set(FILE_OPTIONS):
+        raise SpaceError(f"{text!r:.80}: expected some of {quote(FILE_OPTIONS)} after '#', got {quote(sorted(unknown))}")
+    if "ignore" in found:
+        found["ignore"] = json.dumps(found["ignore"].split(","), ensure_ascii=False)
+    return expanded(name), tuple(found.items())
 
 
 def _encoding(summary: Summary) -> SpaceSpec:
@@ -131,24 +157,29 @@ def did_you_mean(text: str, known: Iterable[str]) -> str:
 
 
 def read_json(path: Path, what: str) -> dict[str, Any]:
-    """The object in a .json file.
+    """The object in a .json file, with the paths of the files that it names: beside it, here, or under RELSCOPE_DATA.
 
     Raises
     ------
     SpaceError
-        No such file, no JSON, no object.
+        No such file, no JSON, no object, a file that is named and not found.
     """
+    from relcore.plain_json import read_file
+    from relcore.portable import finder, with_paths
     from relcore.spaces import SpaceError
 
-    if not path.is_file():
-        raise SpaceError(f"{path}: expected {what} as a .json file, got no such file")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise SpaceError(f"{path}: expected {what} as JSON, got invalid JSON ({error})") from error
+    found = read_file(path, what)
     if not isinstance(found, dict):
         raise SpaceError(f"{path}: expected {what} as a JSON object, got {type(found).__name__}")
-    return found
+    return with_paths(found, finder([path.parent, Path()], data_folders()))
+
+
+def data_folders() -> list[Path]:
+    """The folder of RELSCOPE_DATA, if it is set."""
+    from relcore.access import data_folder
+
+    folder = data_folder()
+    return [folder] if folder else []
 
 
 def pair_of(options: argparse.Namespace) -> tuple[tuple[SpaceSpec, SpaceSpec], Match]:
@@ -172,20 +203,28 @@ def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ..
 
 def number_or_ids(text: str) -> int | tuple[str, ...]:
     """``"300"`` as a number; else the distinct ids in a file, one per line, or separated by commas."""
+    from relcore.access import expanded
     from relcore.spaces import SpaceError
+    from relcore.text_lines import read_lines
 
-    if text.isascii() and text.isdecimal():
+    if is_number("--anchors", text):
         return int(text)
-    path = Path(text).expanduser()
+    try:
+        path = expanded(text)
+    except SpaceError:
+        if "," not in text:
+            raise
+        path = Path()  # many ids make a longer text than a path can be
     if path.is_file():
-        ids = path.read_text(encoding="utf-8-sig").splitlines()
+        ids = read_lines(path, "one id per line")
     elif path.suffix.lower() in (".txt", ".csv"):
-        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got {text!r}, a file that does not exist")
+        got = f"{text!r:.200}, a file that does not exist; check the spelling"
+        raise SpaceError(f"--anchors: expected a number, a file of ids or ids, got {got}")
     else:
         ids = text.split(",")
     found = tuple(dict.fromkeys(one.strip() for one in ids if one.strip()))
     if not found:
-        raise SpaceError(f"--anchors: expected at least one id, got none in {text!r}")
+        raise SpaceError(f"--anchors: expected at least one id, got none in {text!r:.200}; name ids of the space")
     return found
 
 

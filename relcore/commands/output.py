@@ -32,6 +32,14 @@ def add_recipe(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write the recipe (.json), from which relscope figure draws the same numbers",
     )
+    add_full_paths(parser)
+
+
+def add_full_paths(parser: argparse.ArgumentParser) -> None:
+    """--full-paths."""
+    parser.add_argument(
+        "--full-paths", action="store_true", help="name data files with their folders in the recipe; else by their names only"
+    )
 
 
 def show(
@@ -82,7 +90,7 @@ def plain(value: Any) -> Any:
 
 def write_recipe(options: argparse.Namespace, figure: Exportable) -> None:
     """The figure's recipe into the file of --recipe."""
-    options.recipe.write_bytes(figure.bytes("json"))
+    options.recipe.write_bytes(figure.bytes("json", full_paths=options.full_paths))
 
 
 def need_space_file(path: Path | None) -> None:
@@ -92,8 +100,11 @@ def need_space_file(path: Path | None) -> None:
 
 def need_suffix(path: Path | None, suffixes: Sequence[str]) -> None:
     """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is no file."""
+    from relcore.access import expanded
     from relcore.spaces import SpaceError, quote
 
+    if path is not None:
+        expanded(path)
     if path is not None and path.suffix.lower() not in suffixes:
         raise SpaceError(f"{path}: expected a name that ends in one of {quote(suffixes)}, got {path.suffix or 'no suffix'!r}")
     if path is not None and not path.absolute().parent.is_dir():

@@ -6,15 +6,20 @@ import argparse
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from relcore.plain_text import visible
 
 if TYPE_CHECKING:
     from relcore.engine import Engine, Job
     from relcore.sources.catalog import SpaceSpec
     from relcore.spaces import LatentSpace
+    from relcore.store import Store
     from relcore.task import Result, Task
 
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
@@ -30,6 +35,11 @@ def add_scheduler(parser: argparse.ArgumentParser) -> None:
         help="run on this Dask cluster, whose workers share the store's folder (default: $RELSCOPE_SCHEDULER, or processes of "
         "this machine)",
     )
+    parser.add_argument(
+        "--local-if-lost",
+        action="store_true",
+        help="if the scheduler of the cluster does not answer, continue on this machine instead of waiting for it",
+    )
 
 
 class Bar:
@@ -44,7 +54,7 @@ class Bar:
             return
         share = min(1.0, done / total) if total else 0.0
         filled = round(_WIDTH * share)
-        line = f"[{'=' * filled}{' ' * (_WIDTH - filled)}] {share:4.0%}  {text}"
+        line = f"[{'=' * filled}{' ' * (_WIDTH - filled)}] {share:4.0%}  {visible(text)}"
         sys.stderr.write(_CLEAR + line[: shutil.get_terminal_size().columns - 1])
         sys.stderr.flush()
 
@@ -77,11 +87,12 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
         with bar(options) as line:
             yield _in_place(line)
         return
+    made.on_lost = partial(_lost, made, options)
     made.n_workers = min(made.n_workers, n_jobs or made.n_workers)
     try:
         with bar(options) as line:
             line.show(0, 1, "starting")
-            made.start()
+            _start(made, options)
         yield made
     except KeyboardInterrupt:
         # In a terminal the processes heard it, too, and may be half closed: whatever they answer, the interrupt is what counts.
@@ -91,6 +102,31 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
         raise
     finally:
         made.close()
+
+
+def _start(engine: Engine, options: argparse.Namespace) -> None:
+    from relcore.engine import EngineError
+
+    try:
+        engine.start()
+    except EngineError as error:
+        if not options.local_if_lost:
+            raise
+        _say(f"{error}; continuing on this machine")
+        engine.continue_here()
+        engine.start()
+
+
+def _lost(engine: Engine, options: argparse.Namespace, why: str) -> None:
+    """The scheduler died, or does not answer."""
+    here = engine.address and options.local_if_lost
+    _say(f"{why}{'; continuing on this machine' if here else ''}")
+    if here:
+        engine.continue_here()
+
+
+def _say(text: str) -> None:
+    print(f"relscope: {text}", file=sys.stderr, flush=True)
 
 
 def _in_place(line: Bar) -> Engine:
@@ -140,20 +176,30 @@ def computed(
     task: Task[Result], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
 ) -> Result:
     """What a task finds: from the store, at once where it is quick, else by a job."""
-    from relcore.progress import Context
     from relcore.store import Store
     from relcore.task import inputs_of, task_job
 
     store, key = Store(), task.key(spaces)
     if (kept := store.get(key)) is not None:
         return task.read(kept)
-    if task.seconds(spaces) < AT_ONCE_SECONDS and not options.scheduler:
-        task.finish(Context(key, store), spaces)
-        return task.read(store.get(key))
+    if (task.seconds(spaces) < AT_ONCE_SECONDS and not options.scheduler) or not _writable(store):
+        with bar(options) as line:
+            return task.compute(store, spaces, warnings.warn, line.show)
     with engine(options, n_jobs=1) as made:
         job = made.submit(key, task_job, title=task.title, task=task, inputs=inputs_of(store, specs, spaces))
         follow(made, [job], options)
         return task.read(job.result())
+
+
+def _writable(store: Store) -> bool:
+    """Whether a job can save its result; if not, it is computed in this process, which prints it."""
+    from relcore.store import StoreError
+
+    try:
+        store.require_writable()
+    except StoreError:
+        return False
+    return True
 
 
 def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relcore.commands.numbers import finite, whole
 from relcore.names import DELTA, HEADS, METHODS, STITCH_METRICS, STITCHED
 
 if TYPE_CHECKING:
@@ -36,11 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "twice the dimension of the widest space, at most half of the training rows",
     )
     parser.add_argument(
-        "--states", type=int, default=1, metavar="N", help="number of random states, each with its own split and anchors"
+        "--states", type=whole, default=1, metavar="N", help="number of random states, each with its own split and anchors"
     )
     parser.add_argument(
         "--test-fraction",
-        type=float,
+        type=finite,
         metavar="SHARE",
         help="share of test rows, above 0; default: the rows that the encoders' networks held out, or else 0.2",
     )
@@ -48,10 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--order", metavar="LABELS", help="labels from low to high, separated by commas; errors are then counted in steps, too"
     )
     parser.add_argument("--no-center", dest="center", action="store_false", help="do not subtract the mean row first")
-    parser.add_argument("--ridge", type=float, default=0.3, metavar="λ", help="ridge of the whitening")
-    parser.add_argument("--delta", type=float, default=DELTA, metavar="δ", help="pruning distance of the inverse")
-    parser.add_argument("--omega", type=int, default=8, metavar="ω", help="number of prunings of the inverse")
-    parser.add_argument("--inverse-ridge", type=float, default=1.0, metavar="λ", help="ridge of the ridge inverse")
+    parser.add_argument("--ridge", type=finite, default=0.3, metavar="λ", help="ridge of the whitening")
+    parser.add_argument("--delta", type=finite, default=DELTA, metavar="δ", help="pruning distance of the inverse")
+    parser.add_argument("--omega", type=whole, default=8, metavar="ω", help="number of prunings of the inverse")
+    parser.add_argument("--inverse-ridge", type=finite, default=1.0, metavar="λ", help="ridge of the ridge inverse")
     parser.add_argument("--spec", type=Path, metavar="FILE", help="read all settings from a .json file, instead of the options")
     parser.add_argument("--metric", default="accuracy", help=", ".join(STITCH_METRICS))
     add_recipe(parser)
@@ -124,7 +125,7 @@ def spec_of(
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
     """The summary, and a matrix for each method: a row for each encoder, a column for each head."""
-    from relcore.stitching.figures import printed_summary, short_names
+    from relcore.stitching.figures import printed_summary, short, short_names
 
     summary = printed_summary(result)
     names, common = short_names(result.encoders)
@@ -137,8 +138,10 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
         f"mean ± deviation over {n_states} random states" if n_states > 1 else f"random state {result.runs[0].random_state}"
     )
     anchors = len(result.spec.anchors) or result.spec.n_anchors
+    permuted = ", ".join(f"{METHODS[one].title} {short(result.permuted(one, metric))}" for one in result.spec.methods)
     told = f"{result.tested}, no anchors; {anchors:,} anchors; {states}; the diagonal is not stitched"
-    return [*lines, "", told + (f"; all of them: {common}" if common else "")]
+    notes = [f"the same answers, if labels were permuted: {permuted}", *filter(None, [result.untested])]
+    return [*lines, "", told + (f"; all of them: {common}" if common else ""), *notes]
 
 
 def cells_of(result: StitchResult, method: str, metric: str) -> list[list[str]]:

@@ -34,6 +34,7 @@ def metrics_among_spaces() -> dict[str, str]:
 
 def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings without those that the metric among them does not need."""
+    need_one_of("metric", settings["metric"], metrics_among_spaces())
     needs = METRICS[settings["metric"]].needs
     return {name: value for name, value in settings.items() if name not in SETTINGS or name in needs}
 

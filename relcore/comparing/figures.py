@@ -23,7 +23,7 @@ from relcore.figures.export import (
 from relcore.figures.matrices import matrices_exportable
 from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
-from relcore.recipe import Recipe, load_again, load_all, recipe_of
+from relcore.recipe import Recipe, load_all, recipe_of
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names
@@ -126,15 +126,17 @@ class Norms(Recipe):
     """Distribution of vector lengths, one curve a space."""
 
     figure: ClassVar[str] = "norms"
+    newer: ClassVar[tuple[str, ...]] = ("digests",)
 
     spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.spaces:
             raise SpaceError("spaces: expected at least one to draw the norms of, got none")
 
     def draw(self, result: Sequence[LatentSpace] | None = None) -> Exportable:
-        spaces = result or [load_again(spec) for spec in self.spaces]
+        spaces = result or load_all(self.spaces, self.digests, self.figure)
         norms = {name: space.norms for name, space in zip(distinct_names(spaces), spaces, strict=True)}
         return histogram_exportable(norms, "Norm of a vector", self.to_json(), "relscope-norms")
 

@@ -58,7 +58,8 @@ class ScoreGrid:
         sampled = f" ({band(*score.interval)}, sampled)" if score.interval else ""
         chance = f"\nchance level {short(null.mean)} ({band(null.low, null.high)})" if null else ""
         asked = f"{score.n:,} rows" if score.n_queries == score.n else f"{score.n_queries:,} of {score.n:,} rows as queries"
-        return f"{short(score)}{sampled}{chance}\n{asked}"
+        note = f"\n{score.note}" if score.note else ""
+        return f"{short(score)}{sampled}{chance}\n{asked}{note}"
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,19 @@
 
 An `Exportable` knows a figure's three forms (screen, paper, numbers) and its recipe, so the app's export bar and the command
 line treat all figures alike. The recipe, a dictionary of settings, travels in PDF (Keywords), PNG (a text chunk), SVG
-(metadata) and HTML (a JSON script); `read_recipe` gets it back from any of them.
+(metadata) and HTML (a JSON script); `embedded.read_recipe` gets it back from any of them.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape, unescape
+from html import escape
 from importlib import import_module
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +24,12 @@ import pandas as pd
 from relcore.charts.lines import Lines
 from relcore.charts.scene import Scene
 from relcore.extras import extra
+from relcore.figures.embedded import KEY
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table, score_table, spectrum_table
+from relcore.plain_text import harmless
+from relcore.portable import without_paths
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:  # each library is loaded with the first figure that needs it, as the app's first screen waits for neither
@@ -43,7 +47,6 @@ MEDIA_TYPES = {
     "json": "application/json",
 }
 KINDS = tuple(MEDIA_TYPES)
-_KEY = "relscope-recipe"
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,19 @@ class Exportable:
     def filename(self, kind: str) -> str:
         return f"{self._slug}.{kind}"
 
-    def bytes(self, kind: str, style: Style | None = None, theme: Theme | None = None) -> bytes:
+    def bytes(self, kind: str, style: Style | None = None, theme: Theme | None = None, *, full_paths: bool = False) -> bytes:
         """The file as "html", "pdf", "svg", "png", "csv", "tex" (a booktabs table) or "json" (the recipe alone).
 
         `style` is of pdf, svg and png (without it, the paper's default); `theme` of html (without it, the style's, or light).
+        The recipe inside names files without their folders, unless `full_paths`; see `relcore.portable`.
 
         Raises
         ------
         SpaceError
             Another kind, a recipe that is absent from "json" or is not JSON, "tex" of a figure without a table to print.
         """
-        recipe = None if self.recipe is None else _to_json(self.recipe)
+        described = self.recipe if full_paths else without_paths(self.recipe)
+        recipe = None if described is None else _to_json(described)
         if kind == "html":
             return self._html(theme or (style.theme if style else LIGHT), recipe)
         if kind == "csv":
@@ -95,16 +100,16 @@ class Exportable:
             with extra():
                 return _latex(self.latex()).encode()
         if kind == "json":
-            if self.recipe is None:
+            if described is None:
                 raise SpaceError(f"{self.name}: expected a recipe to write as json, got a figure without one")
-            return (json.dumps(self.recipe, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+            return (json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
         if kind in ("pdf", "svg", "png"):
             return self._printed(kind, style, recipe)
         raise SpaceError(f"kind: expected one of {', '.join(KINDS)}, got {kind!r}")
 
-    def save(self, path: str | Path, style: Style | None = None) -> None:
-        """Write the file that the suffix of the path names; errors as in `bytes`."""
-        Path(path).write_bytes(self.bytes(Path(path).suffix.lstrip(".").lower(), style))
+    def save(self, path: str | Path, style: Style | None = None, *, full_paths: bool = False) -> None:
+        """Write the file that the suffix of the path names; settings and errors as in `bytes`."""
+        Path(path).write_bytes(self.bytes(Path(path).suffix.lstrip(".").lower(), style, full_paths=full_paths))
 
     def _repr_png_(self) -> bytes:
         """What a notebook shows."""
@@ -126,9 +131,11 @@ class Exportable:
         )
         # In JSON a "<" is as well written so, and then no text can end the script early.
         safe = None if recipe is None else recipe.replace("<", "\\u003c")
-        script = f'<script type="application/json" id="{_KEY}">{safe}</script>\n' if safe else ""
+        script = f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
         return (
-            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(self.name)}</title>\n{script}'
+            f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            f'<meta http-equiv="Content-Security-Policy" content="{_policy(plot)}">\n'
+            f"<title>{escape(self.name)}</title>\n{script}"
             f"<style>body {{ margin: 16px; background: {theme.surface}; }}</style>\n</head>\n"
             f'<body>\n<main role="img" aria-label="{alt}">{plot}</main>\n</body>\n</html>\n'
         ).encode()
@@ -137,13 +144,28 @@ class Exportable:
         from relcore.figures.paper import write
 
         style = style or PAPER
-        key = {"pdf": "Keywords", "png": _KEY}.get(kind)
+        key = {"pdf": "Keywords", "png": KEY}.get(kind)
         metadata = {"Title": self.name} | ({key: recipe} if key and recipe else {})
         written = write(self.publication(style), kind, style, metadata)
         if kind == "svg" and recipe:
-            element = f'<metadata id="{_KEY}">{escape(recipe, quote=False)}</metadata>\n <metadata>'
+            element = f'<metadata id="{KEY}">{escape(recipe, quote=False)}</metadata>\n <metadata>'
             written = written.replace(b"<metadata>", element.encode(), 1)
         return written
+
+
+def _policy(plot: str) -> str:
+    """What the browser lets a page do: run the scripts of this plot, by their digests, and ask no server for anything.
+
+    A second wall: no text of a user can end a script or an attribute, and if one could, it would not run. Plotly compiles code
+    for points drawn by WebGL, hence 'unsafe-eval', and writes styles into elements.
+    """
+    scripts = re.findall(r"<script\b[^>]*>(.*?)</script>", plot, re.DOTALL)
+    digests = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    return (
+        f"default-src 'none'; script-src {allowed} 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
@@ -195,43 +217,6 @@ def spectrum_exportable(
     return Exportable(name, *renderers, lambda: spectrum_table(singular_values_by_name), recipe)
 
 
-def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
-    """The recipe inside a PDF, PNG, SVG or HTML that Relscope wrote, or a JSON recipe; a path or the bytes.
-
-    Raises
-    ------
-    SpaceError
-        No recipe in it, or one that cannot be read.
-    """
-    name, data = ("the file", file) if isinstance(file, bytes) else (Path(file).name, Path(file).read_bytes())
-    try:
-        found = _find_recipe(data)
-        recipe = None if found is None else json.loads(found)
-    except (ValueError, OSError, SyntaxError) as error:  # Pillow raises SyntaxError for a broken PNG
-        raise SpaceError(f"{name}: expected a recipe in JSON, got one that cannot be read ({error})") from error
-    if not isinstance(recipe, dict):
-        raise SpaceError(f"{name}: expected a PDF, PNG, SVG, HTML or JSON with a recipe inside, got none; export it again")
-    return recipe
-
-
-def _find_recipe(data: bytes) -> str | bytes | None:
-    start = data[:1024].lstrip()
-    if start.startswith(b"\x89PNG"):
-        from PIL import Image
-
-        with Image.open(BytesIO(data)) as image:
-            return image.text.get(_KEY)
-    if start.startswith(b"%PDF"):
-        found = re.search(rb"/Keywords \(((?:\\.|[^\\)])*)\)", data, re.DOTALL)
-        return found and re.sub(rb"\\(.)", rb"\1", found[1])
-    if start.startswith(b"{"):
-        return data
-    found = re.search(rb'<(metadata|script)\b[^<>]*\bid="relscope-recipe"[^<>]*>([^<]*)</\1>', data)
-    if found is None:
-        return None
-    return unescape(found[2].decode()) if found[1] == b"metadata" else found[2]
-
-
 def _to_json(recipe: Mapping[str, Any]) -> str:
     """In ASCII, which every kind of file can hold unchanged."""
     try:
@@ -244,4 +229,4 @@ def _to_json(recipe: Mapping[str, Any]) -> str:
 
 def _latex(table: pd.DataFrame) -> str:
     """For a paper that uses booktabs; numbers with three digits, signs that LaTeX reads otherwise escaped."""
-    return table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="–")
+    return harmless(table.to_latex(index=False, escape=True, float_format="%.3f", na_rep="–"))

@@ -23,6 +23,7 @@ from relcore.figures.tables import (
     spectrum_table,
 )
 from relcore.numbers import band, general, in_cell, short
+from relcore.plain_text import visible
 
 
 def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:
@@ -184,5 +185,5 @@ def translucent(color: str, alpha: float) -> str:
 
 
 def plain_text(text: object) -> str:
-    """A text that Plotly shows literally: neither as HTML nor, between dollar signs, as mathematics."""
-    return escape(str(text), quote=False).replace("$", "&#36;")
+    """A text that Plotly shows literally: not as HTML, nor between dollar signs as mathematics, nor ``%{x}`` as a value."""
+    return escape(visible(text), quote=False).replace("$", "&#36;").replace("{", "&#123;")

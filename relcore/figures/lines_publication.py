@@ -54,5 +54,6 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
         if lines.y_range:
             axes.set_ylim(*lines.y_range)
         if lines.note:
-            axes.set_title(lines.note, fontsize=style.font_size - 1, color=theme.text, loc="left", wrap=True)
+            wrap = "$" not in lines.note  # Matplotlib takes text between dollar signs for mathematics where it wraps lines
+            axes.set_title(lines.note, fontsize=style.font_size - 1, color=theme.text, loc="left", wrap=wrap)
         return fit_around(figure, axes, handles, style)

@@ -218,7 +218,8 @@ def _title(figure: go.Figure, panel: MatrixPanel, axes: tuple[str, str], theme: 
 
 def _hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
     row, column = (plain_text(name_of(name)) for name in (panel.rows[i], panel.columns[j]))
-    where = [f"{data.row_title} {row}".strip(), f"{data.column_title} {column}".strip()]
+    titles = plain_text(data.row_title), plain_text(data.column_title)
+    where = [f"{title} {name}".strip() for title, name in zip(titles, (row, column), strict=True)]
     told = [plain_text(line) for line in panel.explain(i, j).split("\n")]
     return "<br>".join([f"<b>{plain_text(panel.title)}</b>"] * bool(panel.title) + [", ".join(where), *told])
 

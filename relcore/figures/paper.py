@@ -25,6 +25,7 @@ from matplotlib.text import Text
 
 from relcore.figures.cell_colors import ramp_of
 from relcore.figures.style import PAPER, Style
+from relcore.plain_text import harmless
 
 Room = tuple[float, float, float, float]
 _lock = threading.RLock()
@@ -38,7 +39,9 @@ def write(figure: Figure, kind: str, style: Style = PAPER, metadata: Mapping[str
     undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}.get(kind, {})
     with settings(style), BytesIO() as file:
         figure.savefig(file, format=kind, dpi=style.dpi, metadata={**undated, **(metadata or {})})
-        return file.getvalue()
+        written = file.getvalue()
+    # Matplotlib writes each text of an SVG into a comment, too; with a control character it would be no XML.
+    return harmless(written.decode()).encode() if kind == "svg" else written
 
 
 @contextmanager

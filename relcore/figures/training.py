@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +63,7 @@ def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
     """For the screen: two panels over the same epochs, one colour an encoder."""
     import plotly.graph_objects as go
 
-    from relcore.figures.interactive import relscope_template
+    from relcore.figures.interactive import plain_text, relscope_template
 
     table = training_table(curves)
     names = list(dict.fromkeys(table.name))
@@ -73,7 +72,7 @@ def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
         part = table[table.name == name]
         last = part.iloc[-1]
         told.append(f"{name}: loss {short(last.loss)}, held-out accuracy {short(last.accuracy)} after {len(part)} epochs")
-        label = escape(name, quote=False).replace("$", "&#36;")
+        label = plain_text(name)
         for number, column in enumerate(_PANELS, start=1):
             figure.add_scatter(
                 x=part.epoch,

@@ -15,6 +15,7 @@ from relcore.figures.export import Exportable, histogram_exportable, scene_expor
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.inverting.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.inverting.sweep import Sweep, SweepSpec, inversion_sweep
+from relcore.magnitude import lengths as row_lengths
 from relcore.numbers import band, general, short
 from relcore.recipe import Recipe, load_all
 from relcore.reduction import ReductionSpec, reduce_spaces
@@ -205,7 +206,7 @@ def _printed(sweep: Sweep, measure: str) -> pd.DataFrame:
 
 def lengths(space: LatentSpace) -> np.ndarray:
     """Length of each row from the space's mean, over their average, (n,); all 0 stay 0."""
-    found = np.linalg.norm(space.vectors - mean_row(space.vectors), axis=1)
+    found = row_lengths(space.vectors, mean_row(space.vectors))
     return found / (found.mean() or 1.0)
 
 
@@ -220,13 +221,15 @@ class Lengths(Recipe):
     """Lengths of centred rows over their average, one curve per space (Fig. 5): a relative space does not contain them."""
 
     figure: ClassVar[str] = "inversion-lengths"
+    newer: ClassVar[tuple[str, ...]] = ("digests",)
 
     spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
 
     def draw(self, result: Sequence[LatentSpace] | None = None) -> Exportable:
         if not self.spaces:
             raise SpaceError("spaces: expected at least one to draw the lengths of, got none")
-        spaces = result or load_all(self.spaces, (), self.figure)
+        spaces = result or load_all(self.spaces, self.digests, self.figure)
         found = {name: lengths(space) for name, space in zip(distinct_names(spaces), spaces, strict=True)}
         drawn = histogram_exportable(found, "length from the mean / its average", self.to_json(), name="relscope-lengths")
         table = pd.DataFrame([{"space": n, "rows": len(v), "varies by": variation(v)} for n, v in found.items()])

@@ -18,7 +18,7 @@ from relcore.metrics.calibration import Null
 from relcore.names import ROUTES
 from relcore.numbers import general
 from relcore.similarity import mean_row, project_directions, unit_rows
-from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of
+from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, need_whole
 from relcore.stitching.classification import share_rows
 from relcore.stitching.heads import Head, fit_head
 from relcore.store import Store
@@ -99,6 +99,7 @@ class SweepSpec:
 
     def __post_init__(self) -> None:
         need_one_of("route", self.route, ROUTES)
+        need_whole(self, random_state=0, n_rows=1)
         deltas, omegas = self.deltas, self.omegas
         if not deltas or len(set(deltas)) < len(deltas) or not all(0 <= delta <= 1 for delta in deltas):
             raise SpaceError(f"deltas: expected distinct distances 0 … 1, got {list(deltas)!r}")

@@ -20,7 +20,7 @@ from relcore.inverting.translation import translate_all
 from relcore.inverting.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
 from relcore.names import METHODS as ALL_METHODS
 from relcore.numbers import in_cell, short
-from relcore.recipe import Recipe, load_all
+from relcore.recipe import Recipe, load_all, need_same_datasets
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
@@ -95,8 +95,12 @@ class TrainedCrossDomain(CrossDomain):
     anchor_dataset: int | None = None
     spec: CrossDomainSpec = CrossDomainSpec()
     method: str = ""
+    dataset_digests: tuple[str, ...] = ()
+
+    newer: ClassVar[tuple[str, ...]] = ("dataset_digests",)
 
     def _computed(self) -> CrossDomainResult:
+        need_same_datasets(self.datasets, self.dataset_digests, self.figure)
         return TrainedDomains(DomainsSpec(self.datasets, self.encoders, self.anchor_dataset), self.spec).run()
 
 

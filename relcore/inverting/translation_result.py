@@ -12,7 +12,7 @@ import pandas as pd
 
 from relcore.names import HEADS
 from relcore.names import METHODS as ALL_METHODS
-from relcore.spaces import SpaceError, need_one_of, need_strings
+from relcore.spaces import SpaceError, need_one_of, need_strings, need_whole
 from relcore.stitching.methods import MethodSettings
 
 METHODS = {name: method.title for name, method in ALL_METHODS.items() if method.heads == "absolute"}
@@ -64,6 +64,7 @@ class TranslationSpec:
         need_one_of("head", self.head, HEADS)
         if not 0 < self.test_fraction < 1:
             raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {self.test_fraction!r}")
+        need_whole(self, random_state=0)
         for name in ("k", "n_queries"):
             value = getattr(self, name)
             if value is not None and value < 1:

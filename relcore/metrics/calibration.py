@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from relcore.numbers import band, short
+from relcore.spaces import SpaceError
 
+RANGES = {"jaccard": (0.0, 1.0), "mrr": (0.0, 1.0), "cosine": (-1.0, 1.0), "cka": (0.0, 1.0), "first": (0.0, 1.0)}
+_ROUNDING = 1e-5  # how far float32 may put a score beyond its range
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
 QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails
 
@@ -78,8 +81,11 @@ class Score(float):
     interval : (float, float) or None
         95 % sampling interval of the mean over all n rows.
     null : Null or None
+    note : str
+        What else decides the score, such as a single long row; "" where nothing does.
     """
 
+    note: str = ""
     metric: str
     convention: str
     k: int | None
@@ -99,11 +105,14 @@ class Score(float):
         n_queries: int | None = None,
         interval: tuple[float, float] | None = None,
         null: Null | None = None,
+        note: str = "",
     ) -> Score:
-        score = super().__new__(cls, value)
+        score = super().__new__(cls, _within_range(metric, convention, value))
         score.metric, score.convention, score.k, score.n = metric, convention, k, n
         score.n_queries = n if n_queries is None else n_queries
         score.interval, score.null = interval, null
+        if note:  # a record of a score without a note has no entry for it, as in earlier versions
+            score.note = note
         return score
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:
@@ -136,6 +145,19 @@ class Score(float):
         circumstances.append(f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}")
         chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}" if self.null else ""
         return f"{self.metric} {short(self)} ({', '.join(circumstances)}{chance})"
+
+
+def _within_range(metric: str, convention: str, value: float) -> float:
+    """The value, without the rounding that puts it just outside the range of its metric."""
+    if metric not in RANGES:
+        return value
+    low, high = (-1.0, 1.0) if convention == "debiased" else RANGES[metric]
+    if not low - _ROUNDING <= value <= high + _ROUNDING:
+        raise SpaceError(
+            f"{metric}: expected a score from {low:g} to {high:g}, got {value:g}; the numbers of a space "
+            "are too large, too small or too alike"
+        )
+    return min(max(value, low), high)
 
 
 def sampling_interval(values: np.ndarray, n: int) -> tuple[float, float] | None:

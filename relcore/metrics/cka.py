@@ -9,13 +9,18 @@ from typing import Any
 import numpy as np
 
 from relcore.evaluation import Split
+from relcore.magnitude import brought, centred, scaled, spread_and_offset, within
 from relcore.metrics.calibration import Null, Score
+from relcore.metrics.cautions import decisive_rows, far_from_zero
 from relcore.metrics.metric import AlignedPair, Metric
 from relcore.metrics.paired import Difference, cka_influence, difference, mean_difference
 from relcore.metrics.rv_null import SAMPLED_ROWS, RowSums, rv_null
+from relcore.numbers import short
 from relcore.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.spaces import LatentSpace, SpaceError, quote
 
+_DECIDED = 0.05  # change of CKA without a few rows that is worth a note
+_NEAR_ZERO = 64  # times the spread of the rows
 _DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows that tell a difference, and how sure it is: a score takes all
 
 
@@ -23,10 +28,10 @@ _DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows that tell a difference, a
 class OwnMoments:
     """The part of linear CKA that depends on one space.
 
-    Its mean row (d,), ‖XᵀX‖²_F of the centred rows, their squared lengths (n,), and the sums for the chance level.
+    Its frame, ‖XᵀX‖²_F of the rows in it, their squared lengths (n,), and the sums for the chance level.
     """
 
-    mean: np.ndarray
+    frame: Frame
     square: float
     rows: np.ndarray
     sums: RowSums | None
@@ -34,23 +39,39 @@ class OwnMoments:
     @classmethod
     def of(cls, X: np.ndarray) -> OwnMoments:
         """Of a space (n, d), once, where it is compared with several others."""
-        centred = _Centred((X,), (_mean_row(X),))
-        return cls.from_products(X, centred, 0, centred.products({"xx": (0, 0)})["xx"])
+        centred, products = _Centred.of((X,), {"xx": (0, 0)})
+        return cls.from_products(X, centred, 0, products["xx"])
 
     @classmethod
     def from_products(cls, X: np.ndarray, centred: _Centred, side: int, product: np.ndarray) -> OwnMoments:
         """From XᵀX (d, d), once it has been formed."""
-        mean, rows, square = centred.means[side], centred.lengths[side], float(np.vdot(product, product))
+        frame, rows, square = centred.frames[side], centred.lengths[side], float(np.vdot(product, product))
         if square == 0 or len(X) < 2:
-            return cls(mean, square, rows, None)
+            return cls(frame, square, rows, None)
         sample = np.arange(len(X))
         if len(X) > SAMPLED_ROWS:
             sample = np.sort(np.random.default_rng(0).choice(len(X), SAMPLED_ROWS, replace=False))
-        return cls(mean, square, rows, RowSums.of(X[sample] - mean, sample, product, rows, centred.weighted[side]))
+        return cls(frame, square, rows, RowSums.of(frame.rows(X[sample]), sample, product, rows, centred.weighted[side]))
+
+
+@dataclass(frozen=True)
+class Frame:
+    """How a space is brought to numbers that float32 can square: times 2^−exponent, which is exact, less a mean row (d,)."""
+
+    mean: np.ndarray
+    exponent: int = 0
+
+    @classmethod
+    def of(cls, X: np.ndarray, exponent: int = 0) -> Frame:
+        return cls(_mean_row(scaled(X, exponent)), exponent)
+
+    def rows(self, X: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Rows of the space (m, d) in the frame, float32."""
+        return centred(scaled(X, self.exponent), self.mean, out)
 
 
 class _Centred:
-    """Products of centred spaces (blocks in float32, sums in float64), and further sums from the same pass.
+    """Products of spaces in their frames (blocks in float32, sums in float64), and further sums from the same pass.
 
     Attributes
     ----------
@@ -58,10 +79,22 @@ class _Centred:
     weighted : Σ ‖xᵢ‖² xᵢ (d,) of each space
     """
 
-    def __init__(self, spaces: Sequence[np.ndarray], means: Sequence[np.ndarray]) -> None:
-        self.spaces, self.means = spaces, means
+    def __init__(self, spaces: Sequence[np.ndarray], frames: Sequence[Frame]) -> None:
+        self.spaces, self.frames = spaces, frames
         self.lengths = [np.empty(len(X)) for X in spaces]
         self.weighted = [np.zeros(X.shape[1]) for X in spaces]
+
+    @classmethod
+    def of(cls, spaces: Sequence[np.ndarray], wanted: Mapping[str, tuple[int, int]]) -> tuple[_Centred, dict[str, np.ndarray]]:
+        """With the products; computed again with a power of two where the longest rows show that float32 cannot square them."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = cls(spaces, [Frame.of(X) for X in spaces])
+            products = found.products(wanted)
+        longest = np.array([lengths.max() for lengths in found.lengths])
+        if within(longest).all():
+            return found, products
+        found = cls(spaces, [Frame.of(X, brought(X)[1]) for X in spaces])
+        return found, found.products(wanted)
 
     def products(self, wanted: Mapping[str, tuple[int, int]], rows: bool = True) -> dict[str, np.ndarray]:
         """XᵀY of the named pairs; lengths and weighted sums too where `rows` are wanted."""
@@ -71,10 +104,7 @@ class _Centred:
         buffers = [np.empty((min(n, ROWS_PER_BLOCK), width), dtype=np.float32) for width in widths]
         for block in row_blocks(n):
             size = block.stop - block.start
-            parts = [
-                np.subtract(X[block], mean, out=out[:size])
-                for X, mean, out in zip(self.spaces, self.means, buffers, strict=True)
-            ]
+            parts = [frame.rows(X[block], out[:size]) for X, frame, out in zip(self.spaces, self.frames, buffers, strict=True)]
             for name, (left, right) in wanted.items():
                 sums[name] += parts[left].T @ parts[right]
             for side, part in enumerate(parts if rows else ()):
@@ -85,14 +115,19 @@ class _Centred:
 
 
 def linear_cka(
-    X: np.ndarray, Y: np.ndarray, *, debiased: bool = False, own: tuple[OwnMoments, OwnMoments] | None = None
+    X: np.ndarray,
+    Y: np.ndarray,
+    *,
+    debiased: bool = False,
+    own: tuple[OwnMoments, OwnMoments] | None = None,
+    ids: Sequence[str] | None = None,
 ) -> Score:
     """Linear centred kernel alignment of row-aligned spaces (n, d_x), (n, d_y): ‖XᵀY‖²_F / (‖XᵀX‖_F ‖YᵀY‖_F), 0 … 1.
 
     On centred columns (Kornblith et al. 2019), in feature space: no n × n matrix; products of blocks in float32, sums in
     float64. It is Escoufier's RV coefficient, so the moments of its permutation null are known exactly. `debiased` takes the
     unbiased estimator of each term (Song et al. 2012); it may be negative, chance is 0, and n must be at least 4. `own`
-    reuses results of other pairs.
+    reuses results of other pairs; `ids` name the rows in the score's note.
 
     Raises
     ------
@@ -115,11 +150,17 @@ def linear_cka(
     moments = _Moments.of(X, Y, own)
     if moments.x.square == 0 or moments.y.square == 0:
         raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
-    if debiased:
-        value = moments.unbiased("xy") / np.sqrt(moments.unbiased("xx") * moments.unbiased("yy"))
-        return Score(value, metric="cka", convention="debiased", n=len(X), null=moments.debiased_null())
-    value = moments.xy / np.sqrt(moments.x.square * moments.y.square)
-    return Score(value, metric="cka", convention="linear", n=len(X), null=moments.null())
+    value, note = moments.value(debiased), moments.far_from_zero()
+    rows = decisive_rows((moments.x.rows, moments.y.rows))
+    if len(rows) and len(X) - len(rows) >= 4:
+        rest = np.delete(np.arange(len(X)), rows)
+        without = _Moments.of(X[rest], Y[rest]).value(debiased)
+        if not abs(without - value) <= _DECIDED:
+            named = quote(rows[:3].tolist() if ids is None else ids[rows[:3]]) + (", …" if len(rows) > 3 else "")
+            told = f"One long row, {named}, decides" if len(rows) == 1 else f"{len(rows)} long rows, {named}, decide"
+            note = f"{told} this score; CKA of the other rows is {short(without)}. {note}".rstrip()
+    null = moments.debiased_null() if debiased else moments.null()
+    return Score(value, metric="cka", convention="debiased" if debiased else "linear", n=len(X), null=null, note=note)
 
 
 @dataclass(frozen=True)
@@ -134,16 +175,26 @@ class _Moments:
     @classmethod
     def of(cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None) -> _Moments:
         if own:
-            product = _Centred((X, Y), (own[0].mean, own[1].mean)).products({"xy": (0, 1)}, rows=False)["xy"]
+            product = _Centred((X, Y), (own[0].frame, own[1].frame)).products({"xy": (0, 1)}, rows=False)["xy"]
         else:
-            centred = _Centred((X, Y), (_mean_row(X), _mean_row(Y)))
-            products = centred.products({"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
+            found, products = _Centred.of((X, Y), {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
             product = products["xy"]
             own = tuple(
-                OwnMoments.from_products(Z, centred, side, products[name])
+                OwnMoments.from_products(Z, found, side, products[name])
                 for side, (Z, name) in enumerate(((X, "xx"), (Y, "yy")))
             )
         return cls(len(X), float(np.vdot(product, product)), *own)
+
+    def value(self, debiased: bool) -> float:
+        """The score; NaN where all rows of a space are equal."""
+        names = [self.unbiased(name) for name in ("xy", "xx", "yy")] if debiased else [self.xy, self.x.square, self.y.square]
+        return names[0] / np.sqrt(names[1] * names[2]) if names[1] * names[2] > 0 else float("nan")
+
+    def far_from_zero(self) -> str:
+        """See `cautions.far_from_zero`."""
+        sides = (("first", self.x), ("second", self.y))
+        told = (far_from_zero(side, np.sqrt(one.rows.mean()), np.linalg.norm(one.frame.mean)) for side, one in sides)
+        return next(filter(None, told), "")
 
     def unbiased(self, name: str) -> float:
         """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
@@ -166,10 +217,13 @@ class _Moments:
 def _mean_row(X: np.ndarray) -> np.ndarray:
     """Float32 within blocks, float64 between them: half the time of float64 throughout.
 
-    The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of squares.
+    The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of squares, unless
+    the rows lie far from zero.
     """
     sums = [X[block].sum(axis=0) for block in row_blocks(len(X), 512)]
-    return (np.sum(sums, axis=0, dtype=np.float64) / len(X)).astype(np.float32)
+    mean = (np.sum(sums, axis=0, dtype=np.float64) / len(X)).astype(np.float32)
+    spread, offset = spread_and_offset(X, mean)
+    return mean if offset <= _NEAR_ZERO * spread else mean_row(X)
 
 
 def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool = False) -> Score:
@@ -204,7 +258,8 @@ class LinearCKA(Metric):
     debiased = False
 
     def score(self, pair: AlignedPair) -> Score:
-        return linear_cka(pair.source, pair.target, debiased=self.debiased)
+        ids = pair.split.ids[pair.split.test]
+        return linear_cka(pair.source, pair.target, debiased=self.debiased, ids=ids)
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference:
         """Of samples of the held-out rows; the interval is by `cka_influence`."""
@@ -220,12 +275,13 @@ class LinearCKA(Metric):
         return OwnMoments.of(space.vectors)
 
     def between(self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], Any], settings: Any) -> Score:
-        return linear_cka(first.vectors, second.vectors, debiased=self.debiased, own=(own(first), own(second)))
+        both = own(first), own(second)
+        return linear_cka(first.vectors, second.vectors, debiased=self.debiased, own=both, ids=first.ids)
 
     def forms(self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: Any) -> tuple[list[np.ndarray], bool]:
-        sampled = [space.vectors[rows] for space in spaces]
-        centred = [X - mean_row(X) for X in sampled]
-        return [X @ X.T for X in centred], True
+        sampled = [brought(space.vectors[rows])[0] for space in spaces]
+        moved = [centred(X, mean_row(X)) for X in sampled]
+        return [X @ X.T for X in moved], True
 
 
 class DebiasedCKA(LinearCKA):

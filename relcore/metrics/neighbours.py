@@ -9,7 +9,8 @@ from zlib import crc32
 import numpy as np
 
 from relcore.metrics.calibration import QUANTILE_DRAWS, Null, Score, sampling_interval
-from relcore.metrics.search import nearest
+from relcore.metrics.cautions import indistinct_neighbours
+from relcore.metrics.search import nearest_directions
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
 
@@ -18,6 +19,7 @@ PERMUTATIONS = 50
 _RANK_DRAWS = 4000
 _DRAWN_LISTS = 60_000  # overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
 _SEEDING_ROWS = 64  # enough to tell one space from another
+_NOTED_ROWS = 300
 _QUERY_STREAM = 1  # apart from the generators of anchors, which have the same random states
 
 
@@ -61,14 +63,22 @@ class Neighbours:
         return _jaccard_rows(self.own, self.other)
 
     @cached_property
+    def note(self) -> str:
+        """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
+        some, base = self.queries[:_NOTED_ROWS], self.target if self.convention == "paper" else self.source
+        sides = [(base, self.own)] + [(self.target, self.other)] * (self.convention == "mutual")
+        told = (indistinct_neighbours(rows[some], rows[lists[: len(some), -1]]) for rows, lists in sides)
+        return next(filter(None, told), "")
+
+    @cached_property
     def retrievals(self) -> tuple[np.ndarray, ...]:
         """Lists (m, k) in which each query's own row is searched: one for "paper", one per direction for "mutual"."""
         if self.convention == "paper":
             return (self.other,)
         _need_equal_widths(self.source, self.target)
         return (
-            nearest(self.source[self.queries], self.target, self.k, self.device),
-            nearest(self.target[self.queries], self.source, self.k, self.device),
+            nearest_directions(self.source[self.queries], self.target, self.k, self.device),
+            nearest_directions(self.target[self.queries], self.source, self.k, self.device),
         )
 
     @cached_property
@@ -116,6 +126,7 @@ class Neighbours:
             n_queries=len(self.queries),
             interval=sampling_interval(values, self.n),
             null=null,
+            note=self.note,
         )
 
     def _permuted_overlap(self, rng: np.random.Generator) -> float:
@@ -174,8 +185,8 @@ def find_neighbours(
         queries = asked_rows(n, n_queries, random_state)
     source, target = unit_rows(source), unit_rows(target)
     if convention == "paper":
-        own = nearest(_rows(target, queries), target, k, device)
-        other = nearest(_rows(source, queries), target, k, device)
+        own = nearest_directions(_rows(target, queries), target, k, device)
+        other = nearest_directions(_rows(source, queries), target, k, device)
     else:
         own = neighbours_within(source, queries, k, device)
         other = neighbours_within(target, queries, k, device)
@@ -201,7 +212,7 @@ def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str
     order = np.random.default_rng(crc32(unit[:_SEEDING_ROWS].tobytes())).permutation(len(unit))
     places = np.empty(len(unit), dtype=np.int64)
     places[order] = np.arange(len(unit))
-    return order[_without(places[queries], nearest(unit[queries], unit[order], k + 1, device))]
+    return order[_without(places[queries], nearest_directions(unit[queries], unit[order], k + 1, device))]
 
 
 def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:

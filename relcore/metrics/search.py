@@ -11,6 +11,9 @@ import numpy as np
 from relcore.similarity import row_blocks
 from relcore.spaces import SpaceError
 
+_SAMPLED_ROWS = 64
+_ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
+
 
 def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
     """Rows of `base` (n, d) with the largest inner product to each query (m, d), nearest first: (m, k) int64.
@@ -22,6 +25,20 @@ def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto")
     if device == "auto":
         device = "cuda" if _cuda_is_available() else "cpu"
     return _nearest_torch(queries, base, k, device) if device != "cpu" else _nearest_faiss(queries, base, k)
+
+
+def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
+    """`nearest` for rows of length 1, also where they all point in nearly one direction, as those of a space far from zero do.
+
+    Their products then differ in the last digits of float32 only. The distances of their differences from a common row, which
+    are exact, order them in the same way: |x − y|² = |x|² − 2 (x·y − |y|² / 2).
+    """
+    common = base[:: max(1, len(base) // _SAMPLED_ROWS)].mean(axis=0, dtype=np.float64).astype(np.float32)
+    if 1 - common @ common > _ALIKE:
+        return nearest(queries, base, k, device)
+    queries, base = queries - common, base - common
+    queries = np.column_stack([queries, np.ones(len(queries), dtype=np.float32)])
+    return nearest(queries, np.column_stack([base, -np.vecdot(base, base) / 2]), k, device)
 
 
 def gpu_name() -> str | None:

@@ -14,7 +14,7 @@ from relcore.papers.paper_run import RUNS
 from relcore.papers.rows import find_row, load_rows
 from relcore.papers.runs import expected, is_current, measure, what_is_missing
 from relcore.spaces import SpaceError
-from relcore.store import Store, StoreError
+from relcore.store import Store, StoreError, in_use
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,7 +66,8 @@ def _measure(names: Sequence[str], again: bool, out: Path) -> int:
         print(f"{name}: about {likely.likely / 60:.1f} min{told}")
         began = time.perf_counter()
         try:
-            made = measure(name, store, _Bar())
+            with in_use():
+                made = measure(name, store, _Bar())
         except SpaceError as error:
             print(f"\r{name}: {error}", file=sys.stderr)
             failed += 1

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
+from relcore.access import data_folder
 from relcore.encoding import encode
 from relcore.progress import Report
 from relcore.reconstructing.pictures import PictureSpec
@@ -19,8 +19,8 @@ from relcore.studies.material import dataset_of, labelled_spaces, test_ids_of
 
 def folder_of(name: str) -> Path | None:
     """A folder of the data folder, such as ``"trec"``; None where there is none."""
-    data = os.environ.get("RELSCOPE_DATA")
-    path = Path(data).expanduser() / name if data else None
+    data = data_folder()
+    path = data / name if data else None
     return path if path and path.is_dir() else None
 
 

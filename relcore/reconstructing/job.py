@@ -126,9 +126,10 @@ class ReconstructionSpec(Task["Crossed"]):
         spec = replace(self, dataset_digest=self._dataset(store).digest)
         context = Context(spec.key(), store)
         context.report = report
-        if not store.has(context.key):
+        if (entry := store.get(context.key)) is None:
             spec.finish(context)
-        return spec.read(store.get(context.key))
+            entry = store.get(context.key)
+        return spec.read(entry)
 
 
 def training_key(dataset_digest: str, spec: ReconstructionSpec, random_state: int) -> str:

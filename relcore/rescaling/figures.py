@@ -11,7 +11,7 @@ from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.numbers import general, short
-from relcore.recipe import Recipe, load_all
+from relcore.recipe import Recipe, load_all, need_same_datasets
 from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
 from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleResult, LayerRescaleSpec
 from relcore.sources.catalog import SpaceSpec
@@ -44,12 +44,16 @@ class RescaleLayers(Recipe):
     """Accuracy by layer and length (Fig. 2 of the same)."""
 
     figure: ClassVar[str] = "rescale-layers"
+    newer: ClassVar[tuple[str, ...]] = ("dataset_digest",)
 
     dataset: DatasetSpec
     encoder: Encoder
     spec: LayerRescaleSpec = LayerRescaleSpec()
+    dataset_digest: str = ""
 
     def draw(self, result: LayerRescaleResult | None = None) -> Exportable:
+        if result is None:
+            need_same_datasets((self.dataset,), (self.dataset_digest,), self.figure)
         result = result or LayerRescale(self.dataset, self.encoder, self.spec).run()
         return matrices_exportable(_layers(result), self.to_json(), "relscope-rescale-layers", result.table)
 

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 
 from relcore.determinism import reproducible
+from relcore.magnitude import scaled
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError, need_one_of
+from relcore.stitching.heads import network_exponent
 
 if TYPE_CHECKING:
     import torch
@@ -54,7 +56,12 @@ def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", 
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
             return self.out(bend(self.second(bend(self.first(rows)))))
 
-    rows, targets = torch.from_numpy(np.array(X, dtype=np.float32)), torch.from_numpy(classes)
+    exponent = network_exponent(X)
+
+    def read(found: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(np.array(scaled(np.asarray(found, dtype=np.float32), exponent)))
+
+    rows, targets = read(X), torch.from_numpy(classes)
     with reproducible(random_state):
         model = Network()
         optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
@@ -67,7 +74,7 @@ def fit_plain_mlp(X: np.ndarray, classes: np.ndarray, activation: str = "relu", 
 
     def answer(found: np.ndarray) -> np.ndarray:
         with torch.inference_mode():
-            return model(torch.from_numpy(np.array(found, dtype=np.float32))).argmax(dim=1).numpy()
+            return model(read(found)).argmax(dim=1).numpy()
 
     return answer
 

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tokenize import TokenError
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from relcore.sources.rows import Rows, as_float32, check_size, readable, rows_to_read
+from relcore.plain_text import visible
+from relcore.sources.rows import Rows, check_size, readable, rows_to_read
 from relcore.spaces import SpaceError, quote
 
 _BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
+_BROKEN_HEADER = (ValueError, SyntaxError, TypeError, TokenError, RecursionError, MemoryError, OverflowError)
+_TEXTS = ("ids", "labels", "counts")
+_LONGEST_HEADER = 10_000  # NumPy itself parses no longer one
+_LONGEST_TEXT = 1 << 16
+_MOST_ARRAYS = 1000
+_BLOCK = 1 << 24
+_READERS = {1: (2, np.lib.format.read_array_header_1_0), 2: (4, np.lib.format.read_array_header_2_0)}
 
 
 def read_npy(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
     """The matrix of a .npy file; with a limit, only its first rows are read from a file in C order."""
     with path.open("rb") as stream:
-        return Rows(_array(stream, path.stat().st_size, path, path.name, limit, max_bytes, dimensions=2))
+        return Rows(_matrix(stream, path.stat().st_size, path, path.name, limit, max_bytes))
 
 
 def npy_shape(path: Path) -> tuple[int, ...]:
@@ -33,35 +43,43 @@ def read_npz(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
     """Arrays `vectors` (or the only matrix) and, where present, `ids`, `labels` and `counts` of a .npz file.
 
     A zip can promise little and unpack to terabytes: sizes in its directory and in the arrays' headers must agree with
-    each other and with `max_bytes` before anything beyond a header is unpacked.
+    each other and with `max_bytes` before anything beyond a header is unpacked. Members that are no arrays are left alone.
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            sizes = {member.filename.removesuffix(".npy"): member.file_size for member in archive.infolist()}
-            shapes = {}
-            for name in sizes:
-                with archive.open(f"{name}.npy") as stream:
-                    shapes[name] = _header(stream, f"{path.name}, array {name!r}")[0]
+            for member in archive.infolist():
+                archive.open(member).close()  # reveals a name that is damaged, and without which labels or counts would be lost
+            sizes = {
+                member.filename.removesuffix(".npy"): member.file_size
+                for member in archive.infolist()
+                if member.filename.endswith(".npy")
+            }
 
-            def array(name: str, dimensions: int) -> np.ndarray | None:
-                if name not in sizes:
-                    return None
+            def header(name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
                 with archive.open(f"{name}.npy") as stream:
-                    return _array(stream, sizes[name], path, f"{path.name}, array {name!r}", limit, max_bytes, dimensions)
+                    return _header(stream, f"{path.name}, array {name!r:.60}")
 
-            main = _the_matrix(path, shapes)
-            for name in {"ids", "labels", "counts"} & shapes.keys():
-                _check_length(path, name, math.prod(shapes[name]), shapes[main][0])
-            ids, labels = (_texts(array(name, 1), path, name) for name in ("ids", "labels"))
-            counts = array("counts", 1)
-            if counts is not None and counts.dtype.kind not in "iu":
-                raise SpaceError(f"{path.name}: expected counts as integers, got {counts.dtype}; save them as int64")
-            return Rows(array(main, 2), ids, labels, counts)
+            main = _the_matrix(path, sizes, lambda name: header(name)[0])
+            n = header(main)[0][0]
+            headers = {name: header(name) for name in _TEXTS if name in sizes}
+            for name, (shape, _, dtype) in headers.items():
+                _check_texts(path, name, math.prod(shape), n, dtype.itemsize)
+                if dtype.kind not in "USbiuf":
+                    expected = f"{name} as strings or integers"
+                    raise SpaceError(f"{path.name}: expected {expected}, got {dtype!s:.40}; save them with dtype=str")
+
+            def opened(name: str, read: Callable[..., np.ndarray]) -> np.ndarray:
+                with archive.open(f"{name}.npy") as stream:
+                    return read(stream, sizes[name], path, f"{path.name}, array {name!r:.60}", limit, max_bytes)
+
+            vectors = opened(main, _matrix)
+            return Rows(vectors, **{name: opened(name, _list) for name in headers})
     except SpaceError:
         raise
     except (*_BROKEN_ZIP, KeyError) as error:
         raise SpaceError(
-            f"{path.name}: expected an archive written by numpy.savez, got one that cannot be read ({error})"
+            f"{path.name}: expected an archive written by numpy.savez, got one that cannot be read ({visible(error, 200)}); "
+            "write or copy it again"
         ) from error
 
 
@@ -75,27 +93,36 @@ def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int) ->
     try:
         with safe_open(path, framework="np") as file:
             names, metadata = set(file.keys()), file.metadata() or {}
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-            main = _the_matrix(path, shapes)
-            n = rows_to_read(path, shapes[main][0], limit)
-            check_size(path, n, shapes[main][1], max_bytes)
+
+            def shape(name: str) -> tuple[int, ...]:
+                return tuple(file.get_slice(name).get_shape())
+
+            main = _the_matrix(path, names, shape)
+            in_file, d = shape(main)
+            n = rows_to_read(path, in_file, limit)
+            check_size(path, n, d, max_bytes)
 
             def lines(name: str) -> list[str] | None:
+                if name in names:
+                    _check_texts(path, name, in_file, in_file, math.prod(shape(name)) // max(in_file, 1))
                 text = file.get_tensor(name).tobytes().decode() if name in names else metadata.get(name)
                 if text is None:
                     return None
-                found = text.split("\n")
-                _check_length(path, name, len(found), shapes[main][0])
+                found = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
+                _check_length(path, name, len(found), in_file)
                 return found[:n]
 
             counts = file.get_slice("counts")[:n] if "counts" in names else None
-            return Rows(
-                as_float32(file.get_slice(main)[:n], f"{path.name}, tensor {main!r}"), lines("ids"), lines("labels"), counts
-            )
+            vectors, rows = np.empty((n, d), dtype=np.float32), file.get_slice(main)
+            step = max(1, _BLOCK // (8 * d))
+            for start in range(0, n, step):
+                _fill(vectors[start : start + step], rows[start : min(start + step, n)], f"{path.name}, tensor {main!r:.60}")
+            vectors.flags.writeable = False
+            return Rows(vectors, lines("ids"), lines("labels"), counts)
     except (SafetensorError, UnicodeDecodeError, TypeError, AttributeError) as error:
         raise SpaceError(
             f"{path.name}: expected a safetensors file of float16, float32 or float64 vectors and UTF-8 ids, got one "
-            f"that cannot be read ({error}); write it again, or save the vectors as float32"
+            f"that cannot be read ({visible(error, 200)}); write it again, or save the vectors as float32"
         ) from error
 
 
@@ -105,72 +132,135 @@ def safetensors_shape(path: Path) -> tuple[int, ...]:
 
     try:
         with safe_open(path, framework="np") as file:
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            main = _the_matrix(path, set(file.keys()), lambda name: tuple(file.get_slice(name).get_shape()))
+            return tuple(file.get_slice(main).get_shape())
     except SafetensorError as error:
-        raise SpaceError(f"{path.name}: expected a safetensors file, got one that cannot be read ({error})") from error
-    return shapes[_the_matrix(path, shapes)]
+        raise SpaceError(
+            f"{path.name}: expected a safetensors file, got one that cannot be read ({visible(error, 200)}); "
+            "write or copy it again"
+        ) from error
 
 
 def _header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    try:
-        version = np.lib.format.read_magic(stream)
-        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, fortran, dtype = readers[version](stream)
-    except (ValueError, KeyError, SyntaxError, TypeError, TokenError) as error:  # TokenError: numpy reads old headers so
+    """Shape, Fortran order and dtype; how long the header says that it is, is checked before it is read."""
+    start = stream.read(8)
+    version = start[6] if len(start) == 8 and start[:6] == b"\x93NUMPY" and start[7] == 0 else 0
+    if version not in _READERS:
+        raise SpaceError(f"{what}: expected an array written by numpy.save, got another file; write it with numpy.save")
+    width, read = _READERS[version]
+    length = stream.read(width)
+    n_bytes = int.from_bytes(length, "little")
+    if n_bytes > _LONGEST_HEADER:
         raise SpaceError(
-            f"{what}: expected an array written by numpy.save, got a header that cannot be read ({error})"
-        ) from error
+            f"{what}: expected a header of at most {_LONGEST_HEADER:,} bytes, got one of {readable(n_bytes)}; it is no "
+            "array of numbers, or damaged: copy it again"
+        )
+    try:
+        shape, fortran, dtype = read(io.BytesIO(length + stream.read(n_bytes)))
+    except _BROKEN_HEADER:  # TokenError: numpy reads old headers so
+        raise SpaceError(
+            f"{what}: expected an array written by numpy.save, got a header that cannot be read; copy it again, or write it "
+            "with numpy.save"
+        ) from None
     if dtype.hasobject:
         raise SpaceError(
             f"{what}: expected plain numbers or strings, got pickled objects, which can run code and are never loaded; "
             "where you trust the file, save it again with dtype=np.float32 (vectors) or dtype=str (ids)"
         )
-    if any(length < 0 for length in shape):
-        raise SpaceError(f"{what}: expected a shape of lengths, got {shape}; the header is damaged")
+    if any(type(length) is not int or length < 0 for length in shape) or dtype.itemsize == 0:
+        got = f"{dtype!s:.40} of shape {shape!s:.60}"
+        raise SpaceError(f"{what}: expected a shape of lengths and values of one byte or more, got {got}; save it again")
     return shape, fortran, dtype
 
 
-def _array(
-    stream: BinaryIO, size: int, path: Path, what: str, limit: int | None, max_bytes: int, dimensions: int
-) -> np.ndarray:
-    """The first `limit` rows of the array in an open .npy of `size` bytes, read-only."""
+def _promised(stream: BinaryIO, size: int, what: str, dimensions: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The header of an open .npy of `size` bytes, whose values follow in full."""
     shape, fortran, dtype = _header(stream, what)
     if len(shape) != dimensions:
-        raise SpaceError(f"{what}: expected {('a list (n,)', 'a matrix (n, d)')[dimensions - 1]}, got shape {shape}")
+        expected = ("a list (n,)", "a matrix (n, d)")[dimensions - 1]
+        raise SpaceError(f"{what}: expected {expected}, got shape {shape!s:.60}; save it again in that form")
     needed, held = math.prod(shape) * dtype.itemsize, size - stream.tell()
     if held < needed:
         raise SpaceError(
-            f"{what}: the header promises shape {shape} of {dtype}, {readable(needed)}, but only {readable(held)} follow; "
-            "the file was cut short, copy or download it again"
+            f"{what}: the header promises shape {shape!s:.60} of {dtype!s:.40}, {readable(needed)}, but only {readable(held)} "
+            "follow; the file was cut short, copy or download it again"
         )
+    return shape, fortran, dtype
+
+
+def _matrix(stream: BinaryIO, size: int, path: Path, what: str, limit: int | None, max_bytes: int) -> np.ndarray:
+    """The first `limit` rows of the matrix in an open .npy, as read-only float32, block by block.
+
+    In Fortran order the first rows are all over the file: it is read to its end, and what no row needs is dropped.
+    """
+    shape, fortran, dtype = _promised(stream, size, what, dimensions=2)
     n = rows_to_read(path, shape[0], limit)
-    whole = fortran and dimensions == 2  # column by column: the first rows are all over the file
-    n_read = shape[0] if whole else n
-    row = math.prod(shape[1:])
-    check_size(path, n_read, row, max_bytes, dtype.itemsize)
-    flat = np.frombuffer(stream.read(n_read * row * dtype.itemsize), dtype=dtype, count=n_read * row)
-    array = flat.reshape((n_read, *shape[1:]), order="F" if fortran else "C")[:n]
-    return as_float32(array, what) if dimensions == 2 else array
+    check_size(path, n, shape[1], max_bytes)
+    vectors = np.empty((n, shape[1]), dtype=np.float32)
+    lines = vectors.T if fortran else vectors  # as they lie in the file
+    width, kept = (shape[0], n) if fortran else (shape[1], shape[1])
+    n_lines = max(1, _BLOCK // (width * dtype.itemsize))
+    n_items = min(width, max(1, _BLOCK // dtype.itemsize))
+    for first in range(0, len(lines), n_lines):
+        block = lines[first : first + n_lines]
+        for start in range(0, width, n_items):
+            items = min(n_items, width - start)
+            found = _values(stream, dtype, len(block) * items, what).reshape(len(block), items)
+            _fill(block[:, start : min(start + items, kept)], found[:, : max(0, kept - start)], what)
+    vectors.flags.writeable = False
+    return vectors
 
 
-def _texts(array: np.ndarray | None, path: Path, name: str) -> list[str] | None:
-    if array is None:
-        return None
-    if array.dtype.kind not in "USiu":
-        raise SpaceError(f"{path.name}: expected {name} as strings or integers, got {array.dtype}; save them with dtype=str")
-    return [item.decode("utf-8", "replace") if isinstance(item, bytes) else str(item) for item in array.tolist()]
+def _list(stream: BinaryIO, size: int, path: Path, what: str, limit: int | None, max_bytes: int) -> np.ndarray:
+    """The first `limit` ids, labels or counts in an open .npy."""
+    shape, _, dtype = _promised(stream, size, what, dimensions=1)
+    n = rows_to_read(path, shape[0], limit)
+    needed = n * (2 * dtype.itemsize + 64)
+    if needed > max_bytes:
+        raise SpaceError(
+            f"{what}: {n:,} items take {readable(needed)}, more than max_bytes = {readable(max_bytes)}; pass limit=… to read "
+            "fewer rows"
+        )
+    return _values(stream, dtype, n, what)
 
 
-def _the_matrix(path: Path, shapes: dict[str, tuple[int, ...]]) -> str:
-    if len(shapes.get("vectors", ())) == 2:
+def _values(stream: BinaryIO, dtype: np.dtype, n: int, what: str) -> np.ndarray:
+    content = stream.read(n * dtype.itemsize)
+    if len(content) < n * dtype.itemsize:
+        raise SpaceError(f"{what}: expected {n:,} more values, got the end of the file; copy or download it again")
+    return np.frombuffer(content, dtype=dtype, count=n)
+
+
+def _fill(rows: np.ndarray, found: np.ndarray, what: str) -> None:
+    if found.dtype.kind not in "fiu":
+        raise SpaceError(f"{what}: expected real numbers, got {found.dtype!s:.40}; save the vectors as float32")
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
+        rows[...] = found
+
+
+def _the_matrix(path: Path, names: Mapping[str, Any] | set[str], shape: Callable[[str], tuple[int, ...]]) -> str:
+    """The name of the matrix, of which `vectors` is the first to be looked at and often the only one."""
+    if "vectors" in names and len(shape("vectors")) == 2:
         return "vectors"
-    matrices = [name for name, shape in shapes.items() if len(shape) == 2]
+    if len(names) > _MOST_ARRAYS:
+        raise SpaceError(
+            f"{path.name}: expected a matrix named 'vectors' among its {len(names):,} arrays; rename the one meant"
+        )
+    shapes = {name: shape(name) for name in sorted(names)}
+    matrices = [name for name, found in shapes.items() if len(found) == 2]
     if len(matrices) == 1:
         return matrices[0]
-    found = quote([f"{name} {shape}" for name, shape in sorted(shapes.items())]) or "nothing"
+    found = quote([f"{name:.20} {one}" for name, one in list(shapes.items())[:8]]) or "nothing"
     raise SpaceError(
         f"{path.name}: expected a matrix named 'vectors', or one matrix (n, d) alone, got {found}; rename the one meant"
     )
+
+
+def _check_texts(path: Path, name: str, got: int, expected: int, itemsize: int) -> None:
+    """Refuse ids, labels or counts of another number than the rows, or longer than any text should be."""
+    _check_length(path, name, got, expected)
+    if itemsize > 4 * _LONGEST_TEXT:
+        raise SpaceError(f"{path.name}: expected {name} of at most {_LONGEST_TEXT:,} characters, got longer ones; shorten them")
 
 
 def _check_length(path: Path, name: str, got: int, expected: int) -> None:

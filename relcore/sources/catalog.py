@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from relcore import record
+from relcore import access, record
+from relcore.plain_json import parse
 from relcore.sources import gensim_data
 from relcore.sources.arrays import npy_shape, safetensors_shape
+from relcore.sources.cells import delimited_rows, is_number
 from relcore.sources.dataset import DatasetSpec, Options
+from relcore.sources.delimited import delimiter_of
 from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.sources.encodings import load_encoding
 from relcore.sources.files import load_space, suffix_of
 from relcore.sources.keyedvectors import word2vec_shape
+from relcore.sources.parquet_table import holds_vectors
+from relcore.sources.places import dataset_place
 from relcore.sources.renamed import load_pairing, rename
-from relcore.sources.tables import holds_vectors, tells_number
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, quote
 from relcore.store import Store, Summary
@@ -28,7 +30,7 @@ from relcore.store import Store, Summary
 Source = Literal["bundled", "file", "gensim-data", "encoding", "renamed"]
 _OPTIONS = {
     "bundled": (),
-    "file": ("id_column", "label_column", "invalid", "duplicates"),
+    "file": ("id_column", "label_column", "count_column", "ignore", "invalid", "duplicates"),
     "gensim-data": (),
     "encoding": ("dataset", "encoder", "key", "output"),
     "renamed": ("base", "key"),
@@ -52,9 +54,10 @@ class SpaceSpec:
     limit : int, optional
         Only the first rows.
     options : tuple of (key, value)
-        All strings. For files further arguments of `load_space`: id_column, label_column, invalid, duplicates. For encodings
-        what made them: dataset and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed
-        space the spec of its base as JSON and the key of the pairing in the store; see `renamed_spec`.
+        All strings. For files further arguments of `load_space`: id_column, label_column, count_column, ignore (as a JSON
+        list), invalid, duplicates. For encodings what made them: dataset and encoder as JSON, output, and the key in the
+        store; see `encoding_spec`. For a renamed space the spec of its base as JSON and the key of the
+        pairing in the store; see `renamed_spec`.
     """
 
     source: str
@@ -65,7 +68,7 @@ class SpaceSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", Options(self.options))
         if self.source not in _OPTIONS:
-            raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r}")
+            raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r:.80}")
         if not isinstance(self.name, str) or not self.name:
             raise SpaceError(f"name: expected the name of a space or the path of a file, got {self.name!r:.80}")
         if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
@@ -152,26 +155,73 @@ def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
 
 def _json(text: str, expected: str = "encoding: expected a dataset and an encoder") -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse(text, "")
+    except SpaceError as error:
         raise SpaceError(f"{expected} as JSON, got {text!r:.80}") from error
 
 
 def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
-    """The space that the spec names; errors as in `load_words`, `load_space` and `load_encoding` (from `store`, else the
-    environment's)."""
+    """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and `load_encoding` (from `store`,
+    else the environment's)."""
+    need_access(spec, store)
     if spec.source == "encoding":
         return load_encoding(store or Store(), spec.option("key"))
     if spec.source == "renamed":
         store = store or Store()
-        base = load(SpaceSpec.from_json(_json(spec.option("base"), "renamed space: expected its base")), store)
+        base = load(_base(spec), store)
         return rename(base, load_pairing(store, spec.option("key")), spec.name)
     if spec.source == "file":
-        return load_space(spec.name, limit=spec.limit, **dict(spec.options))
+        columns = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
+        return load_space(access.allowed(spec.name), limit=spec.limit, **dict(spec.options) | columns)
     known = BUNDLED if spec.source == "bundled" else gensim_data.MODELS
     if spec.name not in known:
         raise SpaceError(f"{spec.source}: expected one of {quote(known)}, got {spec.name!r}")
     return load_words(spec.name, limit=spec.limit)
+
+
+def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
+    """The columns of a table that a spec leaves out."""
+    found = _json(spec.option("ignore") or "[]", "ignore: expected a list of columns")
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise SpaceError(f"ignore: expected a list of columns as JSON, got {spec.option('ignore')!r:.80}")
+    return tuple(found)
+
+
+def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
+    """Raise a SpaceError unless whoever asks may open the space; to be called before anything answers from a cache.
+
+    A file must be open, see `access.allowed`. An encoding in the store of a shared app must be of this session's own making,
+    or come from a dataset, through an encoder, that this session may read: naming a key in a session file is not enough.
+    """
+    if spec.source == "file":
+        access.allowed(spec.name)
+    elif spec.source == "renamed":
+        need_access(_base(spec), store)
+    elif spec.source == "encoding" and not access.made(spec.option("key")):
+        found = (store or Store()).summary(spec.option("key"))
+        if found is not None and not _may_make(found):
+            raise SpaceError(
+                f"{spec.name!r:.80} is not open to this session: this app is shared, and the encoding was made of data that "
+                "this session may not read; encode your own copy"
+            )
+
+
+def _may_make(summary: Summary) -> bool:
+    """Whether whoever asks may read all that an entry of the store was made of."""
+    try:
+        spec = stored_encoding_spec(summary)
+        if spec is None:
+            return False
+        dataset_place(spec.dataset)
+        spec.encoder.content()
+    except (SpaceError, KeyError):  # KeyError: an entry that is no encoding
+        return False
+    return True
+
+
+def _base(spec: SpaceSpec) -> SpaceSpec:
+    """What a renamed space was made of."""
+    return SpaceSpec.from_json(_json(spec.option("base"), "renamed space: expected its base"))
 
 
 def available(data_folder: str | Path | None = None) -> list[Entry]:
@@ -179,8 +229,8 @@ def available(data_folder: str | Path | None = None) -> list[Entry]:
 
     Of files only names and headers are read, two folders deep, at most 500; a text or table that holds no vectors is left out.
     """
-    data_folder = data_folder or os.environ.get("RELSCOPE_DATA")
-    return [*_bundled(), *(_files(Path(data_folder).expanduser()) if data_folder else ()), *_gensim_models()]
+    folder = access.allowed(data_folder) if data_folder else access.data_folder()
+    return [*_bundled(), *(_files(folder) if folder else ()), *_gensim_models()]
 
 
 def _bundled() -> Iterator[Entry]:
@@ -199,10 +249,13 @@ def _gensim_models() -> Iterator[Entry]:
 
 def _files(folder: Path) -> Iterator[Entry]:
     found = (
-        path for pattern in ("*", "*/*", "*/*/*") for path in sorted(folder.glob(pattern)) if suffix_of(path) and path.is_file()
+        path
+        for pattern in ("*", "*/*", "*/*/*")
+        for path in sorted(folder.glob(pattern))
+        if suffix_of(path) and access.may_read(path) and path.is_file()
     )
     for path in islice(found, _MOST_FILES):
-        shape = _shape(path)
+        shape = shape_of(path)
         if shape is not None:
             name = str(path.relative_to(folder))
             yield Entry(
@@ -210,7 +263,7 @@ def _files(folder: Path) -> Iterator[Entry]:
             )
 
 
-def _shape(path: Path) -> tuple[int | None, int | None] | None:
+def shape_of(path: Path) -> tuple[int | None, int | None] | None:
     """(n, d) as far as the header tells it; None for a file that is no space."""
     try:
         match suffix_of(path):
@@ -234,16 +287,14 @@ def _shape(path: Path) -> tuple[int | None, int | None] | None:
 
 
 def _glove_shape(path: Path) -> tuple[None, int] | None:
-    with path.open(encoding="utf-8", errors="replace") as stream:
+    with path.open(encoding="utf-8-sig", errors="replace") as stream:
         cells = stream.readline(1 << 20).split()
-    return (None, len(cells) - 1) if len(cells) > 2 and all(map(tells_number, cells[1:])) else None
+    return (None, len(cells) - 1) if len(cells) > 2 and all(map(is_number, cells[1:])) else None
 
 
 def _holds_numbers(path: Path) -> bool:
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
-    with path.open(encoding="utf-8", errors="replace", newline="") as stream:
-        rows = list(islice(csv.reader(stream, delimiter=delimiter), 2))
-    return len(rows) == 2 and sum(map(tells_number, rows[1])) >= 2
+    rows = list(islice(delimited_rows(path, delimiter_of(path)), 2))
+    return len(rows) == 2 and sum(map(is_number, rows[1][1])) >= 2
 
 
 def _parquet_shape(path: Path) -> tuple[int, int | None] | None:

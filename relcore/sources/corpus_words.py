@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import lzma
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
+from relcore.access import data_folder
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import Store, digest_of
 
@@ -31,7 +31,10 @@ def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: 
         from gensim.models import Word2Vec
 
         report(0, 1, f"training word vectors on {path.name}")
-        sentences = list(_sentences(path, tokens))
+        try:
+            sentences = list(_sentences(path, tokens))
+        except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
+            raise SpaceError(f"{path}: expected UTF-8 text in xz, got a damaged file ({error}); copy it again") from error
         settings = {"vector_size": WIDTH, "epochs": EPOCHS, "window": WINDOW, "max_final_vocab": MOST_WORDS}
         words = Word2Vec(sentences, sg=1, negative=5, sample=1e-4, min_count=5, workers=1, seed=0, **settings).wv
         counts = np.array([words.get_vecattr(word, "count") for word in words.index_to_key])
@@ -42,13 +45,31 @@ def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: 
 
 
 def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
-    """Words of two Swadesh lists that mean the same, line by line; of variants the first, and no word twice in a language."""
-    columns = [[_first_variant(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in (source, target)]
+    """Words of two Swadesh lists that mean the same, line by line; of variants the first, and no word twice in a language.
+
+    Raises
+    ------
+    SpaceError
+        No UTF-8 text; lists of different lengths, whose lines would not belong together.
+    """
+    columns = [[_first_variant(line) for line in _lines(path)] for path in (source, target)]
+    if len(columns[0]) != len(columns[1]):
+        raise SpaceError(
+            f"{target}: expected {len(columns[0]):,} lines as in {source.name}, got {len(columns[1]):,}; line i means the same "
+            "in both, so copy the lists again"
+        )
     kept: dict[str, str] = {}
     for one, other in zip(*columns, strict=True):
         if one.isalpha() and other.isalpha() and one not in kept and other not in kept.values():
             kept[one] = other
     return list(kept.items())
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise SpaceError(f"{path}: expected UTF-8 text, got {error.reason}; copy the list again") from None
 
 
 def _first_variant(line: str) -> str:
@@ -64,8 +85,8 @@ def in_data_folder(*parts: str) -> Path:
     SpaceError
         RELSCOPE_DATA is not set, or has no such file.
     """
-    data = os.environ.get("RELSCOPE_DATA")
-    path = Path(data or ".").expanduser().joinpath(*parts)
+    data = data_folder()
+    path = (data or Path()).joinpath(*parts)
     if not data or not path.is_file():
         got = "none" if data else "no data folder"
         raise SpaceError(f"expected {'/'.join(parts)} in the data folder, got {got}; set RELSCOPE_DATA to a folder that has it")

@@ -67,9 +67,12 @@ class DatasetSpec:
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", Options(self.options))
         if self.source not in SOURCES:
-            raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r}")
+            raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r:.80}")
         if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
-            raise SpaceError(f"limit: expected a whole number of items, at least 1, got {self.limit!r}")
+            raise SpaceError(f"limit: expected a whole number of items, at least 1, got {self.limit!r:.80}")
+
+        if unfit := [name for name, value in self.options if not isinstance(value, str | int | float | None)]:
+            raise SpaceError(f"options: expected a string or a number for each, got something else for {quote(unfit)}")
 
     def settings(self, **defaults: Any) -> dict[str, Any]:
         """The options over their defaults; an option that has no default here is an error."""

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from relcore import access
 from relcore.extras import extra
 from relcore.sources import planetoid
 from relcore.sources.dataset import Dataset, DatasetEntry, DatasetSpec, Kind
 from relcore.sources.digits import digits_dataset
 from relcore.sources.folders import file_dataset, file_name, folder_dataset, holds_images, splits_of, sub_folders, table_splits
-from relcore.sources.hub_datasets import downloaded, hub_dataset, hub_table
+from relcore.sources.hub_datasets import LISTED, downloaded, hub_dataset, hub_table
 from relcore.sources.item_tables import ColumnKind, delimited_columns, open_table
 from relcore.sources.parallel import LANGUAGES, N_SENTENCES, parallel_dataset
+from relcore.sources.places import dataset_place
 from relcore.sources.table_dataset import item_columns, label_columns
 from relcore.sources.wikipedia import TASK, wikipedia_dataset
 from relcore.spaces import SpaceError
@@ -24,14 +25,6 @@ from relcore.store import Store
 
 _MOST_ENTRIES = 200
 _MOST_NUMBERS = 16  # a table with more number columns holds vectors
-_HUB = (
-    ("ylecun/mnist", "images", "test", 10_000, "handwritten digits, 28 × 28, 10 classes"),
-    ("zalando-datasets/fashion_mnist", "images", "test", 10_000, "clothes, 28 × 28, 10 classes"),
-    ("uoft-cs/cifar10", "images", "test", 10_000, "photographs, 32 × 32, 10 classes"),
-    ("fancyzhx/ag_news", "texts", "test", 7_600, "news, 4 classes"),
-    ("fancyzhx/dbpedia_14", "texts", "test", 70_000, "encyclopedia entries, 14 classes"),
-    ("stanfordnlp/imdb", "texts", "test", 25_000, "film reviews, 2 classes"),
-)
 
 
 @dataclass(frozen=True)
@@ -79,9 +72,9 @@ def columns_of(spec: DatasetSpec) -> Columns:
     if spec.source == "huggingface":
         return _columns(hub_table(spec).columns)
     if spec.source == "file":
-        return _columns(open_table([Path(spec.name).expanduser()]).columns)
-    if spec.source == "folder" and Path(spec.name).expanduser().is_dir():
-        tables = table_splits(Path(spec.name).expanduser())
+        return _columns(open_table([dataset_place(spec)]).columns)
+    if spec.source == "folder" and (folder := dataset_place(spec)).is_dir():
+        tables = table_splits(folder)
         return _columns(open_table(tables.get(spec.split) or next(iter(tables.values()))).columns) if tables else Columns()
     return Columns()
 
@@ -91,8 +84,7 @@ def available_datasets(data_folder: str | Path | None = None) -> list[DatasetEnt
 
     Never asks the network; of files only names and headers are read, and at most 200 are listed.
     """
-    folder = data_folder or os.environ.get("RELSCOPE_DATA")
-    folder = Path(folder).expanduser() if folder else None
+    folder = access.allowed(data_folder) if data_folder else access.data_folder()
     found = list(islice(_under(folder), _MOST_ENTRIES)) if folder and folder.is_dir() else []
     graphs = {entry.name for entry in found if entry.kind == "graph"}
     return [*_bundled(), *found, *_graphs_elsewhere(graphs), *_hub()]
@@ -118,7 +110,7 @@ def _graphs_elsewhere(found: set[str]) -> Iterator[DatasetEntry]:
 
 
 def _hub() -> Iterator[DatasetEntry]:
-    for name, kind, split, n, description in _HUB:
+    for name, kind, split, n, description in LISTED:
         where = "here" if downloaded(name) else "needs the network"
         yield DatasetEntry(name, kind, DatasetSpec("huggingface", name, split), where, n, description)
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relcore.names import ENCODERS
+from relcore.plain_json import need_plain
 from relcore.progress import Report
 from relcore.sources.dataset import Dataset, Kind
 from relcore.sources.settings import UNSET, Facts, settings_of
@@ -134,7 +135,7 @@ def encoder_class(name: str) -> type[Encoder]:
     """
     entry = ENCODERS.get(name) or next((one for one in ENCODERS.values() if one.where == name), None)
     if entry is None:
-        raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r}")
+        raise SpaceError(f"encoder: expected one of {quote(ENCODERS)}, got {name!r:.80}")
     return entry.load()
 
 
@@ -148,8 +149,9 @@ def encoder_to_json(encoder: Encoder) -> dict[str, Any]:
 
 def encoder_from_json(record: Mapping[str, Any]) -> Encoder:
     """The encoder of such a dict; settings that it does not know are an error, those that are missing take their default."""
+    need_plain(record, "encoder")
     if not isinstance(record, Mapping) or not isinstance(record.get("encoder"), str):
-        raise SpaceError(f'encoder: expected a JSON object with "encoder": one of {quote(ENCODERS)}, got {record!r}')
+        raise SpaceError(f'encoder: expected a JSON object with "encoder": one of {quote(ENCODERS)}, got {record!r:.80}')
     kind = encoder_class(record["encoder"])
     settings = {one: tuple(value) if isinstance(value, list) else value for one, value in record.items() if one != "encoder"}
     known = {one.name: one for one in settings_of(kind)}

@@ -10,7 +10,7 @@ import numpy as np
 
 from relcore.sources.encoder import Encoder
 from relcore.spaces import LatentSpace, SpaceError
-from relcore.store import Store, digest_of
+from relcore.store import Entry, Store, digest_of
 
 if TYPE_CHECKING:
     from relcore.sources.catalog import SpaceSpec
@@ -54,7 +54,21 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     """
     entry = store.get(key)
     if entry is None:
-        raise SpaceError(f"expected the encoding {key[:8]}… in {store.root}, got none (removed to make room); encode it again")
+        raise SpaceError(
+            f"expected the encoding {key[:8]}… in {store.root}, got none (removed: damaged, or to make room); encode it again"
+        )
+    try:
+        return space_of(entry)
+    except SpaceError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise SpaceError(
+            f"expected an encoding under the key {key[:8]}… in {store.root}, got another result; encode it again"
+        ) from error
+
+
+def space_of(entry: Entry) -> LatentSpace:
+    """The space that `put_encoding` put."""
     labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
     ids, name, counts = _strings(entry.arrays["ids"]), entry.metadata["name"], entry.arrays.get("counts")
     return LatentSpace(entry.arrays["vectors"], ids, name=name, labels=labels, counts=counts)
@@ -84,4 +98,7 @@ def _bytes(strings: Sequence[str]) -> np.ndarray:
 
 
 def _strings(array: np.ndarray) -> list[str]:
-    return json.loads(array.tobytes())
+    found = json.loads(array.tobytes())
+    if not isinstance(found, list):
+        raise TypeError(f"expected a list of strings, got {type(found).__name__}")
+    return found

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
+from relcore.access import expanded, regular_file
 from relcore.sources.arrays import read_npy, read_npz, read_safetensors
+from relcore.sources.columns import Choices
 from relcore.sources.keyedvectors import read_word2vec, read_word2vec_binary, read_word2vec_text
+from relcore.sources.memory import usable_bytes
 from relcore.sources.pickled import read_kv
+from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, lines_beside
 from relcore.sources.rows import Rows
-from relcore.sources.tables import read_csv, read_parquet, read_tsv
+from relcore.sources.tables import TABLES, read_delimited, read_parquet
 from relcore.spaces import LatentSpace, SpaceError, quote
 
 READERS: dict[str, Callable[..., Rows]] = {
@@ -23,8 +26,8 @@ READERS: dict[str, Callable[..., Rows]] = {
     ".npz": read_npz,
     ".safetensors": read_safetensors,
     ".parquet": read_parquet,
-    ".csv": read_csv,
-    ".tsv": read_tsv,
+    ".csv": read_delimited,
+    ".tsv": read_delimited,
     ".bin": read_word2vec_binary,
     ".bin.gz": read_word2vec_binary,
     ".vec": read_word2vec_text,
@@ -34,7 +37,6 @@ READERS: dict[str, Callable[..., Rows]] = {
     ".gz": read_word2vec,
     ".kv": read_kv,
 }
-_TABLES = (".parquet", ".csv", ".tsv")
 
 
 def load_space(
@@ -45,9 +47,11 @@ def load_space(
     ids: Sequence[str] | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
+    count_column: str | None = None,
+    ignore: Sequence[str] = (),
     invalid: Literal["error", "drop"] = "error",
     duplicates: Literal["error", "first"] = "error",
-    max_bytes: int = 8 << 30,
+    max_bytes: int | None = None,
 ) -> LatentSpace:
     """Load the space in a file; the suffix says the format.
 
@@ -68,14 +72,17 @@ def load_space(
         Read only the first rows of the file; what follows is not read where the format allows it.
     ids : sequence of str, optional
         One per row of the file, instead of those in it.
-    id_column, label_column : str, optional
-        Columns of a table, else found by name or kind; see `relcore.sources.tables`.
+    id_column, label_column, count_column : str, optional
+        Columns of a table, else found by name or kind; see `relcore.sources.columns`.
+    ignore : sequence of str
+        Columns of a table to leave out.
     invalid : "error" or "drop"
         What becomes of rows with NaN or infinite values; dropped rows are counted in a warning.
     duplicates : "error" or "first"
         What becomes of rows with an id seen before; rows left out are counted in a warning.
-    max_bytes : int
-        The most memory the vectors may take; checked before they are read.
+    max_bytes : int, optional
+        The most memory that the vectors, as float32, and their ids may take; checked before they are read. Default: 8 GiB, or
+        60 % of the free memory where that is less.
 
     Raises
     ------
@@ -94,17 +101,24 @@ def load_space(
     >>> space.name, space.ids.tolist()
     ('words', ['king', 'queen'])
     """
-    path = Path(path).expanduser()
-    suffix = _check_choices(path, limit, id_column or label_column, invalid, duplicates)
-    columns = {"id_column": id_column, "label_column": label_column} if suffix in _TABLES else {}
+    path = expanded(path)
+    choices = Choices(id_column, label_column, count_column, tuple(ignore))
+    suffix = _check_choices(path, limit, choices, invalid, duplicates)
+    columns = {"choices": choices} if suffix in TABLES else {}
+    max_bytes = usable_bytes() if max_bytes is None else max_bytes
     try:
         rows = READERS[suffix](path, limit=limit, max_bytes=max_bytes, **columns)
+    except MemoryError as error:
+        raise SpaceError(f"{path.name}: expected vectors that fit into memory, got more; pass limit=… to read fewer") from error
     except PermissionError as error:
         raise SpaceError(f"{path}: expected a file that can be read, got {error.strerror}; change its permissions") from error
     n = len(rows.vectors)
-    named = list(ids) if ids is not None else rows.ids or _lines_beside(path, suffix, "ids") or [str(row) for row in range(n)]
-    labels = rows.labels or _lines_beside(path, suffix, "labels")
-    found = Rows(rows.vectors, _as_many(path, "ids", named, n, limit), _as_many(path, "labels", labels, n, limit), rows.counts)
+    found = Rows(
+        rows.vectors,
+        _as_many(path, "ids", ids, n, limit) if ids is not None else _ids(path, suffix, rows, limit),
+        _labels(path, suffix, rows, limit),
+        None if rows.counts is None else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name),
+    )
     name = name or path.name[: -len(suffix)]
     return LatentSpace(**_kept(found, name, invalid, duplicates), name=name)
 
@@ -115,45 +129,52 @@ def suffix_of(path: Path) -> str | None:
     return endings[-1] if endings else None
 
 
-def _check_choices(path: Path, limit: int | None, column: str | None, invalid: str, duplicates: str) -> str:
+def _check_choices(path: Path, limit: int | None, choices: Choices, invalid: str, duplicates: str) -> str:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
-    for option, value, choices in (("invalid", invalid, ("error", "drop")), ("duplicates", duplicates, ("error", "first"))):
-        if value not in choices:
-            raise SpaceError(f"{option}: expected one of {quote(choices)}, got {value!r}")
-    if not path.exists():
-        raise SpaceError(f"expected a file, got {str(path)!r}, where there is none; check the folder and the spelling")
-    if not path.is_file():
-        raise SpaceError(f"expected a file, got the folder {str(path)!r}; name one of the files in it")
+    for option, value, allowed in (("invalid", invalid, ("error", "drop")), ("duplicates", duplicates, ("error", "first"))):
+        if value not in allowed:
+            raise SpaceError(f"{option}: expected one of {quote(allowed)}, got {value!r}")
+    regular_file(path)
     suffix = suffix_of(path)
     if suffix is None:
         raise SpaceError(
             f"{path.name}: expected a file that ends in {', '.join(READERS)}; got {path.suffix or 'no suffix'!r}, "
             "convert or rename it"
         )
-    if column is not None and suffix not in _TABLES:
+    if choices != Choices() and suffix not in TABLES:
+        column = choices.id_column or choices.label_column or choices.count_column or quote(choices.ignore)
         raise SpaceError(
-            f"{path.name}: expected id_column and label_column only for {', '.join(_TABLES)}, got {column!r} for {suffix}"
+            f"{path.name}: expected columns to be chosen only for {', '.join(TABLES)}, got {column!r:.80} for {suffix}; leave "
+            "them out"
         )
     if path.stat().st_size == 0:
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")
     return suffix
 
 
-def _lines_beside(path: Path, suffix: str, what: str) -> list[str] | None:
-    """The lines of `<stem>.ids.txt` or `<stem>.labels.txt`, where there is such a file."""
-    beside = path.with_name(f"{path.name[: -len(suffix)]}.{what}.txt")
-    if beside == path or not beside.is_file():
-        return None
-    return beside.read_text(encoding="utf-8", errors="replace").removesuffix("\n").split("\n")
+def _ids(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str]:
+    """Those in the file, else those beside it, else row numbers."""
+    n = len(rows.vectors)
+    if rows.ids is not None:
+        return checked_ids(_as_many(path, "ids", rows.ids, n, limit), path.name)
+    beside = lines_beside(path, suffix, "ids", n, limit)
+    return [str(row) for row in range(n)] if beside is None else checked_ids(beside, f"{path.name[: -len(suffix)]}.ids.txt")
 
 
-def _as_many(path: Path, what: str, items: Sequence[str] | None, n: int, limit: int | None) -> Sequence[str] | None:
+def _labels(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str] | None:
+    n = len(rows.vectors)
+    if rows.labels is not None:
+        return checked_labels(_as_many(path, "labels", rows.labels, n, limit), path.name)
+    return lines_beside(path, suffix, "labels", n, limit)
+
+
+def _as_many(path: Path, what: str, items: Sequence[Any], n: int, limit: int | None) -> Sequence[Any]:
     """The items of the rows read; more items than rows are right only where a limit cut the rows."""
-    if items is None or len(items) == n:
+    if len(items) == n:
         return items
     if limit == n < len(items):
-        return list(islice(items, n))
+        return items[:n]
     raise SpaceError(
         f"{path.name}: expected {n} {what}, one per row, got {len(items)}; write {what} and vectors from the same rows"
     )

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
+from relcore import access
 from relcore.sources.dataset import Dataset, DatasetSpec, evenly
 from relcore.sources.images import SUFFIXES as IMAGE_SUFFIXES
-from relcore.sources.images import decode_image
+from relcore.sources.images import decode_image, image_file
 from relcore.sources.item_tables import SUFFIXES as TABLE_SUFFIXES
 from relcore.sources.item_tables import open_table
+from relcore.sources.places import dataset_place
 from relcore.sources.table_dataset import table_dataset
 from relcore.spaces import SpaceError, quote
 
@@ -21,13 +23,13 @@ _SPLIT = re.compile(r"(train|test|val|valid|validation|dev)(?![a-z])", re.IGNORE
 
 def file_dataset(spec: DatasetSpec) -> Dataset:
     """The table in a .parquet, .csv or .tsv file."""
-    path = Path(spec.name).expanduser()
+    path = dataset_place(spec)
     return table_dataset(open_table([path]), spec, file_name(path))
 
 
 def folder_dataset(spec: DatasetSpec) -> Dataset:
     """The tables or pictures of a folder; `split` names a table, or a sub-folder such as "train"."""
-    folder = Path(spec.name).expanduser()
+    folder = dataset_place(spec)
     if not folder.is_dir():
         raise SpaceError(f"expected a folder, got {spec.name!r}, where there is none; check the spelling")
     tables = table_splits(folder)
@@ -46,7 +48,7 @@ def table_splits(folder: Path) -> dict[str, list[Path]]:
     """Split → its table's files, several if Hugging Face wrote it (`train-00000-of-00002.parquet`)."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in TABLE_SUFFIXES and path.is_file():
+        if path.suffix.lower() in TABLE_SUFFIXES and access.may_read(path) and path.is_file():
             splits.setdefault(_SHARD.sub("", path.stem), []).append(path)
     return splits
 
@@ -77,7 +79,8 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
     found = sorted(path for path in root.rglob("*") if _is_image(path))
     if not found:
         raise SpaceError(
-            f"{root}: expected tables ({', '.join(TABLE_SUFFIXES)}) or pictures ({', '.join(IMAGE_SUFFIXES)}), got none"
+            f"{root}: expected tables ({', '.join(TABLE_SUFFIXES)}) or pictures ({', '.join(IMAGE_SUFFIXES)}), got none; "
+            "choose the folder that holds them"
         )
     classes = ["" if path.parent == root else path.relative_to(root).parts[0] for path in found]
     rows = evenly(classes, spec.limit)
@@ -101,7 +104,7 @@ def _image_dataset(folder: Path, spec: DatasetSpec) -> Dataset:
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return image_file(path)
     except OSError as error:
         raise SpaceError(f"{path}: expected an image that can be read, got {error.strerror}; load the folder again") from error
 
@@ -112,11 +115,15 @@ def _image_splits(folder: Path) -> list[str]:
 
 
 def sub_folders(folder: Path) -> Iterator[Path]:
-    return (child for child in sorted(folder.iterdir()) if child.is_dir() and not child.name.startswith("."))
+    return (
+        child
+        for child in sorted(folder.iterdir())
+        if not child.name.startswith(".") and access.may_read(child) and child.is_dir()
+    )
 
 
 def _is_image(path: Path) -> bool:
-    return path.suffix.lower() in IMAGE_SUFFIXES and path.is_file()
+    return path.suffix.lower() in IMAGE_SUFFIXES and access.may_read(path) and path.is_file()
 
 
 def _chosen(folder: Path, split: str, splits: list[str]) -> str:

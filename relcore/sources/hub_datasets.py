@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from relcore.access import expanded, shared
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.item_tables import ColumnKind
 from relcore.sources.network import hub_answers
+from relcore.sources.places import HUB_NAME, hub_folder
 from relcore.sources.table_dataset import table_dataset
 from relcore.spaces import SpaceError, quote
 
-_HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+LISTED = (
+    ("ylecun/mnist", "images", "test", 10_000, "handwritten digits, 28 × 28, 10 classes"),
+    ("zalando-datasets/fashion_mnist", "images", "test", 10_000, "clothes, 28 × 28, 10 classes"),
+    ("uoft-cs/cifar10", "images", "test", 10_000, "photographs, 32 × 32, 10 classes"),
+    ("fancyzhx/ag_news", "texts", "test", 7_600, "news, 4 classes"),
+    ("fancyzhx/dbpedia_14", "texts", "test", 70_000, "encyclopedia entries, 14 classes"),
+    ("stanfordnlp/imdb", "texts", "test", 25_000, "film reviews, 2 classes"),
+)
 
 
 def hub_dataset(spec: DatasetSpec) -> Dataset:
@@ -35,13 +43,18 @@ def hub_table(spec: DatasetSpec) -> HubTable:
     import datasets
 
     settings = spec.settings(config=None, empty=None)
-    folder = Path(spec.name).expanduser()
-    if folder.is_dir():
+    folder = hub_folder(spec.name)
+    if folder is not None:
         return HubTable(*_loaded(str(folder), settings["config"], spec.split), folder.name)
-    if not _HUB_NAME.fullmatch(spec.name):
+    if not HUB_NAME.fullmatch(spec.name):
         raise SpaceError(
             f"expected a folder or the hub's name of a dataset ('owner/name'), got {spec.name!r}, where there is nothing; "
             "check the spelling, or choose the source 'file' for a single file"
+        )
+    if shared() and not downloaded(spec.name) and spec.name not in (names := [name for name, *_ in LISTED]):
+        raise SpaceError(
+            f"{spec.name!r:.80}: this app is shared, so it downloads only the datasets of its list, {quote(names)}; ask "
+            "whoever runs it to download this one"
         )
     short = spec.name.rsplit("/", 1)[-1]
     if not datasets.config.HF_HUB_OFFLINE and hub_answers():
@@ -58,7 +71,7 @@ def hub_table(spec: DatasetSpec) -> HubTable:
 def downloaded(name: str) -> bool:
     """Whether the hub's dataset has been loaded on this machine before; needs neither the network nor the library."""
     home = Path(os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface")
-    cache = Path(os.environ.get("HF_DATASETS_CACHE") or home / "datasets").expanduser()
+    cache = expanded(os.environ.get("HF_DATASETS_CACHE") or home / "datasets")
     return (cache / name.replace("/", "___")).is_dir()
 
 

@@ -3,17 +3,36 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relcore.access import regular_file
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
+_MOST_BYTES = 256 << 20
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")  # Pillow would also start Ghostscript on PostScript
+
+
+def image_file(path: Path) -> bytes:
+    """The bytes of a picture's file.
+
+    Raises
+    ------
+    SpaceError, OSError
+        No regular file, more than 256 MB: a picture of as many pixels as `decode_image` takes has fewer.
+    """
+    size = regular_file(path).stat().st_size
+    if size > _MOST_BYTES:
+        raise SpaceError(
+            f"{str(path)!r:.200}: expected an image of at most {_MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it one?"
+        )
+    return path.read_bytes()
 
 
 def decode_image(content: bytes | None, where: str) -> Image:

@@ -9,9 +9,12 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from relcore.plain_text import visible
+from relcore.sources.cells import LONGEST_LINE, delimited_rows, is_number
 from relcore.spaces import SpaceError, quote
 
 ColumnKind = Literal["image", "text", "number", "other"]
@@ -73,7 +76,9 @@ class ParquetTable:
             self._files = [parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False) for path in paths]
             schema = self._files[0].schema_arrow
         except (pa.ArrowException, OSError) as error:
-            raise SpaceError(f"{self.name}: expected a parquet file, got one that cannot be read ({error})") from error
+            raise SpaceError(
+                f"{self.name}: expected a parquet file, got one that cannot be read ({visible(error, 200)}); copy it again"
+            ) from error
         if any(file.schema_arrow.names != schema.names for file in self._files):
             raise SpaceError(f"{self.name}: expected the same columns in all {len(paths)} parts, got others; write them again")
         self.columns = {field.name: _arrow_kind(field.type) for field in schema}
@@ -99,7 +104,10 @@ class ParquetTable:
                 try:
                     batch = self._batch(column, group, number)
                 except (self._broken, OSError) as error:
-                    raise SpaceError(f"{self.name}, row {start}: expected parquet data, got damaged ones ({error})") from error
+                    raise SpaceError(
+                        f"{self.name}, row {start}: expected parquet data, got damaged ones ({visible(error, 200)}); copy it "
+                        "again"
+                    ) from error
                 taken = batch.slice(skip, stop - start)
                 values += taken.to_pylist()
                 start += len(taken)
@@ -143,8 +151,11 @@ class DelimitedTable:
         sample: list[list[str]] = []
         with path.open("rb") as stream:
             lines = _Lines(stream, 0, self.name)
-            rows = csv.reader(lines, delimiter=self._delimiter)
-            self._names = self._header(next(rows, []))
+            rows = csv.reader(lines, delimiter=self._delimiter, strict=True)
+            try:
+                self._names = self._header(next(rows, []))
+            except csv.Error as error:
+                raise self._no_row("line 1", error) from error
             self._n = 0
             offset = lines.offset
             for row in self._checked(rows, 0):
@@ -166,14 +177,14 @@ class DelimitedTable:
         number = start // _BATCH
         with self._path.open("rb") as stream:
             stream.seek(self._offsets[number])
-            rows = csv.reader(_Lines(stream, self._offsets[number], self.name), delimiter=self._delimiter)
+            rows = csv.reader(_Lines(stream, self._offsets[number], self.name), delimiter=self._delimiter, strict=True)
             checked = zip(range(number * _BATCH, stop), self._checked(rows, number * _BATCH), strict=False)
             return [cells[position] for row, cells in checked if row >= start]
 
     def _header(self, names: list[str]) -> list[str]:
         if not names or len(set(names)) < len(names):
             what = quote(names[:8]) if names else "an empty file"
-            raise SpaceError(f"{self.name}: expected distinct column names in the first line, got {what}")
+            raise SpaceError(f"{self.name}: expected distinct column names in the first line, got {what}; name each column")
         return names
 
     def _checked(self, rows: Iterator[list[str]], first: int) -> Iterator[list[str]]:
@@ -191,7 +202,13 @@ class DelimitedTable:
                 yield cells
                 row += 1
         except csv.Error as error:
-            raise SpaceError(f"{self.name}, row {row}: expected a table, got {error}; write it as parquet") from error
+            raise self._no_row(f"row {row}", error) from error
+
+    def _no_row(self, where: str, error: csv.Error) -> SpaceError:
+        return SpaceError(
+            f"{self.name}, {where}: expected cells in pairs of quotes and lines that end in a line feed, got {error}; mend the "
+            "table, or write it as parquet"
+        )
 
 
 class _Lines:
@@ -204,9 +221,12 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        line = self._stream.readline()
+        line = self._stream.readline(LONGEST_LINE)
         if not line:
             raise StopIteration
+        if len(line) == LONGEST_LINE or b"\0" in line:
+            fault = "a zero byte" if b"\0" in line else f"{LONGEST_LINE:,} bytes or more"
+            raise SpaceError(f"{self._name}, byte {self.offset}: expected a line of text, got {fault}; is it a table in UTF-8?")
         text = line.removeprefix(b"\xef\xbb\xbf") if self.offset == 0 else line
         self.offset += len(line)
         try:
@@ -218,21 +238,17 @@ class _Lines:
 
 def delimited_columns(path: Path) -> dict[str, ColumnKind]:
     """The columns of a .csv or .tsv by its first rows, without reading on; {} for a file that is no table."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as stream, suppress(csv.Error):
-        reader = csv.reader(stream, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-        names = next(reader, [])
-        rows = [row for row, _ in zip(reader, range(_ROWS_TO_LOOK_AT), strict=False) if len(row) == len(names)]
+    with suppress(SpaceError, OSError):
+        lines = delimited_rows(path, "\t" if path.suffix.lower() == ".tsv" else ",")
+        _, names = next(lines, (0, []))
+        rows = [row for _, row in islice(lines, _ROWS_TO_LOOK_AT) if len(row) == len(names)]
         return {name: _text_kind([row[i] for row in rows]) for i, name in enumerate(names)} if rows else {}
     return {}
 
 
 def _text_kind(cells: Sequence[str]) -> ColumnKind:
     filled = [cell for cell in cells if cell.strip()]
-    with suppress(ValueError):
-        for cell in filled:
-            float(cell)
-        return "number" if filled else "text"
-    return "text"
+    return "number" if filled and all(map(is_number, filled)) else "text"
 
 
 def _arrow_kind(kind: Any) -> ColumnKind:

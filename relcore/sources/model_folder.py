@@ -6,7 +6,9 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
+from relcore.access import may_read, shared
 from relcore.sources.network import hub_answers
+from relcore.sources.places import hub_folder
 from relcore.spaces import SpaceError, quote
 
 _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".ckpt")
@@ -24,10 +26,9 @@ def model_folder(name: str) -> Path:
         No such folder, a folder without config.json or without safetensors weights; a name that is neither on disk nor to be
         had, told within three seconds.
     """
-    path = Path(name).expanduser()
-    if name and path.is_dir():
-        return _checked(path, name)
-    if not name or path.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
+    if folder := hub_folder(name):
+        return _checked(folder, name)
+    if not name or Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise SpaceError(
             f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}, and there is no such folder"
         )
@@ -36,8 +37,13 @@ def model_folder(name: str) -> Path:
 
 def where_of_model(name: str) -> str:
     """What a form says of a model that is no folder here; "" for one that is, and for no name."""
-    if not name or Path(name).expanduser().is_dir():
-        return ""
+    try:
+        if not name or hub_folder(name):
+            return ""
+    except SpaceError as error:
+        return f"{error}."
+    if shared():
+        return "This app is shared, so it opens only models that were downloaded on this machine before."
     return (
         "There is no such folder here, so the model is looked for among those downloaded before, then on the network. Without "
         "a network an error appears within seconds."
@@ -46,10 +52,10 @@ def where_of_model(name: str) -> str:
 
 def content_of_model(name: str) -> str:
     """Digest of what a model's folder holds; "" for a hub's name, whose content the hub answers for."""
-    path = Path(name).expanduser()
-    if not path.is_dir():
+    path = hub_folder(name)
+    if path is None:
         return ""
-    files = sorted(file for file in path.iterdir() if file.is_file() and _wanted(file))
+    files = sorted(file for file in path.iterdir() if _wanted(file) and may_read(file) and file.is_file())
     parts = [(file.name, file_digest(file)) for file in files]
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
@@ -82,6 +88,11 @@ def _from_hub(name: str) -> Path:
         raise SpaceError(f"model: expected a folder or a hub's name such as 'owner/model', got {name!r}") from error
     except LocalEntryNotFoundError:
         pass
+    if shared():
+        raise SpaceError(
+            f"model {name!r:.80}: expected one that was downloaded on this machine before, got another; this app is shared, so "
+            "ask whoever runs it to download this one"
+        )
     if not hub_answers():
         raise SpaceError(
             f"model {name!r}: expected it on this machine, or the network to download it, got neither; "
@@ -98,7 +109,8 @@ def _checked(folder: Path, name: str) -> Path:
     files = [file.name for file in folder.iterdir()]
     if "config.json" not in files:
         raise SpaceError(
-            f"model {name!r}: expected a folder with config.json and weights, got {quote(sorted(files)[:5]) or 'nothing'}"
+            f"model {name!r}: expected a folder with config.json and weights, got {quote(sorted(files)[:5]) or 'nothing'}; "
+            "give the folder that save_pretrained wrote"
         )
     if any(file.endswith(".safetensors") for file in files):
         return folder

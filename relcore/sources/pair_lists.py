@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relcore.sources.item_tables import SUFFIXES, open_table
+from relcore.sources.row_values import checked_labels
 from relcore.sources.table_dataset import item_columns
 from relcore.spaces import SpaceError, quote
 
@@ -56,10 +57,13 @@ def read_pair_list(path: Path) -> PairList:
         )
     n = len(table)
     if n < 2:
-        raise SpaceError(f"{path.name}: expected two pairs or more beneath the line of names, got {n}")
+        raise SpaceError(f"{path.name}: expected two pairs or more beneath the line of names, got {n}; add pairs")
     if n > MOST_PAIRS:
         raise SpaceError(f"{path.name}: expected at most {MOST_PAIRS:,} pairs, got {n:,}; keep the first ones")
-    columns = {name: tuple(" ".join(str(cell or "").split()) for cell in table.read(name, 0, n)) for name in names}
+    columns = {
+        name: tuple(" ".join(cell.split()) for cell in checked_labels(table.read(name, 0, n), f"{path.name}, column {name!r}"))
+        for name in names
+    }
     for name, cells in columns.items():
         empty = [row for row, cell in enumerate(cells) if not cell]
         if empty:

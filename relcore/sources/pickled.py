@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relcore import access
+from relcore.plain_text import visible
 from relcore.sources.arrays import read_npy
 from relcore.sources.rows import Rows, as_float32, check_size, readable, rows_to_read
 from relcore.spaces import SpaceError
@@ -31,6 +33,7 @@ _CONVERT = (
     "where you trust the file, convert it once: "
     'gensim.models.KeyedVectors.load(path).save_word2vec_format("vectors.bin", binary=True)'
 )
+_PROTOCOL = 5
 _CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _LITERALS = {
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "INT", "LONG", "BINFLOAT", "FLOAT"),
@@ -75,7 +78,7 @@ def read_kv(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
         raise
     except (ValueError, IndexError, TypeError, AttributeError, KeyError, OverflowError) as error:
         raise SpaceError(
-            f"{path.name}: expected gensim's KeyedVectors, got a damaged pickle ({error}); copy it again"
+            f"{path.name}: expected gensim's KeyedVectors, got a damaged pickle ({visible(error, 200)}); copy it again"
         ) from error
 
 
@@ -104,12 +107,12 @@ def _vectors(path: Path, state: dict, limit: int | None, max_bytes: int) -> np.n
     if isinstance(state.get("vectors"), Made):
         vectors = _array(path, state["vectors"])
         if vectors.ndim != 2:
-            raise SpaceError(f"{path.name}: expected a matrix of vectors, got shape {vectors.shape}")
+            raise SpaceError(f"{path.name}: expected a matrix of vectors, got shape {vectors.shape}; {_CONVERT}")
         check_size(path, *vectors.shape, max_bytes)
         return as_float32(vectors[:limit], path.name)
     if "vectors" in (state.get("__numpys") or ()):
         beside = path.with_name(path.name + ".vectors.npy")
-        if not beside.is_file():
+        if not access.beside(path, beside) or not beside.is_file():
             raise SpaceError(f"{path.name}: expected its vectors in {beside.name} beside it, got no such file; copy both")
         return read_npy(beside, limit=limit, max_bytes=max_bytes).vectors
     raise SpaceError(f"{path.name}: expected one stored vector a word, got none, as in FastText files of gensim 4; {_CONVERT}")
@@ -160,8 +163,15 @@ def read_pickle_as_data(content: bytes, path: Path) -> Any:
         del stack[start:]
         return items
 
-    for opcode, argument, _ in pickletools.genops(io.BytesIO(content)):
+    frame_end = 0
+    for opcode, argument, position in pickletools.genops(io.BytesIO(content)):
+        if frame_end and position >= frame_end:
+            if position > frame_end:
+                raise SpaceError(f"{path.name}: expected a frame of the length it states, got another; copy the file again")
+            frame_end = 0
         match opcode.name:
+            case "FRAME":  # says where it ends: a byte lost in an array would shift its numbers
+                frame_end = position + 9 + argument
             case name if name in _LITERALS:
                 stack.append(argument)
             case "MEMOIZE":
@@ -206,7 +216,11 @@ def read_pickle_as_data(content: bytes, path: Path) -> Any:
             case "BUILD":
                 state = stack.pop()
                 stack[-1].state = state
-            case "PROTO" | "FRAME" | "STOP":
+            case "STOP" if frame_end and position + 1 != frame_end:
+                raise SpaceError(f"{path.name}: expected a frame of the length it states, got another; copy the file again")
+            case "PROTO" if argument > _PROTOCOL:
+                raise SpaceError(f"{path.name}: expected a pickle of protocol 2 to {_PROTOCOL}, got {argument}; copy it again")
+            case "PROTO" | "STOP":
                 pass
             case name:
                 raise SpaceError(f"{path.name}: expected gensim's KeyedVectors, got the pickle instruction {name}; {_CONVERT}")

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from relcore import access
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.network import answers
 from relcore.spaces import SpaceError, quote
@@ -67,10 +68,13 @@ def planetoid_dataset(spec: DatasetSpec, store: Store | None = None) -> Dataset:
 
 def raw_folder(name: str, folder: str | Path | None = None) -> Path | None:
     """Where all raw files of the graph are on this machine: `<folder>/<name>/raw`, or None."""
-    data = os.environ.get("RELSCOPE_DATA")
-    roots = [Path(folder).expanduser()] if folder else [Path(data) / "planetoid", Path(data)] if data else []
+    data = access.data_folder()
+    roots = [access.allowed(folder)] if folder else [data / "planetoid", data] if data else []
     places = (place for root in roots for place in (root / name / "raw", root / name.lower() / "raw"))
-    return next((place for place in places if all((place / file).is_file() for file in _files(name))), None)
+    return next(
+        (place for place in places if all(access.may_read(place / file) and (place / file).is_file() for file in _files(name))),
+        None,
+    )
 
 
 def _files(name: str) -> list[str]:

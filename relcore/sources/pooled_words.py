@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from relcore.access import allowed
 from relcore.progress import Report
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import EncodeBatch, Trained, TrainedEncoder
+from relcore.sources.gensim_data import MODELS
 from relcore.sources.model_folder import file_digest
 from relcore.sources.settings import setting
 from relcore.sources.texts import require_texts
@@ -63,13 +65,17 @@ class PooledWords(TrainedEncoder):
         return f"{Path(self.words).name} {_NAMES[self.weighting]}"
 
     def content(self) -> str:
-        path = BUNDLED.get(self.words, Path(self.words).expanduser())
+        path = BUNDLED.get(self.words) or Path(self._source())
         return file_digest(path) if path.is_file() else ""
+
+    def _source(self) -> str:
+        """The name of the word space, or the path of its file, if whoever asks may read it."""
+        return self.words if self.words in (*BUNDLED, *MODELS) else str(allowed(self.words))
 
     def train(self, dataset: Dataset, report: Report) -> Trained:
         require_texts(dataset)
         report(0, 2, f"loading {self.words}")
-        pooling = _Pooling(load_words(self.words))
+        pooling = _Pooling(load_words(self._source()))
         n, known, texts_with, occurrences = len(dataset), 0, 0, 0
         for _, texts in dataset.blocks():
             counts = pooling.counts(texts)
@@ -89,7 +95,7 @@ class PooledWords(TrainedEncoder):
         return Trained(arrays, {"texts": n, "texts without a known word": n - int(known)})
 
     def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
-        pooling = _Pooling(load_words(self.words))
+        pooling = _Pooling(load_words(self._source()))
         weights, common = trained.arrays["weights"], trained.arrays.get("common")
 
         def encode(texts: list[str]) -> dict[str, np.ndarray]:

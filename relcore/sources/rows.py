@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from relcore.spaces import SpaceError
 
+_ROW_BYTES = 128  # of an id, its place in the list and in the index; measured on three million rows
+
 
 @dataclass(frozen=True)
 class Rows:
-    """Vectors (n, d) of a file, and its columns, n items each or None."""
+    """Vectors (n, d) of a file, and its columns, n items each or None, as the file holds them; `row_values` checks them."""
 
     vectors: np.ndarray
-    ids: Sequence[str] | None = None
-    labels: Sequence[str] | None = None
-    counts: np.ndarray | None = None
+    ids: Sequence[Any] | None = None
+    labels: Sequence[Any] | None = None
+    counts: Sequence[Any] | None = None
 
 
 class GrowingMatrix:
@@ -32,31 +35,45 @@ class GrowingMatrix:
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self._path, self._max_bytes = path, max_bytes
-        self._bytes = bytearray()
-        self.dimension = 0
+        self._values = np.empty((0, 0), dtype=np.float32)
+        self._n = self.dimension = 0
 
     def __len__(self) -> int:
-        return len(self._bytes) // (4 * self.dimension) if self.dimension else 0
+        return self._n
 
     def append(self, block: np.ndarray) -> None:
         """Add rows (m, d); every block has the d of the first."""
         self.dimension = self.dimension or block.shape[1]
-        check_size(self._path, len(self) + len(block), self.dimension, self._max_bytes)
+        n = self._n + len(block)
+        check_size(self._path, n, self.dimension, self._max_bytes)
+        if n > len(self._values):
+            # The system moves the pages of a large block of memory, so nothing is copied.
+            self._values.resize((n + n // 8, self.dimension), refcheck=False)
         with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
-            self._bytes += memoryview(np.ascontiguousarray(block, dtype=np.float32)).cast("B")
+            self._values[self._n : n] = block
+        self._n = n
 
     def matrix(self) -> np.ndarray:
-        """The rows so far, read-only, without a copy."""
-        vectors = np.frombuffer(self._bytes, dtype=np.float32).reshape(len(self), self.dimension)
-        vectors.flags.writeable = False
-        return vectors
+        """The rows so far, read-only, without a copy; nothing can be added any more."""
+        self._values.resize((self._n, self.dimension), refcheck=False)
+        self._values.flags.writeable = False
+        return self._values
 
 
-def check_size(path: Path, n: int, d: int, max_bytes: int, itemsize: int = 4) -> None:
-    """Refuse vectors (n, d) that would take more than `max_bytes`, before they are read."""
-    if n * d * itemsize > max_bytes:
+def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
+    """Refuse vectors (n, d) without columns, and those that would take more than `max_bytes` with their ids, before reading.
+
+    What counts is what is used: float32, in whatever form the file holds them, and a Python string for each row.
+    """
+    if d < 1:
         raise SpaceError(
-            f"{path.name}: {n:,} × {d:,} values take {readable(n * d * itemsize)}, more than max_bytes = {readable(max_bytes)}"
+            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors again"
+        )
+    values, ids = 4 * n * d, _ROW_BYTES * n
+    if values + ids > max_bytes:
+        told = readable(values) if values > max_bytes else f"{readable(values)} and their ids {readable(ids)}"
+        raise SpaceError(
+            f"{path.name}: {n:,} × {d:,} values take {told}, more than max_bytes = {readable(max_bytes)}"
             "; pass limit=… to read fewer rows, or a larger max_bytes if you trust the file"
         )
 
@@ -74,7 +91,7 @@ def as_float32(array: np.ndarray, what: str) -> np.ndarray:
 def rows_to_read(path: Path, n: int, limit: int | None) -> int:
     """The number of rows to read of the n in the file."""
     if n == 0:
-        raise SpaceError(f"{path.name}: expected at least one row of numbers, got none")
+        raise SpaceError(f"{path.name}: expected at least one row of numbers, got none; save the vectors again")
     return n if limit is None else min(n, limit)
 
 

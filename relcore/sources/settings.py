@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
@@ -86,20 +87,22 @@ class Setting:
         """Raise a SpaceError that names the setting, what is allowed and what came."""
         if value is None and type(None) in get_args(self.kind):
             return
-        if self.choices and (unknown := [one for one in (value if self.is_tuple else (value,)) if one not in self.choices]):
-            raise SpaceError(f"{self.name}: expected one of {quote(self.choices)}, got {unknown[0]!r}")
-        if self.is_tuple and (not value or len(set(value)) < len(value) or not all(type(one) is int for one in value)):
-            raise SpaceError(f"{self.name}: expected distinct whole numbers, such as (4, 8, 12), got {value!r}")
+        values = value if self.is_tuple and isinstance(value, tuple) else (value,)
+        if self.choices and (unknown := [one for one in values if one not in tuple(self.choices)]):
+            raise SpaceError(f"{self.name}: expected one of {quote(self.choices)}, got {unknown[0]!r:.80}")
+        if self.is_tuple and not (value and values is value and all(type(one) is int for one in value) and _distinct(value)):
+            raise SpaceError(f"{self.name}: expected distinct whole numbers, such as (4, 8, 12), got {value!r:.80}")
         if self.kind in (str, bool) and type(value) is not self.kind:
             raise SpaceError(f"{self.name}: expected {'a string' if self.kind is str else 'true or false'}, got {value!r:.80}")
         if self.number and not self._allows(value):
             noun = "a whole number" if self.number is int else "a number"
-            raise SpaceError(f"{self.name}: expected {noun}{self._bounds()}, got {value!r}")
+            raise SpaceError(f"{self.name}: expected {noun}{self._bounds()}, got {value!r:.80}")
 
     def _allows(self, value: Any) -> bool:
         return (
             isinstance(value, int if self.number is int else (int, float))
             and not isinstance(value, bool)
+            and math.isfinite(value)
             and (self.low is None or value >= self.low)
             and (self.high is None or value <= self.high)
             and (self.above is None or value > self.above)
@@ -139,6 +142,10 @@ def settings_of(encoder: type) -> tuple[Setting, ...]:
     return tuple(
         _described(one.metadata.get("setting", Setting()), one.name, kinds[one.name], one.default) for one in fields(encoder)
     )
+
+
+def _distinct(values: tuple[int, ...]) -> bool:
+    return len(set(values)) == len(values)
 
 
 def _described(given: Setting, name: str, kind: Any, default: Any) -> Setting:

@@ -50,7 +50,7 @@ class SweptVision(TrainedEncoder):
     optimizer: Literal["adam", "sgd"] = "adam"
     learning_rate: float = setting(1e-3, above=0)
     epochs: int = setting(12, low=1)
-    random_state: int = 0
+    random_state: int = setting(0, low=0)
 
     kind: ClassVar = "images"
 

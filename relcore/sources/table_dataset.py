@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from relcore.access import allowed
 from relcore.sources.dataset import BLOCK, Dataset, DatasetSpec
-from relcore.sources.images import decode_image
+from relcore.sources.images import decode_image, image_file
 from relcore.sources.item_tables import ColumnKind, ItemTable
 from relcore.spaces import SpaceError, quote
 
@@ -31,7 +32,7 @@ def table_dataset(table: ItemTable, spec: DatasetSpec, name: str, **defaults: An
         raise SpaceError(f"empty: expected 'error' or 'drop', got {settings['empty']!r}")
     n = min(len(table), spec.limit or len(table))
     if not n:
-        raise SpaceError(f"{table.name}: expected at least one row, got none")
+        raise SpaceError(f"{table.name}: expected at least one row, got none; add rows")
     label_column = _chosen_label(table, spec)
     column = _chosen_item(table, spec, label_column)
     rows = np.arange(n)
@@ -92,10 +93,11 @@ class _Rows:
         if value.get("bytes") or not path:
             return value.get("bytes")
         try:
-            return (self._table.folder or Path()).joinpath(path).read_bytes()
-        except OSError as error:
-            where = f"{self._table.name}, row {row}"
-            raise SpaceError(f"{where}: expected the image {path!r}, got {error.strerror}; store its bytes instead") from error
+            place = allowed((self._table.folder or Path()) / path)
+            return image_file(place) if place.exists() else place.read_bytes()
+        except (OSError, SpaceError) as error:
+            where, got = f"{self._table.name}, row {row}", getattr(error, "strerror", None) or error
+            raise SpaceError(f"{where}: expected the image {path!r:.200}, got {got}; store its bytes instead") from error
 
 
 def _chosen_item(table: ItemTable, spec: DatasetSpec, label_column: str | None) -> str:
@@ -110,7 +112,7 @@ def _chosen_item(table: ItemTable, spec: DatasetSpec, label_column: str | None) 
     images = [name for name in free if table.columns[name] == "image"]
     named = [name for name in free if name.lower() in _TEXT_NAMES]
     if not free:
-        raise SpaceError(f"{table.name}: expected a column of images or text, got only {quote(table.columns)}")
+        raise SpaceError(f"{table.name}: expected a column of images or text, got only {quote(table.columns)}; add one")
     return (images or named or free)[0]
 
 

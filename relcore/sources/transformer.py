@@ -15,6 +15,7 @@ from relcore.spaces import SpaceError
 if TYPE_CHECKING:
     import torch
 
+_MOST_LAYERS = 1000
 _POOLINGS = {"mean": "", "cls": " CLS", "pooled": " pooled"}
 
 
@@ -82,16 +83,18 @@ def load_transformer(spec: PretrainedEncoder, folder: Path, need: Callable[[torc
     SpaceError
         No model that transformers knows, weights missing, or what `need` raises for a model of another kind.
     """
-    from safetensors import SafetensorError
-    from transformers import AutoModel
+    from transformers import AutoConfig, AutoModel
 
+    ours: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:
-        model, notes = AutoModel.from_pretrained(
-            folder, use_safetensors=True, local_files_only=True, trust_remote_code=False, output_loading_info=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError) as error:
+        config = AutoConfig.from_pretrained(folder, **ours)
+        _need_layers(config)
+        model, notes = AutoModel.from_pretrained(folder, config=config, use_safetensors=True, output_loading_info=True, **ours)
+    except Exception as error:  # each model's class raises what a wrong configuration leads to: ZeroDivisionError, …
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise SpaceError(
-            f"model {spec.model!r}: expected a transformers model, got one that cannot be loaded ({error})"
+            f"model {spec.model!r:.200}: expected a transformers model, got one that cannot be loaded ({reason:.200}); save it "
+            "again with model.save_pretrained(folder)"
         ) from error
     need(model)
     # transformers fills missing weights with random numbers and only warns. The pooler alone is often missing.
@@ -103,6 +106,14 @@ def load_transformer(spec: PretrainedEncoder, folder: Path, need: Callable[[torc
             + (f", or pool by {spec.other_poolings}" if spec.pooling == "pooled" else "")
         )
     return model
+
+
+def _need_layers(config: Any) -> None:
+    """Raise a ValueError unless the numbers of layers are ones that a model has: all are made before weights are read."""
+    for one in (config, getattr(config, "text_config", None), getattr(config, "vision_config", None)):
+        layers = getattr(one, "num_hidden_layers", 1)
+        if not isinstance(layers, int) or not 1 <= layers <= _MOST_LAYERS:
+            raise ValueError(f"{layers!r:.20} layers, where 1 to {_MOST_LAYERS:,} were expected")
 
 
 def pooled_output(spec: PretrainedEncoder, found: Any, model: torch.nn.Module) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
+from relcore.access import expanded
 from relcore.sources import gensim_data
 from relcore.sources.categories import categorise
 from relcore.sources.files import load_space, suffix_of
@@ -43,7 +44,7 @@ def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentS
         return _bundled(name, limit)
     if name in gensim_data.MODELS:
         return load_space(gensim_data.fetch(name), name=name, limit=limit, duplicates="first")
-    path = Path(name_or_path).expanduser()
+    path = expanded(name_or_path)
     if isinstance(name_or_path, Path) or path.exists() or suffix_of(path) or path.name != name:
         return load_space(path, limit=limit)
     raise SpaceError(f"expected {quote(BUNDLED)}, a path, or one of gensim-data's {quote(gensim_data.MODELS)}; got {name!r}")

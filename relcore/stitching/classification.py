@@ -103,7 +103,10 @@ def split_rows(
     missing = set(range(len(shared.classes))) - set(shared.targets[split.known].tolist())
     if missing:
         names = quote([shared.classes[number] for number in sorted(missing)][:3])
-        raise SpaceError(f"expected training rows of every class, got none of {names}; test on fewer rows of them")
+        raise SpaceError(
+            f"expected training rows of every class, got none of {names}; test on fewer rows of "
+            "them: a class of one row can only be trained on"
+        )
     if len(anchors) or anchor_vectors is not None:
         return split
     anchors = _chosen_anchors(shared, spec, split.train, random_state)

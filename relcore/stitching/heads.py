@@ -10,6 +10,7 @@ import numpy as np
 
 from relcore.determinism import reproducible
 from relcore.extras import extra
+from relcore.magnitude import lengths, scaled, scaled_rows, sized
 from relcore.names import HEADS
 from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import SpaceError, need_one_of
@@ -22,6 +23,7 @@ _WIDTH = 256
 _EPOCHS = 30
 _BATCH = 128
 _LEARNING_RATE = 1e-3
+_LEAST, _MOST = 2.0**-8, 2.0**30  # the typical number in rows that a network reads as they are
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,8 @@ class NetworkHead:
     is theirs, which normalises each feature over all rows of a call, so that an answer depends on the other rows.
     """
 
-    def __init__(self, model: nn.Module, device: str, needs_company: bool) -> None:
-        self.model, self.device, self.needs_company = model, device, needs_company
+    def __init__(self, model: nn.Module, device: str, needs_company: bool, exponent: int) -> None:
+        self.model, self.device, self.needs_company, self.exponent = model, device, needs_company, exponent
 
     def probabilities(self, X: np.ndarray) -> np.ndarray:
         """(m, d) → (m, C) float32, rows that sum to 1.
@@ -69,7 +71,7 @@ class NetworkHead:
                 "the paper head normalises over all rows of a call: expected two or more, got "
                 f"{len(X)}; choose the head 'mlp' or 'logistic'"
             )
-        rows = torch.from_numpy(np.array(X, dtype=np.float32)).to(self.device)
+        rows = torch.from_numpy(np.array(network_rows(X, self.exponent))).to(self.device)
         with torch.inference_mode():
             return self.model(rows).softmax(dim=1).cpu().numpy()
 
@@ -139,11 +141,32 @@ def _train(
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    exponent = network_exponent(X)
     with reproducible(random_state):
         model = _network(X.shape[1], n_classes, norm).to(device)
-        rows, targets = torch.from_numpy(X).to(device), torch.from_numpy(classes.astype(np.int64)).to(device)
+        rows, targets = (
+            torch.from_numpy(network_rows(X, exponent)).to(device),
+            torch.from_numpy(classes.astype(np.int64)).to(device),
+        )
         _descend(model, rows, targets)
-    return NetworkHead(model.eval(), device, needs_company)
+    return NetworkHead(model.eval(), device, needs_company, exponent)
+
+
+def network_exponent(X: np.ndarray) -> int:
+    """A power of two to take out of rows (n, d), as a LayerNorm, which adds 1e-5 to a variance, does not see the smallest."""
+    typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
+    return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
+
+
+def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
+    """Rows without this power of two; each without its own where float32 cannot hold or square them then."""
+    X = np.asarray(X, dtype=np.float32)
+    rows = scaled(X, exponent)
+    if exponent:
+        largest = np.abs(rows).max(axis=1)
+        lost = ~(largest < np.inf) | ((largest == 0) & X.any(axis=1))
+        rows[lost] = scaled_rows(X[lost])[0]
+    return sized(rows)[0]
 
 
 def _network(width: int, n_classes: int, norm: Callable[[int], nn.Module]) -> nn.Module:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relcore.magnitude import centred as moved
+from relcore.magnitude import sized
 from relcore.projection import RelativeProjection
-from relcore.similarity import row_blocks
+from relcore.similarity import negative_distance
 from relcore.spaces import need_one_of
 
 SIMILARITIES = ("cosine", "euclidean", "l1", "linf")
@@ -38,21 +40,12 @@ class SimilarityProduct:
         """(n, d) → (n, 4 k) or (n, k) float32."""
         parts = {name: projection.transform(X) for name, projection in self.projections_.items()}
         centred = self.projections_["euclidean"]
-        parts["linf"] = _chebyshev(X - centred.mean_, centred.anchors_)
+        parts["linf"] = negative_distance(moved(X, centred.mean_), centred.anchors_, "chebyshev")
         parts = [_standardised(parts[name]) for name in SIMILARITIES]
         return np.concatenate(parts, axis=1) if self.combine == "side by side" else np.mean(parts, axis=0)
 
 
-def _chebyshev(X: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-    """−‖x − a‖∞, at most 0. Keeps shifts only: it depends on the axes. (n, d), (k, d) → (n, k)."""
-    from scipy.spatial.distance import cdist
-
-    out = np.empty((len(X), len(anchors)), dtype=np.float32)
-    for block in row_blocks(len(X)):
-        np.negative(cdist(X[block], anchors, "chebyshev"), out=out[block], casting="same_kind")
-    return out
-
-
 def _standardised(relative: np.ndarray) -> np.ndarray:
+    relative, _ = sized(relative)
     spread = relative.std(axis=1, keepdims=True)
     return (relative - relative.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1)

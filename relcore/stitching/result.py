@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.names import METHODS, STITCH_METRICS
-from relcore.spaces import need_one_of
+from relcore.spaces import need_one_of, quote
 from relcore.stitching.spec import StitchSpec
 
 NO_ANSWER = -1
@@ -80,11 +80,41 @@ class StitchResult:
         """The score of always answering the class that is most frequent, on the test rows; mean over the states."""
         return float(np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs]))
 
+    def permuted(self, method: str, metric: str = "accuracy") -> float:
+        """The score of the same answers if the labels of the test rows were permuted: the mean over all permutations, exactly,
+        over the stitched pairs and over the states; NaN where no pair can be stitched.
+
+        What heads reach that learned nothing about the rows: the weighted F1 of answers of all classes is above that of one
+        class alone.
+        """
+        scores = [
+            self._permuted_score(run, run.answers[method][i, j], metric)
+            for run in self.runs
+            for i in range(len(self.encoders))
+            for j in range(len(self.encoders))
+            if i != j and run.answers[method][i, j, 0] != NO_ANSWER
+        ]
+        return float(np.mean(scores)) if scores else float("nan")
+
+    def chance_level(self, method: str, metric: str = "accuracy") -> float:
+        """The better of `chance` and `permuted`: what needs no knowledge of the rows."""
+        levels = [self.chance(metric), self.permuted(method, metric)]
+        return float(np.nanmin(levels) if metric == "mae" else np.nanmax(levels))
+
+    @property
+    def untested(self) -> str:
+        """Says which classes have no test row in any state, as a class of one row is trained on; "" where all have."""
+        tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
+        names = [name for number, name in enumerate(self.classes) if number not in tested]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"Not tested, because all their rows are trained on: {quote(names[:3])}{more}." if names else ""
+
     def summary(self) -> pd.DataFrame:
         """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and chance level.
 
-        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance, pairs (how many can be stitched),
-        of (how many there are). Deviations are over the random states.
+        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance (always the most frequent class),
+        permuted (see `permuted`), pairs (how many can be stitched), of (how many there are). Deviations are over the random
+        states.
         """
         off = ~np.eye(len(self.encoders), dtype=bool)
         rows = []
@@ -95,9 +125,10 @@ class StitchResult:
                 able = ~np.isnan(pairs[0])
                 stitched = _mean_and_deviation(pairs[:, able].mean(axis=1)) if able.any() else (np.nan, np.nan)
                 own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
-                numbers = (*stitched, *own, self.chance(metric), int(able.sum()), able.size)
+                numbers = (*stitched, *own, self.chance(metric), self.permuted(method, metric), int(able.sum()), able.size)
                 rows.append((METHODS[method].title, STITCH_METRICS[metric].title, *numbers))
-        columns = ["method", "metric", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "pairs", "of"]
+        columns = ["method", "metric", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "permuted"]
+        columns += ["pairs", "of"]
         return pd.DataFrame(rows, columns=columns)
 
     def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
@@ -122,6 +153,15 @@ class StitchResult:
         names = np.array(self.classes, dtype=object)
         columns = {"id": one.test_ids[rows], "truth": names[one.truth[rows]], "own": names[own[rows]]}
         return pd.DataFrame(columns | {"stitched": names[stitched[rows]]})
+
+    def _permuted_score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
+        truth, given = (np.bincount(of, minlength=len(self.classes)) / len(answers) for of in (run.truth, answers))
+        if metric == "accuracy":
+            return float(truth @ given)
+        if metric == "mae":
+            numbers = np.arange(len(self.classes))
+            return float(truth @ np.abs(numbers[:, None] - numbers) @ given)
+        return float(truth @ (2 * truth * given / np.maximum(truth + given, 1e-12)))  # F1 is linear in the right answers
 
     def _score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
         if answers[0] == NO_ANSWER:

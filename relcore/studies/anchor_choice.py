@@ -11,6 +11,7 @@ import pandas as pd
 from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
 from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
+from relcore.magnitude import lengths
 from relcore.progress import Report
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of
@@ -172,8 +173,8 @@ def chosen_anchors(space: LatentSpace, n_anchors: int, choice: str, random_state
         order = alive if space.counts is None else alive[np.argsort(-space.counts[alive], kind="stable")]
         return space.ids[rng.choice(order[-max(n_anchors, len(order) // 10) :], n_anchors, replace=False)].tolist()
     if choice == "far":
-        lengths = np.linalg.norm(space.vectors[alive] - mean_row(space.vectors), axis=1)
-        far = alive[np.argsort(-lengths, kind="stable")]
+        found = lengths(space.vectors[alive], mean_row(space.vectors))
+        far = alive[np.argsort(-found, kind="stable")]
         return space.ids[rng.choice(far[: 2 * n_anchors], n_anchors, replace=False)].tolist()
     return space.ids[_one_class(space, alive, n_anchors, rng)].tolist()
 

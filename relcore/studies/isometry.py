@@ -9,6 +9,7 @@ import pandas as pd
 
 from relcore.charts.lines import Line, Lines
 from relcore.encoding import encode
+from relcore.magnitude import brought, centred, scaled
 from relcore.progress import Report
 from relcore.reconstructing.autoencoders import AutoencoderSpec, fit_autoencoder
 from relcore.similarity import mean_row
@@ -179,8 +180,9 @@ def disparity(source: np.ndarray, target: np.ndarray, known: np.ndarray, test: n
     spaces give, but for a little more that the fit to chance costs.
     """
     fitted = (kind or Procrustes()).fit(source[known], target[known])
-    errors = fitted.transform(source[test]) - target[test]
-    spread = target[test] - mean_row(target[known])
+    exponent, mean = brought(target)[1], mean_row(target[known])
+    errors = scaled(fitted.transform(source[test]), exponent) - scaled(target[test], exponent)
+    spread = centred(scaled(target[test], exponent), scaled(mean, exponent))
     return float(np.sum(errors**2, dtype=np.float64) / np.sum(spread**2, dtype=np.float64))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from relcore.encoding import encode
+from relcore.plain_json import parse
 from relcore.progress import Report
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.dataset import DatasetSpec
@@ -98,7 +98,7 @@ def word_pair(spaces: Sequence[str], store: Store) -> Match:
 
 def _read(spaces: Sequence[str]) -> list[tuple[SpaceSpec, str]]:
     try:
-        records = [json.loads(text) for text in spaces]
+        records = [parse(text, "spaces") for text in spaces]
         found = [
             (SpaceSpec.from_json({k: v for k, v in one.items() if k != "digest"}), one.get("digest", "")) for one in records
         ]

@@ -10,6 +10,7 @@ import pandas as pd
 from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
 from relcore.evaluation import Split
+from relcore.magnitude import brought
 from relcore.metrics.neighbours import find_neighbours
 from relcore.progress import Report
 from relcore.projection import RelativeProjection
@@ -123,7 +124,7 @@ class QuasiIsometry(Study):
 def _form(vectors: np.ndarray, anchors: np.ndarray, rows: np.ndarray, form: str) -> np.ndarray:
     """The rows of one space in this form, each of unit length before it becomes relative."""
     if form == "absolute":
-        X = vectors[rows]
+        X, _ = brought(vectors[rows])
         return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
     if form == "relative":
         return RelativeProjection(center=False).fit(vectors, anchors=anchors).transform(vectors[rows])

@@ -11,6 +11,7 @@ import pandas as pd
 from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
 from relcore.comparison import held_out, score_pair
+from relcore.magnitude import lengths
 from relcore.progress import Report
 from relcore.projection import RelativeProjection
 from relcore.store import Store
@@ -123,7 +124,7 @@ def harmed(
     stays where it was.
     """
     if harm == "noise":
-        scale = amount * np.linalg.norm(target, axis=1).mean() / np.sqrt(target.shape[1])
+        scale = amount * lengths(target).mean() / np.sqrt(target.shape[1])
         return target + (scale * rng.normal(size=target.shape)).astype(np.float32), rows
     k = len(rows[0])
     chosen = rng.permutation(k)[: round(amount * k)]

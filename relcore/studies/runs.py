@@ -35,8 +35,9 @@ def run_job(context: Context, *, study: Study, settings: dict[str, Any]) -> None
 def finished_run(study: Study, settings: Settings, store: Store, report: Report) -> Entry:
     """A run that another one needs, from the store, else computed now and kept."""
     key = run_key(study, settings)
-    if not store.has(key):
-        _run(study, settings, store, report)
+    if (found := store.get(key)) is not None:
+        return found
+    _run(study, settings, store, report)
     return store.get(key)
 
 
@@ -55,7 +56,7 @@ def _kind(study: Study) -> str:
 
 @dataclass(frozen=True)
 class Standing:
-    """The status of a study: counts of runs, seconds left if known, and errors, one per run."""
+    """The status of a study: counts of runs, seconds left if known, errors, one per run, and why it waits, if it does."""
 
     done: int
     running: int
@@ -64,6 +65,7 @@ class Standing:
     total: int
     seconds_left: float | None = None
     message: str = ""
+    lost: str = ""
 
     @property
     def under_way(self) -> bool:
@@ -133,7 +135,8 @@ class StudyRuns:
         failed = [f"{job.title}: {status.error}" for job, status in known if status.state == "failed"]
         left = self.seconds(engine.store, engine.n_workers) if running or waiting else None
         told = running[0][1].message if running else ""
-        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, told)
+        lost = next((status.lost for _, status in known if status.lost), "")
+        return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, told, lost)
 
     def wait(self, engine: Engine, pause: float = 0.2, report: Report | None = None) -> Standing:
         """Wait until nothing is under way any more; `report` is called as ``report(done, total, message)``."""

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.lines import Line, Lines
+from relcore.magnitude import centred
 from relcore.progress import Report
 from relcore.similarity import cosine, inverse_norms, mean_row
 from relcore.sources.dataset import DatasetSpec
@@ -212,7 +213,7 @@ def _rows_and_anchors(dataset, data: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _relative(vectors: np.ndarray, rows: np.ndarray, anchors: np.ndarray) -> dict[str, np.ndarray]:
-    moved = vectors - mean_row(vectors)
+    moved = centred(vectors, mean_row(vectors))
     spaces = {"similarity": vectors, "centred similarity": moved}
     return {name: cosine(space[rows], space[anchors]) for name, space in spaces.items()}
 

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.lines import Lines
+from relcore.plain_json import need_plain
 from relcore.progress import Report
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
@@ -168,16 +169,17 @@ class StudySpec:
         """
         from relcore.studies import study_of
 
+        need_plain(record, "study file")
         names = {"study", "version", "options"}
         if not isinstance(record, Mapping) or set(record) - names or not isinstance(record.get("study"), str):
             got = quote(sorted(record)) if isinstance(record, Mapping) else type(record).__name__
             raise SpaceError(f"study file: expected a JSON object of 'study', 'version' and 'options', got {got}")
         study = (known or study_of)(record["study"])
         version = record.get("version")
-        if version != study.version:
+        if version != study.version or isinstance(version, bool):
             raise SpaceError(
-                f"study file: expected version {study.version} of {study.kind!r}, got {version!r}; its runs would not be those "
-                "of this Relscope: choose its options again on the Studies page, or use the Relscope that wrote it"
+                f"study file: expected version {study.version} of {study.kind!r}, got {version!r:.80}; its runs would not be "
+                "those of this Relscope: choose its options again on the Studies page, or use the Relscope that wrote it"
             )
         options = record.get("options", {})
         if not isinstance(options, Mapping):

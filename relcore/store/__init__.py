@@ -1,0 +1,8 @@
+"""Store: content-addressed files for encodings and results, safe to share between threads, processes and machines."""
+
+from relcore.store.digest import digest_of
+from relcore.store.entry_file import Entry, Summary
+from relcore.store.folder import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, StoreError
+from relcore.store.pins import Pins, in_use
+
+__all__ = ["ENVIRONMENT", "LIMIT_ENVIRONMENT", "Entry", "Pins", "Store", "StoreError", "Summary", "digest_of", "in_use"]

@@ -1,0 +1,43 @@
+"""Digests of settings and arrays: the keys of the store."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+
+def digest_of(*parts: Any) -> str:
+    """Hexadecimal digest of frozen dataclasses, strings, numbers, tuples, dicts and arrays: a key for the store.
+
+    Equal content gives an equal digest in every process and version of Python; 1, 1.0, True and "1" differ, and so do two
+    dataclasses of different names with equal fields. A list counts as a tuple.
+    """
+    text = json.dumps([_canonical(part) for part in parts], ensure_ascii=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _canonical(part: Any) -> Any:
+    if isinstance(part, np.generic):
+        part = part.item()
+    if part is None or isinstance(part, (str, bool, int, float)):
+        return part
+    if isinstance(part, (tuple, list)):
+        return ["list", *map(_canonical, part)]
+    if isinstance(part, Mapping):
+        pairs = [[_canonical(key), _canonical(value)] for key, value in part.items()]
+        return ["dict", *sorted(pairs, key=json.dumps)]
+    if isinstance(part, np.ndarray) and part.dtype.kind in "biuf":
+        content = hashlib.blake2b(np.ascontiguousarray(part).reshape(-1).view(np.uint8), digest_size=16).hexdigest()
+        return ["array", part.dtype.str, list(part.shape), content]
+    if is_dataclass(part) and not isinstance(part, type):
+        return [
+            "dataclass",
+            type(part).__name__,
+            *([field.name, _canonical(getattr(part, field.name))] for field in fields(part)),
+        ]
+    raise TypeError(f"expected dataclasses, strings, numbers, tuples, dicts or arrays of numbers, got {type(part).__name__}")

@@ -1,0 +1,143 @@
+"""The file of one entry: arrays and metadata as safetensors, with checksums that reveal a damaged byte.
+
+CRC-32 reveals what disks, cables and memory do to a file. It is no defence against a person who changes the file on purpose and
+writes a new checksum. Of zlib, hashlib and xxhash it is the one that costs less than reading and needs no dependency.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import stat
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from safetensors.numpy import save_file
+
+_WITHOUT, _WITH = "relscope", "relscope-crc32"  # one key alone: safetensors writes several in random order
+_MOST_HEADER_BYTES = 100_000_000  # safetensors writes no longer one
+_CODES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+_DTYPES = {"BOOL": "?", **{f"{code[0].upper()}{8 * int(code[1])}": f"<{code}" for code in _CODES}}
+_NAMES = {np.dtype(code): name for name, code in _DTYPES.items()}
+
+
+class Damaged(Exception):
+    """A file that is not what was written; the message says how that is known."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one key holds: read-only arrays by name, and anything that JSON can say."""
+
+    arrays: dict[str, np.ndarray]
+    metadata: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """An entry without its arrays: their shapes by name, the metadata, its bytes on disk."""
+
+    key: str
+    shapes: dict[str, tuple[int, ...]]
+    metadata: dict[str, Any]
+    size: int
+
+
+def write(path: Path, arrays: Mapping[str, np.ndarray], text: str) -> None:
+    """Write contiguous arrays of numbers and the metadata's JSON, and flush them to disk.
+
+    The library writes a file of its own beside this one first, so the folder should be the caller's alone.
+    """
+    layout = {name: (_NAMES[array.dtype], list(array.shape)) for name, array in arrays.items()}
+    save_file(dict(arrays), path, metadata={_WITH: f"{_header_check(text, layout)} {_data_check(arrays)} {text}"})
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
+
+
+def read(path: Path) -> Entry:
+    """The whole file.
+
+    Raises
+    ------
+    Damaged
+        It is cut short, changed, or not a file of the store.
+    OSError
+        It does not exist, or the disk fails.
+    """
+    # Not by safetensors' own reader: it maps the file into memory, and a disk that vanishes would then kill the process.
+    with _opened(path) as file:
+        header = _read_header(file)
+        data = np.empty(header.n_bytes, np.uint8)
+        if file.readinto(data) != header.n_bytes:
+            raise Damaged("the file is cut short")
+    data.flags.writeable = False
+    arrays = {name: data[start:stop].view(dtype).reshape(shape) for name, (dtype, shape, start, stop) in header.parts.items()}
+    if header.data_check is not None and _data_check(arrays) != header.data_check:
+        raise Damaged("the arrays do not match their checksum")
+    return Entry(arrays, header.metadata)
+
+
+def _opened(path: Path) -> BinaryIO:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise Damaged("it is no regular file")  # to open a pipe would wait for ever
+    return path.open("rb")
+
+
+def read_header(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]:
+    """Shapes by name, and the metadata; raises as `read` does."""
+    with _opened(path) as file:
+        header = _read_header(file)
+    return {name: shape for name, (_, shape, _, _) in header.parts.items()}, header.metadata
+
+
+@dataclass(frozen=True)
+class _Header:
+    """`parts` holds dtype, shape, first and last byte by name; `data_check` is None in files of versions without checksums."""
+
+    metadata: dict[str, Any]
+    parts: dict[str, tuple[np.dtype, tuple[int, ...], int, int]]
+    n_bytes: int
+    data_check: str | None
+
+
+def _read_header(file: BinaryIO) -> _Header:
+    n_left = os.fstat(file.fileno()).st_size - 8
+    length = int.from_bytes(file.read(8), "little")
+    if not 0 < length <= min(n_left, _MOST_HEADER_BYTES):
+        raise Damaged("the file is cut short, or its header is")
+    try:
+        told = json.loads(file.read(length))
+        stored = told.pop("__metadata__", {})
+        data_check, text = None, stored.get(_WITHOUT)
+        if text is None:
+            header_check, data_check, text = stored[_WITH].split(" ", 2)
+            if header_check != _header_check(text, {name: (part["dtype"], part["shape"]) for name, part in told.items()}):
+                raise Damaged("the header does not match its checksum")
+        parts = {name: _part(part, n_left - length) for name, part in told.items()}
+        metadata = json.loads(text)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise Damaged(f"the header cannot be read, {type(error).__name__}: {error}") from error
+    return _Header(metadata, parts, n_left - length, data_check)
+
+
+def _part(part: Mapping[str, Any], n_bytes: int) -> tuple[np.dtype, tuple[int, ...], int, int]:
+    dtype, shape, (start, stop) = np.dtype(_DTYPES[part["dtype"]]), tuple(part["shape"]), part["data_offsets"]
+    if not 0 <= start <= stop <= n_bytes or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != stop - start:
+        raise ValueError(f"expected shape {shape} of {dtype} in {n_bytes} bytes, got bytes {start} to {stop}")
+    return dtype, shape, start, stop
+
+
+def _header_check(text: str, layout: Mapping[str, tuple[str, list[int]]]) -> str:
+    return f"{zlib.crc32(json.dumps([text, sorted(layout.items())]).encode()):08x}"
+
+
+def _data_check(arrays: Mapping[str, np.ndarray]) -> str:
+    check = 0
+    for name in sorted(arrays):
+        check = zlib.crc32(arrays[name].reshape(-1).view(np.uint8), check)
+    return f"{check:08x}"

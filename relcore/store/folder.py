@@ -1,0 +1,294 @@
+"""The store's folder: entries under keys, the limit on their size, and what killed writers left."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from relcore.access import expanded
+from relcore.spaces import SpaceError
+from relcore.store import entry_file, pins
+from relcore.store.entry_file import Damaged, Entry, Summary
+from relcore.store.partial import bytes_in, orphaned, own_name
+
+ENVIRONMENT = "RELSCOPE_STORE"
+LIMIT_ENVIRONMENT = "RELSCOPE_STORE_GB"
+HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
+_KEY = re.compile(r"[0-9a-f]{16,128}")
+_log = logging.getLogger("relscope")
+
+
+class StoreError(RuntimeError):
+    """The store cannot save an entry: the disk is full, permission is missing, or the content cannot be written."""
+
+
+class Store:
+    """Arrays with metadata under hexadecimal keys, one safetensors file per key, nothing pickled.
+
+    Writes are atomic: a file is written under another name, flushed to disk, then renamed. The key must depend on everything
+    that determines the content (see `digest_of`), so two writers of one key write the same content.
+
+    Parameters
+    ----------
+    root : folder, optional
+        Default: the environment's ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
+    limit_bytes : int, optional
+        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently used entries
+        are removed; the newest one always stays, even if it exceeds the limit.
+    """
+
+    def __init__(self, root: str | os.PathLike | None = None, limit_bytes: int | None = None) -> None:
+        try:
+            self.root = expanded(root or os.environ.get(ENVIRONMENT) or _cache_folder()).absolute()
+        except SpaceError as error:
+            raise StoreError(f"{ENVIRONMENT}: {error}") from None
+        self.limit_bytes = _limit() if limit_bytes is None else limit_bytes
+        self._entries = self.root / "entries"
+        self._partial = self.root / "partial"
+        self._above_limit = False
+        try:
+            self._make_folders()
+        except OSError as error:
+            if not os.path.isdir(self._entries):  # one that can only be read serves what it has
+                raise StoreError(f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}") from error
+        self._sweep()
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r}, limit_bytes={self.limit_bytes})"
+
+    def has(self, key: str) -> bool:
+        path = self._path(key)
+        pins.note(self.root, key)
+        return os.path.isfile(path)
+
+    def get(self, key: str) -> Entry | None:
+        """The entry of the key, or None; a damaged file counts as missing, is removed, and is named in the log.
+
+        Raises
+        ------
+        StoreError
+            The disk fails, or permission to read is missing.
+        """
+        path = self._path(key)
+        pins.note(self.root, key)
+        try:
+            entry = entry_file.read(path)
+        except FileNotFoundError:
+            return None
+        except Damaged as error:
+            _log.warning("%s: this entry of the store is damaged and counts as missing: %s", path, error)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            return None
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read, {_reason(error)}; check the disk, or {_ANOTHER}") from error
+        with suppress(OSError):  # the time of last use decides what is evicted; a read-only store has none
+            os.utime(path)
+        return entry
+
+    def summary(self, key: str) -> Summary | None:
+        """The contents of the file's header, or None if there is none; this does not count as a use of the entry."""
+        path = self._path(key)
+        try:
+            shapes, metadata = entry_file.read_header(path)
+            return Summary(key, shapes, metadata, path.stat().st_size)
+        except (Damaged, OSError):
+            return None
+
+    def summaries(self) -> list[Summary]:
+        """All entries that can be read, the most recently used first."""
+        return [found for key in self.entries() if (found := self.summary(key))]
+
+    def put(self, key: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
+        """Save the arrays and the metadata under the key, replacing an earlier entry.
+
+        Raises
+        ------
+        StoreError
+            Arrays of objects or strings, metadata that JSON cannot say, no room, no permission. What was there stays.
+        """
+        path = self._path(key)
+        arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
+        try:
+            text = json.dumps(dict(metadata or {}), ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise StoreError(f"metadata: expected JSON values, got {error}") from error
+        try:
+            self._require_room(sum(array.nbytes for array in arrays.values()) + len(text))
+            pins.note(self.root, key)
+            with self.scratch() as folder:
+                entry_file.write(folder / path.name, arrays, text)
+                path.parent.mkdir(exist_ok=True)
+                os.replace(folder / path.name, path)
+        except (OSError, SafetensorError) as error:
+            raise StoreError(f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}") from error
+        self._evict(keep=path)
+
+    def identity(self) -> str:
+        """A random name that the folder keeps, by which a worker knows whether it has this folder; "" where it has none."""
+        path = self.root / "id"
+        with suppress(OSError):
+            with suppress(FileExistsError), open(path, "x", encoding="ascii") as file:
+                file.write(uuid.uuid4().hex)
+            return path.read_text(encoding="ascii")
+        return ""
+
+    def require_writable(self) -> None:
+        """To be called before long work whose result belongs here.
+
+        Raises
+        ------
+        StoreError
+            The disk is full or gone, or permission is missing.
+        """
+        try:
+            self._require_room(0)
+            with self.scratch():
+                return
+        except OSError as error:
+            raise StoreError(f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}") from error
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder of this writer's own, for a file that is renamed when it is whole; swept by a later start after a kill."""
+        folder = self._partial / own_name()
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def size(self) -> int:
+        """Bytes of all entries, and of files that are being written or were left by killed writers."""
+        return sum(size for _, size, _ in self._files()) + sum(map(bytes_in, self._unfinished()))
+
+    def entries(self) -> list[str]:
+        """All keys, the most recently used first."""
+        return [path.stem for _, _, path in sorted(self._files(), reverse=True)]
+
+    def remove(self, key: str) -> None:
+        """Remove the key if it exists.
+
+        Raises
+        ------
+        StoreError
+            Permission is missing, or the disk fails.
+        """
+        path = self._path(key)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            if not os.path.lexists(path):  # a read-only disk refuses this, too
+                return
+            raise StoreError(f"{path}: cannot be removed, {_reason(error)}; check the folder's permissions") from error
+
+    def clear(self) -> None:
+        for key in self.entries():
+            self.remove(key)
+
+    def _path(self, key: str) -> Path:
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise ValueError(f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}")
+        return self._entries / key[:2] / f"{key}.safetensors"
+
+    def _files(self) -> list[tuple[float, int, Path]]:
+        """Time of last use, bytes and path of each entry; files that vanish meanwhile are ignored."""
+        files = []
+        for path in self._entries.glob("*/*.safetensors"):
+            with suppress(OSError):
+                status = path.stat()
+                files.append((status.st_mtime, status.st_size, path))
+        return files
+
+    def _evict(self, keep: Path) -> None:
+        """Remove the least recently used entries above the limit, except `keep` and what running work uses."""
+        if self.size() <= self.limit_bytes:
+            return
+        with pins.locked(self.root):  # nobody pins an entry, or evicts as well, between the list and the removal
+            used = pins.pinned(self.root) | {keep.stem}
+            excess = self.size() - self.limit_bytes
+            for _, size, path in sorted(self._files()):
+                if excess <= 0:
+                    return
+                if path.stem not in used:
+                    with suppress(OSError):
+                        path.unlink(missing_ok=True)
+                        excess -= size
+        if excess > 0 and len(used) > 1 and not self._above_limit:
+            self._above_limit = True
+            needed = (self.limit_bytes + excess) / 1e9
+            _log.warning(
+                "%s: running work uses %.3f GB, more than the limit of %.3f GB, which is exceeded meanwhile; set %s to %.3f",
+                *(self.root, needed, self.limit_bytes / 1e9, LIMIT_ENVIRONMENT, needed),
+            )
+
+    def _make_folders(self) -> None:
+        self._entries.mkdir(parents=True, exist_ok=True)
+        self._partial.mkdir(exist_ok=True)
+
+    def _require_room(self, n_bytes: int) -> None:
+        self._make_folders()  # again, if somebody deleted the store
+        if shutil.disk_usage(self.root).free >= n_bytes + HEADROOM:
+            return
+        self._sweep()
+        needed, free = n_bytes + HEADROOM, shutil.disk_usage(self.root).free
+        if free < needed:
+            raise StoreError(
+                f"{self.root}: expected {needed / 1e6:.0f} MB free for the entry, got {free / 1e6:.0f} MB; {_ELSEWHERE}"
+            )
+
+    def _sweep(self) -> None:
+        """Remove what killed writers left."""
+        for path in self._unfinished():
+            with suppress(OSError):
+                if orphaned(path):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with pins.locked(self.root):
+            pins.pinned(self.root)  # which removes the lists of dead processes
+
+    def _unfinished(self) -> list[Path]:
+        try:
+            return list(self._partial.iterdir())
+        except OSError:
+            return []
+
+
+_ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
+_ELSEWHERE = f"free some space, or {_ANOTHER}"
+
+
+def _limit() -> int:
+    text = os.environ.get(LIMIT_ENVIRONMENT) or "10"
+    try:
+        gigabytes = float(text)
+    except ValueError:
+        gigabytes = 0.0
+    if not 0 < gigabytes < 1e6:
+        raise StoreError(f"{LIMIT_ENVIRONMENT}: expected a number of gigabytes above 0, got {text!r}; correct it or unset it")
+    return int(gigabytes * 1e9)
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
+
+
+def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
+    array = np.asarray(array, order="C")
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise StoreError(f"array {name!r}: expected numbers of at most 64 bits, got {array.dtype}; put text into the metadata")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
