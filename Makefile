@@ -2,6 +2,7 @@
 PYTHON ?= python3
 PORT ?= 8501
 ARGS ?=
+SHARE ?=
 WORKERS ?= 3
 BIN := .venv/bin
 INSTALLED := .venv/installed
@@ -11,8 +12,9 @@ PYTEST = $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope
 
 .PHONY: app test test-slow lint bench clean
 
+# make app SHARE=1 lets other machines use it; PORT=8502 listens elsewhere.
 app: $(INSTALLED)
-	@$(BIN)/streamlit run app/main.py --server.port $(PORT)
+	@$(BIN)/python -m relcore app --port $(PORT) $(if $(SHARE),--share)
 
 # make test ARGS="tests/relcore/metrics" for less; WORKERS=0 runs all in one process.
 test: $(INSTALLED)
@@ -38,5 +40,5 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@touch $@
 
 clean:
-	@rm -rf .venv .pytest_cache .ruff_cache
+	@rm -rf .venv .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

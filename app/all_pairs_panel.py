@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, exports, results, session
+from app import compute, exports, messages, results, session
 from app.widgets import choose_pair, space_name
 from app.workspace import Workspace
 from relcore.comparing.all_pairs import AllPairs, metrics_among_spaces
@@ -70,7 +70,7 @@ def _readable(workspace: Workspace) -> tuple[list[SpaceSpec], list[LatentSpace]]
             spaces.append(compute.load_space(spec))
             specs.append(spec)
         except SpaceError as error:
-            st.warning(f"{space_name(spec)} is left out: {error}", icon=":material/warning:")
+            messages.warning(f"{space_name(spec)} is left out: {error}")
     return specs, spaces
 
 

@@ -6,8 +6,10 @@ import streamlit as st
 
 from app import session
 from app.items import Items, items_of
+from app.plain_text import plain_name
 from app.workspace import Workspace
 from relcore.spaces import Match, SpaceError, quote
+from relcore.text_lines import lines_of
 
 
 def pickers(workspace: Workspace, pair: Match) -> None:
@@ -92,7 +94,7 @@ def named_sets(workspace: Workspace, pair: Match) -> None:
         for name, ids in workspace.named_sets:
             with st.container(horizontal=True, vertical_alignment="center"):
                 st.button(
-                    f"{name} · {len(ids):,}",
+                    f"{plain_name(name)} · {len(ids):,}",
                     key=f"anchors.use-{name}",
                     icon=":material/star:",
                     on_click=session.set_anchors,
@@ -159,11 +161,8 @@ def read_ids(content: bytes) -> list[str]:
     SpaceError
         Not text, or no ids in it.
     """
-    try:
-        lines = content.decode("utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise SpaceError("list: expected UTF-8 text with one id per line, got something else") from error
+    lines = lines_of(content, "list", "one id per line")
     ids = [line.strip() for line in lines if line.strip()]
     if not ids:
-        raise SpaceError("list: expected one id per line, got an empty file")
+        raise SpaceError("list: expected one id per line, got an empty file; choose another")
     return ids

@@ -10,13 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, wraps
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from relcore import comparison
+from relcore import access, comparison
 from relcore.anchors import diagnostics, selection
 from relcore.comparing import scene as recipe
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
@@ -56,6 +55,7 @@ def seconds_of_last_computation() -> float:
 
 def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space of a spec, read once; a file is read again when it has changed."""
+    catalog.need_access(spec)  # before the cache, which all sessions share
     return _load_space(spec, _stamp(spec))
 
 
@@ -73,9 +73,10 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 
 
 def _stamp(spec: SpaceSpec) -> tuple[int, int] | None:
-    if spec.source != "file" or not Path(spec.name).is_file():
+    path = access.allowed(spec.name) if spec.source == "file" else None
+    if not path or not path.is_file():
         return None
-    about = Path(spec.name).stat()
+    about = path.stat()
     return about.st_mtime_ns, about.st_size
 
 
@@ -312,9 +313,3 @@ def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int
 @_timed
 def _select_anchors(key: str, n_anchors: int, strategy: str, random_state: int, _space: LatentSpace) -> tuple[str, ...]:
     return tuple(selection.select_anchors(_space, n_anchors, strategy, random_state=random_state))
-
-
-@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
-def available(folder: str | None) -> list[catalog.Entry]:
-    """The catalogue; files that come or go are seen within half a minute."""
-    return catalog.available(folder)

@@ -10,6 +10,7 @@ import streamlit as st
 from relcore.figures.export import MEDIA_TYPES, Exportable
 from relcore.figures.palette import DARK, LIGHT, Theme
 from relcore.figures.style import COLUMN, PAGE, Style
+from relcore.portable import without_paths
 
 _FORMATS = {
     "html": ("HTML", "Interactive page, works offline"),
@@ -45,12 +46,13 @@ def export_bar(figure: Exportable, key: str) -> None:
     with st.container(horizontal=True, key=f"export-{key}", vertical_alignment="center", gap="small"):
         with st.popover("Print style", icon=":material/tune:", key=f"export-style-{key}"):
             style = _style_choosers(key)
+            full_paths = _full_paths(key) if figure.recipe != without_paths(figure.recipe) else False
         for kind, (label, explanation) in _FORMATS.items():
             if (kind == "json" and figure.recipe is None) or (kind == "tex" and figure.latex is None):
                 continue
             st.download_button(
                 label,
-                data=lambda kind=kind: figure.bytes(kind, style=style, theme=shown),
+                data=lambda kind=kind: figure.bytes(kind, style=style, theme=shown, full_paths=full_paths),
                 file_name=figure.filename(kind),
                 mime=MEDIA_TYPES[kind],
                 key=f"export-{key}-{kind}",
@@ -59,6 +61,15 @@ def export_bar(figure: Exportable, key: str) -> None:
                 type="tertiary",
                 icon=":material/download:",
             )
+
+
+def _full_paths(key: str) -> bool:
+    return st.toggle(
+        "Include full paths",
+        key=f"export-paths-{key}",
+        help="The recipe inside each file names your data files. Turn this on to include their folders, which others can read.",
+        persist_state="session",
+    )
 
 
 def _style_choosers(key: str) -> Style:

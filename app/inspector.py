@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +9,7 @@ import streamlit as st
 
 from app import compute, session
 from app.items import Items, items_of
+from app.plain_text import plain, plain_html
 from relcore.numbers import short
 from relcore.spaces import Match, distinct_names
 from relcore.views import MOST_PIVOTS
@@ -32,7 +32,7 @@ def inspector(pair: Match) -> None:
     identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
     _one(pair, identifier, items)
     if items is not None and items.problem:
-        st.caption(f":material/hide_image: {items.problem}")
+        st.caption(f":material/hide_image: {plain(items.problem)}")
     if not chosen:
         st.caption("Click a point to inspect it. Draw with the lasso to select several.")
 
@@ -44,16 +44,16 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     text = items.text(identifier) if items else ""
     picture = items.picture(identifier, LARGE) if items else ""
     if picture:
-        about = escape(f"{identifier}{f', {label}' if label else ''}", quote=True)
+        about = plain_html(f"{identifier}{f', {label}' if label else ''}")
         st.html(f'<img class="relscope-picture" src="{picture}" alt="Picture {about}">')
     if text:
-        st.html(f'<p class="relscope-text">{escape(text)}</p>')
+        st.html(f'<p class="relscope-text">{plain_html(text)}</p>')
     if not (picture or text):
-        st.html(f'<p class="relscope-word">{escape(identifier)}</p>')
+        st.html(f'<p class="relscope-word">{plain_html(identifier)}</p>')
     named = identifier if picture or text else ""
     facts = ("" if named.startswith(f"{label}/") else label, named, count)
     if any(facts):
-        st.html(f'<p class="relscope-facts">{" · ".join(escape(fact) for fact in facts if fact)}</p>')
+        st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
     k = min(session.workspace().k, len(pair) - 1)
     st.html(neighbours_html(pair, compute.neighbours_of(pair, identifier, k)))
     st.caption(
@@ -99,14 +99,14 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     def entry(identifier: str, cosine: float, shared: bool) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
         return (
-            f'<li class="{"shared" if shared else ""}" title="{escape(title)}">{image}<b>{escape(name)}</b>'
+            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}">{image}<b>{plain_html(name)}</b>'
             f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
         )
 
     def side(name: str, title: str) -> str:
         columns = (table[name], table[f"{name} cosine"], table[f"{name} shared"])
         entries = "".join(entry(*row) for row in zip(*columns, strict=True))
-        return f"<div><h4>{escape(title)}</h4><ol>{entries}</ol></div>"
+        return f"<div><h4>{plain_html(title)}</h4><ol>{entries}</ol></div>"
 
     sides = "".join(map(side, ("source", "target"), distinct_names((pair.source, pair.target))))
     kind = " relscope-texts" if items is not None and items.has_texts else ""
@@ -131,9 +131,11 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
     """A grid of pictures or a list of texts."""
     named = _named(pair, ids, items)
     if items.has_pictures:
-        cells = "".join(f'<li title="{escape(title)}">{image}</li>' for image, _, title in named.values() if image)
+        cells = "".join(f'<li title="{plain_html(title)}">{image}</li>' for image, _, title in named.values() if image)
         return f'<ul class="relscope-grid" aria-label="Pictures">{cells}</ul>'
-    cells = "".join(f'<li title="{escape(title)}"><span>{escape(name)}</span></li>' for _, name, title in named.values())
+    cells = "".join(
+        f'<li title="{plain_html(title)}"><span>{plain_html(name)}</span></li>' for _, name, title in named.values()
+    )
     return f'<ul class="relscope-list" aria-label="Texts">{cells}</ul>'
 
 

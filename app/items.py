@@ -6,7 +6,6 @@ import base64
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from app.workspace import Workspace
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.images import png_thumbnail
+from relcore.sources.places import dataset_place
 from relcore.spaces import Match, SpaceError
 from relcore.views import View
 
@@ -150,14 +150,17 @@ def items_of(workspace: Workspace) -> Items | None:
     return _items(specs, tuple(map(_stamp, specs))) if specs else None
 
 
-def _stamp(spec: DatasetSpec) -> int | None:
-    """When the file or folder was last changed; caches are keyed on it."""
-    path = Path(spec.name).expanduser() if spec.source in ("file", "folder") else None
+def _stamp(spec: DatasetSpec) -> int | str | None:
+    """When the file or folder was last changed, or why this session may not read it; caches are keyed on it."""
+    try:
+        path = dataset_place(spec)
+    except SpaceError as error:
+        return str(error)
     return path.stat().st_mtime_ns if path and path.exists() else None
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the dataset …")
-def _items(specs: tuple[DatasetSpec, ...], stamps: tuple[int | None, ...]) -> Items:
+def _items(specs: tuple[DatasetSpec, ...], stamps: tuple[int | str | None, ...]) -> Items:
     datasets, problem = [], ""
     for spec in specs:
         try:

@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import compute
+from app import compute, messages, session
+from app.own_jobs import OwnEngine
+from app.plain_text import plain
+from relcore.access import shared
 from relcore.comparing.exact_scores import ExactScores
 from relcore.comparing.scene import fitting_reduction, reduction_note
 from relcore.comparison import ProjectionSpec
@@ -26,9 +30,14 @@ RESULTS = 3  # raise it when a stored result would come out differently: what an
 
 
 @st.cache_resource(show_spinner=False)
-def engine() -> Engine:
-    """The app's engine: local processes, or the cluster that RELSCOPE_SCHEDULER names."""
+def whole_engine() -> Engine:
+    """The app's one engine: local processes, or the cluster that RELSCOPE_SCHEDULER names."""
     return Engine()
+
+
+def engine() -> OwnEngine | Engine:
+    """The engine as this session sees it; the whole one where no session runs."""
+    return OwnEngine(whole_engine(), session.member()) if get_script_run_ctx(suppress_warning=True) else whole_engine()
 
 
 def reduction(
@@ -92,7 +101,7 @@ def follow(
         status = job.status()
         if status.state in ("failed", "cancelled"):
             with st.container(horizontal=True, vertical_alignment="center"):
-                st.warning(f"{job.title}: {_why(job)}", icon=":material/stop_circle:")
+                messages.warning(f"{job.title}: {_why(job)}", icon=":material/stop_circle:")
                 st.button("Again", key=f"again-{job.key}", on_click=st.session_state.__setitem__, args=(_AGAIN, job.key))
                 if dismiss:
                     st.button("Dismiss", key=f"dismiss-{job.key}", type="tertiary", on_click=dismiss, args=(job,))
@@ -106,15 +115,33 @@ def _follow(keys: list[str], below: Callable[[list[Job]], None] | None) -> None:
     jobs = [job for key in keys if (job := engine().job(key))]
     if all(job.status().ended for job in jobs):
         st.rerun()
+    scheduler_notice(next((lost for job in jobs if (lost := job.status().lost)), ""))
     for job in jobs:
         status = job.status()
         share = min(1.0, status.done / status.total) if status.total else 0.0
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.progress(1.0 if status.state == "done" else share, text=_progress(job))
+            st.progress(1.0 if status.state == "done" else share, text=plain(_progress(job)))
             if not status.ended:
                 st.button("Stop", key=f"stop-{job.key}", icon=":material/stop:", on_click=job.cancel)
     if below:
         below(jobs)
+
+
+def scheduler_notice(lost: str) -> None:
+    """Say that jobs wait for a scheduler that does not answer, and offer to continue without it."""
+    if not lost:
+        return
+    with st.container(horizontal=True, vertical_alignment="center"):
+        messages.warning(lost, icon=":material/cloud_off:")
+        if engine().address and not shared():  # it would decide for all sessions
+            st.button(
+                "Continue on this machine",
+                key="jobs.continue-here",
+                icon=":material/computer:",
+                help="Runs these jobs, and all later ones until the app is started again, in processes of this machine. "
+                "Finished parts are kept.",
+                on_click=engine().continue_here,
+            )
 
 
 def _progress(job: Job) -> str:

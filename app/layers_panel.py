@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 import streamlit as st
 
-from app import compute, exports, results, session
+from app import compute, exports, messages, results, session
 from app.all_pairs_panel import settings_of
+from app.plain_text import plain, plain_html
 from app.stitch.stitch_compute import shared
 from app.widgets import choose_pair, space_labels, space_name
 from app.workspace import Workspace
@@ -49,7 +49,7 @@ def layers(workspace: Workspace) -> None:
     try:
         _draw(workspace, specs, *([specs.index(spec) for spec in side] for side in sides))
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
 
 
 def _sides(workspace: Workspace, found: dict[str, tuple[SpaceSpec, ...]]) -> list[tuple[SpaceSpec, ...]]:
@@ -100,12 +100,12 @@ def _draw(workspace: Workspace, specs: tuple[SpaceSpec, ...], rows: list[int], c
     scores = results.computed(LayerPairs.of(**settings), specs, label=label, spaces=spaces, slower=2.0)
     result, stitching = None, _stitching(workspace, specs, method, anchors_from)
     if isinstance(stitching, str):
-        st.caption(f"Not stitched: {stitching}")
+        st.caption(f"Not stitched: {plain(stitching)}")
     else:
         try:
             result = _stitched(specs, spaces, stitching)
         except SpaceError as error:
-            st.caption(f"Not stitched: {error}")
+            st.caption(f"Not stitched: {plain(error)}")
     if scores is None:
         return
     digests = tuple(space.digest for space in spaces)
@@ -145,7 +145,7 @@ def _lead(scores: LayerScores, result: StitchResult | None) -> str:
     told = [f"Best: {one}." if (one := best_told(scores)) else "None of these spaces can be compared with another."]
     if result is not None and (stitched := best_stitched_told(scores, result)):
         told.append(f"Best stitched: {stitched}.")
-    return " ".join(map(escape, told))
+    return " ".join(map(plain_html, told))
 
 
 def _circumstances(scores: LayerScores, result: StitchResult | None) -> str:

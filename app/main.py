@@ -1,4 +1,4 @@
-"""Entry point: the pages, the sidebar with spaces and anchors, the status line. Run with `streamlit run app/main.py`."""
+"""Entry point: the pages, the sidebar with spaces and anchors, the status line. Served by `app/serve.py`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import session, sidebar, start  # noqa: E402
+from app import messages, session, sharing, sidebar, start  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
 from relcore.extras import extra  # noqa: E402
 from relcore.spaces import SpaceError  # noqa: E402
-from relcore.store import StoreError  # noqa: E402
+from relcore.store import StoreError, in_use  # noqa: E402
 
+sharing.confine_if_reachable()
 st.set_page_config(
     page_title="Relscope",
     page_icon=str(ROOT / "assets" / "icon.svg"),
@@ -43,18 +44,18 @@ page = st.navigation(PAGES, position="top")
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
 session.history(start.first_workspace)
 if notice := session.pop_notice():
-    st.error(notice, icon=":material/error:")
+    messages.error(notice)
 if news := session.pop_news():
-    st.toast(news, icon=":material/check:")
+    messages.toast(news)
 try:
     if session.awaited_jobs():  # their spaces join on whatever page the session is
         from app.encode import encoding_jobs
 
         encoding_jobs.collect()
-    with extra():
+    with in_use(), extra():
         sidebar.draw(page.title)
         page.run()
 except (SpaceError, EngineError, StoreError) as error:
-    st.error(str(error), icon=":material/error:")
+    messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
 sidebar.draw_status()

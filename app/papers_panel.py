@@ -9,6 +9,7 @@ import streamlit as st
 from app import papers_tables, session
 from app.encode import encoding_costs
 from app.jobs import asked_again, engine, follow
+from relcore.access import shared
 from relcore.pace import Expected
 from relcore.papers import tables
 from relcore.papers.ours import Ours
@@ -152,6 +153,8 @@ def _actions(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> Non
 def _button(row: PaperRow, name: str, known: bool) -> None:
     run, likely = RUNS[name], expected(name, engine().store)
     missing = what_is_missing(name)
+    mine = not shared() or not known or run_key(name) in session.member().made
+    others = "" if mine else "This app is shared: the result is there already, and others may be reading it."
     many = f" {run.title}" if len(row.run_names()) > 1 else ""
     st.button(
         f"{'Run again' if known else 'Run'}{many} · {_told(likely)}",
@@ -159,8 +162,8 @@ def _button(row: PaperRow, name: str, known: bool) -> None:
         icon=":material/play_arrow:",
         on_click=session.guarded,
         args=(_start, name),
-        disabled=bool(missing),
-        help=missing or f"{run.title}.{encoding_costs.learned([likely])}",
+        disabled=bool(missing or others),
+        help=missing or others or f"{run.title}.{encoding_costs.learned([likely])}",
     )
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import streamlit as st
 
-from app import compute
+from app import compute, messages
 from app.encode import encoding_costs
 from app.jobs import asked_again, engine, follow
+from app.plain_text import plain
 from relcore.engine import Job
 from relcore.pace import expect
-from relcore.progress import Context
 from relcore.sources import encodings
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import put_space
@@ -58,9 +59,8 @@ def computed(
         return None
     likely = expect(engine().store, task.kind, slower * task.seconds(spaces))
     if job is None and likely.likely < slower * AT_ONCE_SECONDS:
-        with st.spinner(f"{task.title} …"):
-            task.finish(Context(key, engine().store), spaces)
-        return task.read(engine().store.get(key))
+        with st.spinner(f"{plain(task.title)} …"):
+            return task.compute(engine().store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = likely.likely <= slower * unasked_seconds
     if job is None and not by_itself and key not in st.session_state.get(_ASKED, ()):
         cost, told = encoding_costs.in_words(likely.likely), encoding_costs.learned([likely])

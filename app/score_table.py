@@ -7,10 +7,14 @@ from html import escape
 
 import streamlit as st
 
-from relcore.comparison import rows_scored
+from app import messages
+from relcore.anchors.diagnostics import coinciding_anchors
+from relcore.comparison import rows_scored, score_notes
 from relcore.metrics.calibration import Score
+from relcore.metrics.cautions import long_row
 from relcore.names import METRICS
 from relcore.numbers import short
+from relcore.spaces import LatentSpace, Match
 
 EXPLANATIONS = {
     "absolute": "the unchanged vectors",
@@ -25,7 +29,7 @@ EXPLANATIONS = {
 
 
 def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
-    """A row per representation (or `head`), a column per metric."""
+    """A row per representation (or `head`), a column per metric; the notes of the scores below."""
     metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
     columns = "".join(f'<th scope="col">{METRICS[metric].title}</th>' for metric in metrics)
     body = "".join(
@@ -39,6 +43,25 @@ def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Represen
         f"<tbody>{body}</tbody></table>"
     )
     st.caption(_circumstances(scores))
+    for told in score_notes(scores):
+        messages.warning(told)
+
+
+def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:
+    """What decides relative scores beside the likeness of the spaces, one message each; see `comparison.cautions`."""
+    for space in (pair.source, pair.target) if anchors else ():
+        if told := _long_row(space.digest, space) or _coinciding(space.digest, anchors, space):
+            messages.warning(told)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _long_row(digest: str, _space: LatentSpace) -> str:
+    return long_row(_space)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _coinciding(digest: str, anchors: tuple[str, ...], _space: LatentSpace) -> str:
+    return coinciding_anchors(_space, anchors)
 
 
 def _cell(score: Score | None) -> str:

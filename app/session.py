@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app.sharing import Member
 from app.workspace import MOST_ANCHORS, History, Workspace
+from relcore.access import Asker, set_asker
 from relcore.engine import EngineError
 from relcore.spaces import SpaceError
 from relcore.store import StoreError
 
 _HISTORY = "relscope.history"
 _SELECTION = "relscope.selection"
-_UPLOADS = "relscope.uploads"
+_MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
 _AWAITED = "relscope.encodings-awaited"
@@ -108,18 +108,22 @@ def select(ids: tuple[str, ...]) -> None:
 
 def uploads_folder() -> Path:
     """A folder of this session's own for uploaded files, removed when the session ends."""
-    if _UPLOADS not in st.session_state:
-        holder = _Folder(tempfile.mkdtemp(prefix="relscope-"))
-        weakref.finalize(holder, shutil.rmtree, holder.path, ignore_errors=True)
-        st.session_state[_UPLOADS] = holder
-    return Path(st.session_state[_UPLOADS].path)
+    return member().uploads_folder()
 
 
-class _Folder:
-    """A weakly referenceable object that lives as long as the session's state."""
+def member() -> Member:
+    """This session among the others; it lives as long as the session's state."""
+    if _MEMBER not in st.session_state:
+        st.session_state[_MEMBER] = Member()
+    return st.session_state[_MEMBER]
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+
+def _asker() -> Asker:
+    """What the session may open whose script runs in this thread; nothing of its own where none does."""
+    return member().asker if get_script_run_ctx(suppress_warning=True) else Asker()
+
+
+set_asker(_asker)
 
 
 def notify(text: str) -> None:

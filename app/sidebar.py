@@ -6,7 +6,8 @@ import os
 
 import streamlit as st
 
-from app import compute, session
+from app import compute, messages, own_files, session
+from app.plain_text import plain_name
 from app.widgets import (
     anchors_origin,
     choose_anchors,
@@ -15,7 +16,8 @@ from app.widgets import (
     space_choosers,
     strategy_choosers,
 )
-from app.workspace import Workspace, from_session_file, to_query, to_session_file
+from app.workspace import Workspace, from_session_file, to_query
+from relcore.portable import last_part
 from relcore.spaces import Match, SpaceError
 
 _ON_THEIR_OWN = ("Stitch", "Studies", "Papers")
@@ -65,7 +67,7 @@ def _undo_and_redo() -> None:
                 verb.capitalize(),
                 key=f"history.{verb}",
                 icon=icon,
-                help=f"{verb.capitalize()}: {step} ({shortcut})" if step else f"Nothing to {verb}",
+                help=f"{verb.capitalize()}: {plain_name(step)} ({shortcut})" if step else f"Nothing to {verb}",
                 disabled=step is None,
                 on_click=move,
                 shortcut=shortcut,
@@ -86,7 +88,7 @@ def _matched(workspace: Workspace) -> Match | None:
         + (f" · {pair.n_zero:,} zero vectors" if pair.n_zero else "")
     )
     if pair.n_zero:
-        st.warning(f"{pair.n_zero:,} zero vectors are left out, because they have no direction.", icon=":material/warning:")
+        messages.warning(f"{pair.n_zero:,} zero vectors are left out, because they have no direction.")
     return pair
 
 
@@ -103,7 +105,7 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
     missing = [identifier for identifier in workspace.anchors if identifier not in pair.source.index]
     with st.expander(f"{len(workspace.anchors):,} anchors", icon=":material/star:", expanded=True):
         if missing:
-            st.warning(f"{len(missing)} anchors are not in both spaces, first “{missing[0]}”.", icon=":material/warning:")
+            messages.warning(f"{len(missing)} anchors are not in both spaces, first “{missing[0]}”.")
             kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
             st.button("Remove the missing anchors", on_click=session.set_anchors, args=("drop anchors that are missing", kept))
         strategy_choosers(pair, "sidebar")
@@ -126,7 +128,7 @@ def _session_file(workspace: Workspace) -> None:
     with st.expander("Session", icon=":material/save:"):
         st.download_button(
             "Save session",
-            data=lambda: to_session_file(workspace, digests),
+            data=lambda: own_files.session_file(workspace, digests),
             file_name="relscope-session.json",
             mime="application/json",
             icon=":material/download:",
@@ -137,20 +139,20 @@ def _session_file(workspace: Workspace) -> None:
         if uploaded is not None:
             st.button("Open the session", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch")
         st.caption(
-            "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors chosen by hand "
-            "and your own spaces; files that you uploaded must be uploaded again."
+            "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors chosen by hand, "
+            "and the names and digests of your files, but not their folders. To open it, first load these files."
         )
 
 
 def _open_session(content: bytes) -> None:
     try:
-        workspace, digests = from_session_file(content)
+        workspace, digests = from_session_file(content, own_files.rejoined)
         for spec, digest in digests.items():
             found = compute.load_space(spec).digest
             if digest and found != digest:
                 raise SpaceError(
-                    f"session file: {spec.name!r} has changed since it was saved (expected content {digest[:8]}…, got "
-                    f"{found[:8]}…); restore the original, or choose the spaces again"
+                    f"session file: {last_part(spec.name)!r} has changed since it was saved (expected content {digest[:8]}…, "
+                    f"got {found[:8]}…); restore the original, or choose the spaces again"
                 )
     except SpaceError as error:
         session.notify(str(error))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 
 import streamlit as st
 
-from app import compute, session
+from app import compute, session, uploads
 from app.widgets import fit_to_pair, space_name
 from app.workspace import BUNDLED, Workspace, from_query
 from relcore import record
-from relcore.commands.app import OPENED
+from relcore.access import OPENED
+from relcore.plain_json import parse
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 
@@ -21,6 +21,7 @@ DEFAULT_ANCHORS = "random 300 0"
 
 def first_workspace() -> Workspace:
     """The workspace of the address bar; anchors are chosen as it says, or 300 at random."""
+    uploads.sweep()
     default = _with_opened_spaces(Workspace(anchors_from=DEFAULT_ANCHORS))
     try:
         return _with_chosen_anchors(from_query(st.query_params.to_dict(), default))
@@ -35,7 +36,7 @@ def _with_chosen_anchors(workspace: Workspace) -> Workspace:
 
 def _with_opened_spaces(workspace: Workspace) -> Workspace:
     """The spaces that `relscope app` was given, before the bundled ones; the first two are compared if they share ids."""
-    opened = [record.from_json(SpaceSpec, one) for one in json.loads(os.environ.get(OPENED, "[]"))]
+    opened = [record.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
     workspace = replace(workspace, spaces=tuple(dict.fromkeys((*opened, *BUNDLED))))
     if len(opened) < 2:
         if opened:

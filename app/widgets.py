@@ -11,6 +11,7 @@ from typing import Any
 import streamlit as st
 
 from app import compute, session
+from app.plain_text import plain
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import SIMILARITIES, STRATEGIES
@@ -79,7 +80,7 @@ def space_choosers(workspace: Workspace) -> None:
 
 def _whole_name(spec: SpaceSpec) -> str:
     """The full name of a space, which a chooser shortens; of a file its path."""
-    return f"`{spec.name.replace('`', chr(39))}`"
+    return plain(spec.name)
 
 
 def choose_space(side: str, spec: SpaceSpec) -> None:

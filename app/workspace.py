@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from relcore import __version__, record
 from relcore.comparing.scene import ComparisonRecipe
@@ -12,6 +13,8 @@ from relcore.comparison import ProjectionSpec
 from relcore.inverting.recovery import InversionSpec
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import REDUCTIONS, SIMILARITIES, STRATEGIES
+from relcore.plain_json import parse
+from relcore.plain_text import visible
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_one_of, need_strings
@@ -54,7 +57,9 @@ class Workspace:
             raise SpaceError(f"k: expected 1 … {MOST_NEIGHBOURS} neighbours, got {self.k!r}")
         need_one_of("convention", self.convention, CONVENTIONS)
         if len(self.panes) != 2 or self.panes[0] not in PANES or self.panes[1] not in PANES[1:]:
-            raise SpaceError(f"panes: expected absolute, relative or whitened above relative or whitened, got {self.panes!r}")
+            raise SpaceError(
+                f"panes: expected absolute, relative or whitened above relative or whitened, got {self.panes!r:.80}"
+            )
         if not isinstance(self.anchors_from, str):
             raise SpaceError(f"anchors_from: expected a text, got {self.anchors_from!r}")
         for name, ids in self.named_sets:
@@ -139,8 +144,34 @@ def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> s
     return json.dumps({"relscope": __version__, "session": body}, indent=1, ensure_ascii=False)
 
 
-def from_session_file(text: str | bytes) -> tuple[Workspace, dict[SpaceSpec, str]]:
-    """A workspace and the digests that its spaces had when it was saved.
+@dataclasses.dataclass(frozen=True)
+class _Saved:
+    """What a session file writes in another form than the workspace's."""
+
+    spaces: tuple[dict[str, Any], ...]
+    source: int
+    target: int
+    named_sets: dict[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(one.get("digest", ""), str) for one in self.spaces):
+            raise SpaceError("digest: expected a string for each space")
+
+
+def _numbered(saved: _Saved, end: str) -> dict[str, Any]:
+    number, n = getattr(saved, end), len(saved.spaces)
+    if not 0 <= number < n:
+        raise SpaceError(f"{end}: expected the number of one of the {n} spaces, counted from 0, got {number}")
+    return saved.spaces[number]
+
+
+_SAVED = tuple(field.name for field in dataclasses.fields(_Saved))
+
+
+def from_session_file(
+    text: str | bytes, rejoined: Callable[[Any], Any] = lambda described: described
+) -> tuple[Workspace, dict[SpaceSpec, str]]:
+    """A workspace and the digests that its spaces had when it was saved; `rejoined` finds the files that the JSON names.
 
     Raises
     ------
@@ -148,20 +179,24 @@ def from_session_file(text: str | bytes) -> tuple[Workspace, dict[SpaceSpec, str
         Not JSON, not a session file, or settings of another version that do not fit.
     """
     try:
-        content = json.loads(text)
-        body = dict(content["session"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise SpaceError("session file: expected the JSON that 'Save session' writes, got something else") from error
-    made_by = f"session file: made by version {content.get('relscope', '?')}, this is {__version__}"
+        content = parse(text, "session file")
+        body = dict(content["session"].items())
+    except (SpaceError, TypeError, KeyError, IndexError, AttributeError) as error:
+        reason = f" ({error})" if isinstance(error, SpaceError) else ""
+        raise SpaceError(f"session file: expected the JSON that 'Save session' writes, got something else{reason}") from error
+    made_by = f"session file: made by version {visible(content.get('relscope', '?'), 20)}, this is {__version__}"
     try:
-        placed = [dict(one) for one in body["spaces"]]
-        digests = [one.pop("digest", "") for one in placed]
-        record.from_json(tuple[SpaceSpec, ...], placed, "spaces")  # first: the others stand on them
-        ends = {end: placed[body[end]] for end in ("source", "target")}
-        body |= {"spaces": placed, "named_sets": list(body["named_sets"].items())} | ends
+        saved = record.from_json(_Saved, {name: body[name] for name in _SAVED if name in body}, "session")
+        saved = dataclasses.replace(saved, spaces=tuple(rejoined(saved.spaces)))
+        digests = [one.pop("digest", "") for one in saved.spaces]
+        record.from_json(tuple[SpaceSpec, ...], list(saved.spaces), "spaces")  # first: the others stand on them
+        ends = {end: _numbered(saved, end) for end in ("source", "target")}
+        body |= {"spaces": saved.spaces, "named_sets": list(saved.named_sets.items())} | ends
         workspace = record.from_json(Workspace, body, "session")
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise SpaceError(f"{made_by}; {error if isinstance(error, SpaceError) else f'{error!r} does not fit'}") from error
+        if len(workspace.anchors) > MOST_ANCHORS:
+            raise SpaceError(f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(workspace.anchors):,}")
+    except SpaceError as error:
+        raise SpaceError(f"{made_by}; {error}") from error
     return workspace, dict(zip(workspace.spaces, digests, strict=True))
 
 
@@ -235,8 +270,8 @@ def _number(text: str, most: int, otherwise: int) -> int:
 
 def _pivots(text: str, otherwise: tuple[str, ...]) -> tuple[str, ...]:
     try:
-        pivots = tuple(json.loads(text))
-    except (ValueError, TypeError, RecursionError):
+        pivots = tuple(parse(text, "pivots"))
+    except (SpaceError, TypeError):
         return otherwise
     return pivots[:MOST_PIVOTS] if all(isinstance(pivot, str) and pivot for pivot in pivots) else otherwise
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import compute, exports, panes, session, view_choosers
+from app import compute, exports, messages, panes, session, view_choosers
 from app.all_pairs_panel import all_pairs
 from app.inspector import inspector, neighbours_html
 from app.items import with_items
 from app.jobs import exact_scores, follow, scores
 from app.layers_panel import layers
-from app.score_table import score_table
+from app.score_table import score_table, show_cautions
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.comparing.figures import Scores
@@ -75,6 +75,7 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     ]
     found = {form: scores_of(workspace, pair, form) for form in forms}
     score_table(found)
+    show_cautions(pair, tuple(workspace.anchors))
     follow([one for one in asked if isinstance(one, Job)])
     recipe = Scores.of(
         workspace.recipe(pair.source.digest, pair.target.digest),
@@ -104,7 +105,9 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     with one:
         asked = st.text_input("Row", placeholder="Type an id, for example: river", key="compare.asked", persist_state="session")
         if asked and asked not in pair.source.index:
-            st.warning(f"“{asked}” is not among the {len(pair):,} rows that are in both spaces.", icon=":material/search_off:")
+            messages.warning(
+                f"“{asked}” is not among the {len(pair):,} rows that are in both spaces.", icon=":material/search_off:"
+            )
         elif asked:
             st.html(neighbours_html(pair, compute.neighbours_of(pair, asked, min(25, len(pair) - 1))))
 

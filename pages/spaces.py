@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, session
+from app import catalogue, compute, exports, messages, session
+from app.column_panel import choose_columns
 from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
 from app.encode.dataset_panel import data_folder
+from app.plain_text import plain_name
 from app.tables import chosen_rows
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import BUNDLED, Workspace
 from relcore.comparing.figures import Norms
-from relcore.sources.catalog import Entry, SpaceSpec
+from relcore.sources.catalog import Entry, SpaceSpec, shape_of
+from relcore.sources.column_overview import what_loads
 from relcore.sources.files import READERS
+from relcore.sources.tables import TABLES
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import digest_of
 
@@ -27,7 +33,7 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
         try:
             loaded[spec] = compute.load_space(spec)
         except SpaceError as error:
-            st.error(f"{labels[spec]}: {error}", icon=":material/error:")
+            messages.error(f"{labels[spec]}: {error}")
             show_gone(spec)
     roles = {"source": workspace.source, "target": workspace.target}
     table = pd.DataFrame(
@@ -40,8 +46,10 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
                 "labels": len(set(space.labels) - {""}) if space.labels is not None else 0,
                 "zero vectors": len(space.zero_rows),
                 "equal rows": compute.equal_rows(space),
-                "mean norm": float(space.norms.mean()),
-                "offset": float(np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean()),
+                "mean norm": float(space.norms.mean(dtype=np.float64)),
+                "offset": float(
+                    np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean(dtype=np.float64)
+                ),
                 "content": space.digest[:8],
             }
             for spec, space in loaded.items()
@@ -68,7 +76,7 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
         for spec in workspace.spaces:
             in_use = spec in (workspace.source, workspace.target)
             st.button(
-                labels[spec],
+                plain_name(labels[spec]),
                 key=f"spaces.remove-{digest_of(spec)}",
                 icon=":material/close:",
                 type="tertiary",
@@ -80,6 +88,11 @@ def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
     return loaded
 
 
+def offset(space: LatentSpace) -> float:
+    """Length of the mean row over the mean length of the rows."""
+    return float(np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean(dtype=np.float64))
+
+
 def show_match(workspace: Workspace) -> None:
     """How many rows the two chosen spaces share."""
     pair = compute.matched(workspace.source, workspace.target)
@@ -88,8 +101,8 @@ def show_match(workspace: Workspace) -> None:
         columns,
         (
             ("Rows in both", len(pair)),
-            (f"Only in {pair.source.name}", pair.n_source_only),
-            (f"Only in {pair.target.name}", pair.n_target_only),
+            (f"Only in {plain_name(pair.source.name)}", pair.n_source_only),
+            (f"Only in {plain_name(pair.target.name)}", pair.n_target_only),
             ("Zero vectors left out", pair.n_zero),
         ),
         strict=True,
@@ -99,14 +112,14 @@ def show_match(workspace: Workspace) -> None:
 
 def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
     """Distribution of vector lengths: it shows differences in scale, which cosine ignores."""
-    figure = Norms(tuple(loaded)).draw(list(loaded.values()))
+    figure = Norms(tuple(loaded), tuple(space.digest for space in loaded.values())).draw(list(loaded.values()))
     exports.chart(figure.interactive(exports.theme()), "spaces.norms")
     exports.export_bar(figure, "norms")
 
 
 def show_catalogue(folder: str | None) -> None:
     """Everything that can be loaded: from this machine, and over the network."""
-    entries = compute.available(folder)
+    entries = catalogue.available(folder)
     for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
         some = [entry for entry in entries if entry.where == where]
         if some:
@@ -133,18 +146,24 @@ def _catalogue_table(entries: list[Entry], where: str) -> None:
         f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}",
         column_config={"megabytes": st.column_config.NumberColumn(format="%.0f")},
     )
-    chosen = [entries[row] for row in rows]
+    chosen = entries[rows[0]] if rows else None
+    path = Path(chosen.spec.name) if chosen and chosen.spec.source == "file" else None
+    is_table = path is not None and path.suffix.lower() in TABLES
+    columns = choose_columns(path) if is_table else None
     with st.container(horizontal=True, vertical_alignment="bottom"):
         limit = st.number_input(
             "Maximum number of rows", 1000, 10_000_000, 200_000, 10_000, key=f"spaces.limit-{where}", width=220
         )
-        verb = (
-            "Load" if where == "here" else f"Download {chosen[0].size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
-        )
-        if st.button(verb, key=f"spaces.load-{where}", icon=":material/download:", disabled=not chosen, type="primary"):
-            spec = chosen[0].spec
-            fits = spec.source == "bundled" or (chosen[0].n is not None and chosen[0].n <= limit)
-            add_space(spec if fits else SpaceSpec(spec.source, spec.name, int(limit), spec.options))
+        unclear = chosen is None or (is_table and columns is None)
+        verb = "Load" if where == "here" else f"Download {chosen.size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
+        if where == "here" and not unclear:
+            size = what_loads(*columns.shape if columns else (chosen.n, chosen.dimension), limit)
+            verb += f" {size}" * bool(size)
+        if st.button(verb, key=f"spaces.load-{where}", icon=":material/download:", disabled=unclear, type="primary"):
+            spec = chosen.spec
+            fits = spec.source == "bundled" or (chosen.n is not None and chosen.n <= limit)
+            options = columns.options if columns else spec.options
+            add_space(SpaceSpec(spec.source, spec.name, spec.limit if fits else int(limit), options))
 
 
 def show_upload() -> None:
@@ -165,19 +184,26 @@ def show_upload() -> None:
         )
     if uploaded is None:
         return
-    if st.button(f"Load {uploaded.name}", type="primary", icon=":material/upload:"):
-        options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
-        path = keep_upload(uploaded, session.uploads_folder())
+    path = keep_upload(uploaded, session.uploads_folder())
+    options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
+    is_table = path.suffix.lower() in TABLES
+    columns = choose_columns(path) if is_table else None
+    shape = columns.shape if columns else None if is_table else shape_of(path)
+    size = what_loads(*shape or (None, None), limit)
+    verb = f"Load {plain_name(uploaded.name)}{': ' * bool(size)}{size}"
+    unclear = is_table and columns is None
+    if st.button(verb, key="spaces.load-file", type="primary", icon=":material/upload:", disabled=unclear):
+        options += columns.options if columns else ()
         add_space(SpaceSpec("file", str(path), int(limit), options))
 
 
 def add_space(spec: SpaceSpec) -> None:
     """Load the space first: one that cannot be read is not added to the session."""
     try:
-        with st.spinner(f"Reading {space_name(spec)} …"):
+        with st.spinner(f"Reading {plain_name(space_name(spec))} …"):
             space = compute.load_space(spec)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         return
     spaces = session.workspace().spaces
     if spec not in spaces:

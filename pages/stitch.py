@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import session
+from app import session, sharing
 from app.stitch import languages_panel, pictures_words_panel, reconstruction_panel, stitch_panel, stitch_setup, try_it_panel
 
 names = ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]
@@ -23,4 +23,4 @@ with words:
         pictures_words_panel.draw(session.workspace())
 with reconstruction:
     if reconstruction.open:
-        reconstruction_panel.draw(st.session_state.get("spaces.folder"))
+        reconstruction_panel.draw(sharing.open_folder())

@@ -11,6 +11,7 @@ import streamlit as st
 from app import compute, exports, results, session
 from app.bootstrap.bootstrap_setup import Setup
 from app.jobs import engine
+from app.plain_text import plain, plain_name
 from app.score_table import score_table
 from app.widgets import fit_to_pair, space_name
 from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
@@ -37,15 +38,15 @@ def draw(setup: Setup) -> None:
         return
     result = outcome.result
     show, icon = _SHOWN[result.verdict]
-    show(f"**{outcome.headline}** {result.reason}", icon=f":material/{icon}:")
+    show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
     st.button(
         "Use these anchors everywhere",
         key="bootstrap.use",
         icon=":material/star:",
         type="primary" if result.success else "secondary",
         help=(
-            f"Adds a copy of {setup.target.name} whose {len(result.pairs):,} matched rows have the ids of their partners, "
-            "makes it the target, and replaces the session's anchors by those found. Undo restores the former ones."
+            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.pairs):,} matched rows have the ids of their "
+            "partners, makes it the target, and replaces the session's anchors by those found. Undo restores the former ones."
         ),
         on_click=session.guarded,
         args=(use, setup, outcome),

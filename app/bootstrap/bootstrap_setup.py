@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute
+from app import compute, messages
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.anchors.literal import LEARNING_RATE
 from relcore.bootstrapping.seed_pairs import read_pairs
@@ -161,7 +161,7 @@ def _typed() -> tuple[tuple[str, str], ...] | None:
     try:
         pairs = read_pairs(text)
     except SpaceError as error:
-        st.warning(str(error), icon=":material/warning:")
+        messages.warning(error)
         return None
     if not pairs:
         st.caption("Type at least three pairs to start.")

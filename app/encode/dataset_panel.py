@@ -5,20 +5,24 @@ from __future__ import annotations
 import base64
 import os
 from dataclasses import replace
-from html import escape
-from pathlib import Path
 
 import streamlit as st
 
+from app import messages, session, sharing
 from app.encode import raw_data
 from app.encode.raw_data import Preview
+from app.plain_text import plain, plain_html, plain_name
+from app.uploads import keep_upload
+from relcore import access
 from relcore.sources.dataset import DatasetEntry, DatasetSpec
 from relcore.sources.hub_datasets import downloaded
+from relcore.sources.places import hub_folder
 from relcore.spaces import SpaceError
 from relcore.store import digest_of
 
 _KEEP = {"persist_state": "session"}
 _WAYS = ("From the list", "A path", "Hugging Face")
+_UPLOAD = "Upload"  # in a shared app, whose paths lead to its data folder only
 _KINDS = {"images": "pictures", "texts": "texts", "graph": "graph"}
 _MOST_CLASSES = 12
 _ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask the network
@@ -26,27 +30,37 @@ _ALLOWED = "relscope.network-allowed"  # datasets for which this session may ask
 
 def data_folder() -> str | None:
     """The folder whose files appear in the lists of datasets and spaces; None for that of RELSCOPE_DATA."""
+    usual = "A folder inside the data folder" if access.shared() else os.environ.get(access.DATA)
     folder = st.text_input(
         "Data folder",
         value=None,
-        placeholder=os.environ.get("RELSCOPE_DATA")
-        or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets the default",
-        help="Datasets and spaces in it appear in the lists of “Encode” and “Load more”.",
+        placeholder=usual or "A folder on the machine that runs Relscope; RELSCOPE_DATA sets the default",
+        help=sharing.help_with_paths("Datasets and spaces in it appear in the lists of “Encode” and “Load more”."),
         key="spaces.folder",
         width=640,
         **_KEEP,
     )
-    if folder and not os.path.isdir(os.path.expanduser(folder)):
-        st.warning(f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:")
-    return folder or None
+    if access.shared():
+        st.caption(sharing.paths())
+    if not folder:
+        return None
+    try:
+        place = access.allowed(folder)
+    except SpaceError as error:
+        messages.warning(error, icon=":material/folder_off:")
+        return None
+    if not place.is_dir():
+        messages.warning(f"“{folder}” is not a folder on the machine that runs Relscope.", icon=":material/folder_off:")
+    return folder
 
 
 def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
     """The chosen dataset with a preview; None while none is chosen, or if it cannot be read, which the page reports."""
+    ways = (*_WAYS, _UPLOAD) if access.shared() else _WAYS
     way = st.segmented_control(
-        "Dataset", _WAYS, default=_WAYS[0], key="encode.way", required=True, label_visibility="collapsed", **_KEEP
+        "Dataset", ways, default=_WAYS[0], key="encode.way", required=True, label_visibility="collapsed", **_KEEP
     )
-    chosen = {"From the list": _from_list, "A path": _from_path, "Hugging Face": _from_hub}[way](folder)
+    chosen = {"From the list": _from_list, "A path": _from_path, "Hugging Face": _from_hub, _UPLOAD: _from_upload}[way](folder)
     if chosen is None:
         return None
     spec, needs_network = chosen
@@ -56,7 +70,7 @@ def choose_dataset(folder: str | None) -> tuple[DatasetSpec, Preview] | None:
         spec = _with_columns_and_limit(spec)
         return spec, raw_data.preview(spec)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         return None
 
 
@@ -64,7 +78,7 @@ def _from_list(folder: str | None) -> tuple[DatasetSpec, bool]:
     entries = raw_data.available(folder)
     entries = sorted(entries, key=lambda entry: entry.where != "here")  # stable: what is here first
     entry = st.selectbox("Dataset", entries, format_func=_entry_line, key="encode.entry", label_visibility="collapsed", **_KEEP)
-    st.caption(f"{entry.description[0].upper()}{entry.description[1:]}.")
+    st.caption(f"{plain(entry.description[0].upper() + entry.description[1:])}.")
     return entry.spec, entry.where != "here"
 
 
@@ -76,17 +90,23 @@ def _entry_line(entry: DatasetEntry) -> str:
 def _from_path(folder: str | None) -> tuple[DatasetSpec, bool] | None:
     path = st.text_input(
         "Folder or file",
-        placeholder="~/photographs, or sentences.csv",
+        placeholder="photographs, or sentences.csv" if access.shared() else "~/photographs, or sentences.csv",
         key="encode.path",
-        help="A folder of pictures whose sub-folders are the classes; a parquet, csv or tsv file; or a folder of such files.",
+        help=sharing.help_with_paths(
+            "A folder of pictures whose sub-folders are the classes; a parquet, csv or tsv file; or a folder of such files."
+        ),
         **_KEEP,
     )
     if not path:
         st.caption("The path is on the machine that runs Relscope. Nothing is copied or changed.")
         return None
-    place = Path(path).expanduser()
+    try:
+        place = access.allowed(path)
+    except SpaceError as error:
+        messages.error(error)
+        return None
     if not place.exists():
-        st.error(
+        messages.error(
             f"“{path}”: expected a folder or a file on the machine that runs Relscope, found none; check the spelling",
             icon=":material/error:",
         )
@@ -107,15 +127,27 @@ def _from_hub(folder: str | None) -> tuple[DatasetSpec, bool] | None:
         st.caption("Datasets that were loaded on this machine before need no network.")
         return None
     options = (("config", config),) if config else ()
-    here = Path(name).expanduser().is_dir() or downloaded(name)
+    try:
+        here = hub_folder(name) is not None or downloaded(name)
+    except SpaceError as error:
+        messages.error(error)
+        return None
     return DatasetSpec("huggingface", name, split, options=options), not here
+
+
+def _from_upload(folder: str | None) -> tuple[DatasetSpec, bool] | None:
+    file = st.file_uploader("A table of texts or pictures", type=["parquet", "csv", "tsv"], key="encode.upload")
+    if file is None:
+        st.caption("Only this session reads it. It is removed when the session ends.")
+        return None
+    return DatasetSpec("file", str(keep_upload(file, session.uploads_folder()))), False
 
 
 def _allowed(spec: DatasetSpec) -> bool:
     allowed = st.session_state.setdefault(_ALLOWED, set())
     if spec in allowed:
         return True
-    st.info(
+    messages.info(
         f"“{spec.name}” is not on this machine and would be downloaded now. Without a network an error appears within seconds.",
         icon=":material/cloud_download:",
     )
@@ -156,30 +188,23 @@ def show_preview(preview: Preview) -> None:
     facts = [f"**{preview.n:,}** {noun}", counted]
     if preview.sizes:
         facts.append(f"{_size(preview.sizes[0])} pixels" if len(preview.sizes) == 1 else "of several sizes")
-    facts += [f"{value:,} {name}" for name, value in preview.facts]
+    facts += [f"{value:,} {plain_name(name)}" for name, value in preview.facts]
     st.markdown(" · ".join(facts))
     if preview.kind == "images":
         figures = "".join(_figure(label, png) for label, png in preview.items)
         st.html(f'<div class="relscope-pictures">{figures}</div>')
     elif preview.kind == "texts":
-        lines = "".join(f"<li><b>{escape(label)}</b> {escape(text)}</li>" for label, text in preview.items)
+        lines = "".join(f"<li><b>{plain_html(label)}</b> {plain_html(text)}</li>" for label, text in preview.items)
         st.html(f'<ol class="relscope-sentences">{lines}</ol>')
     if n_classes > 1:
-        named = ", ".join(_one_line(name) for name in preview.classes[:_MOST_CLASSES])
+        named = ", ".join(plain(name, 40) for name in preview.classes[:_MOST_CLASSES])
         st.caption(f"Classes: {named}{f' and {n_classes - _MOST_CLASSES:,} more' if n_classes > _MOST_CLASSES else ''}.")
 
 
 def _figure(label: str, png: bytes) -> str:
     source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-    alt = escape(f"picture of class {label}" if label else "picture", quote=True)
-    return f'<figure><img src="{source}" alt="{alt}"><figcaption>{escape(label)}</figcaption></figure>'
-
-
-def _one_line(name: str) -> str:
-    """A class's name in Markdown: whatever it holds is shown as it is."""
-    short = " ".join(name.split())
-    short = short if len(short) <= 40 else f"{short[:39]}…"
-    return "".join(f"\\{letter}" if letter in r"\`*_{}[]()#+-.!|<>~$:" else letter for letter in short)
+    alt = plain_html(f"picture of class {label}" if label else "picture")
+    return f'<figure><img src="{source}" alt="{alt}"><figcaption>{plain_html(label)}</figcaption></figure>'
 
 
 def _size(size: tuple[int, int]) -> str:

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import exports, jobs, session
+from app import exports, jobs, messages, session
 from app.encode import encoding_costs, encoding_jobs
 from app.encode.dataset_panel import choose_dataset, show_preview
 from app.encode.encoder_forms import choose_encoders
 from app.encode.raw_data import Preview
+from app.plain_text import plain, plain_name
 from app.widgets import choose_pair, space_name
 from relcore.comparing.figures import Training, training_of
 from relcore.encoding import stored_encodings
@@ -21,6 +22,7 @@ from relcore.pace import Expected
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
+from relcore.spaces import SpaceError
 
 _STYLE = Path(__file__).resolve().parents[2] / "assets" / "encode.css"
 _COMPARE = Path(__file__).resolve().parents[2] / "pages" / "compare.py"
@@ -67,7 +69,7 @@ def _encode(dataset: DatasetSpec, preview: Preview) -> None:
         )
         st.caption(_in_all(missing) if encoders else "Choose one encoder or more.")
     under_way = [job.arguments["encoder"] for job in encoding_jobs.awaited()]
-    lines = [f"- {one.title}{_outputs(one)}: {_told(cost)}" for one, cost in costs.items() if one not in under_way]
+    lines = [f"- {plain_name(one.title)}{_outputs(one)}: {_told(cost)}" for one, cost in costs.items() if one not in under_way]
     if lines:
         st.caption("\n".join(lines))
 
@@ -76,7 +78,7 @@ def _cost(encoder: Encoder, preview: Preview) -> Expected | float | None:
     """The expected time; 0 if the store has the encoding, None if the time is unknown."""
     try:
         stored = stored_encodings(jobs.engine().store, preview.digest, encoder)
-    except OSError:  # a model's folder that cannot be read: the job will say so
+    except (OSError, SpaceError):  # a model's folder that cannot be read: the job will say so
         stored = None
     return 0.0 if stored else encoding_costs.expected(encoder, preview)
 
@@ -114,7 +116,7 @@ def _follow() -> None:
         st.markdown("#### Started in another window, or before this page was reloaded")
         done = [job.title for job in others if job.status().ended]
         if done:
-            st.markdown(f"Done: {', '.join(done)}.")
+            st.markdown(f"Done: {plain(', '.join(done))}.")
         jobs.follow(others, below=None if mine else _live_curves)
         st.button(
             "Add to this session" if len(done) == len(others) else "Add to this session when done",
@@ -138,10 +140,10 @@ def _joined() -> list[SpaceSpec]:
 
 def _offer_comparison(specs: Sequence[SpaceSpec]) -> None:
     names = ", ".join(space_name(spec) for spec in specs)
-    st.success(f"{names} joined the session.", icon=":material/check:")
+    messages.success(f"{names} joined the session.")
     pair = encoding_jobs.pair_to_compare()
     if pair and st.button(
-        "Compare these two" if len(specs) == 2 else f"Compare {space_name(pair[0])} with {space_name(pair[1])}",
+        "Compare these two" if len(specs) == 2 else f"Compare {' with '.join(plain_name(space_name(one)) for one in pair)}",
         key="encode.compare",
         icon=":material/join_inner:",
         type="primary",

@@ -7,7 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from app import messages, sharing
 from app.encode.raw_data import Preview
+from app.plain_text import plain
 from relcore.names import ENCODERS
 from relcore.sources.encoder import Encoder
 from relcore.sources.settings import UNSET, Setting, settings_of
@@ -38,12 +40,12 @@ def choose_encoders(preview: Preview) -> list[Encoder]:
         with st.container(border=True):
             st.markdown(f"**{ENCODERS[name].title}**")
             if reason := classes[name].unfit(preview):
-                st.warning(reason, icon=":material/label_off:")
+                messages.warning(reason, icon=":material/label_off:")
                 continue
             try:
                 encoders += _form(name, classes[name], preview)
             except SpaceError as error:
-                st.error(str(error), icon=":material/error:")
+                messages.error(error)
     return list(dict.fromkeys(encoders))
 
 
@@ -57,7 +59,7 @@ def _form(name: str, kind: type[Encoder], preview: Preview) -> list[Encoder]:
                 values[one.name] = _widget(one, name, preview)
     for one in settings:
         if one.note and (told := one.note(values[one.name])):
-            st.caption(told)
+            st.caption(plain(told))
     if any(values[one.name] in ("", ()) for one in settings if one.default is UNSET or one.is_tuple):
         return []
     several = next((one.name for one in settings if one.several), None)
@@ -94,7 +96,8 @@ def _widget(one: Setting, encoder: str, preview: Preview) -> Any:
     """The value of a setting, by a widget that fits its type."""
     start = one.start(preview)
     key = f"encode.{encoder}.{one.name}" + (f"-{start}" if callable(one.usual) else "")  # another dataset, another default
-    common = {"key": key, "help": one.help or None, **_KEEP}
+    names_files = one.kind is str and not one.choices
+    common = {"key": key, "help": (sharing.help_with_paths(one.help) if names_files else one.help) or None, **_KEEP}
     labels = one.choices or one.suggestions
     if _takes_several(one):
         start = start if isinstance(start, tuple) else (start,)

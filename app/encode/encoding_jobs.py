@@ -37,7 +37,7 @@ def submit(
     for encoder in encoders:
         keys = stored_encodings(jobs.engine().store, digest, encoder)
         if keys is not None:
-            there += encoding_specs(jobs.engine().store, dataset, encoder, keys)
+            there += own_specs(dataset, encoder, keys)
             continue
         key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
         cost = (expected or {}).get(encoder)
@@ -133,4 +133,12 @@ def _alike(one: SpaceSpec, other: SpaceSpec) -> bool:
 def _specs_of(job: Job) -> list[SpaceSpec]:
     dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
     keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
+    if job.key in session.member().made:  # the list of several spaces; each of them counts
+        session.member().made.update(keys.values())
+    return own_specs(dataset, encoder, keys)
+
+
+def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
+    """The specs of encodings whose keys this session found with data of its own; it may open them from now on."""
+    session.member().found.update(keys.values())
     return encoding_specs(jobs.engine().store, dataset, encoder, keys)

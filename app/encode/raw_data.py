@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
 
+from relcore.access import allowed
 from relcore.sources import datasets
 from relcore.sources.dataset import DatasetEntry, DatasetSpec, Kind
 from relcore.sources.datasets import Columns
 from relcore.sources.images import png_thumbnail
+from relcore.sources.places import dataset_place
 
 PICTURES, SENTENCES = 12, 6
 _LONGEST = 220  # characters of a sentence that is shown
@@ -41,9 +42,13 @@ class Preview:
         return max((width * height for width, height in self.sizes), default=64)
 
 
-@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
 def available(folder: str | None) -> list[DatasetEntry]:
     """The list of datasets, at most half a minute old."""
+    return _available(str(allowed(folder)) if folder else None)
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _available(folder: str | None) -> list[DatasetEntry]:
     return datasets.available_datasets(folder)
 
 
@@ -92,8 +97,11 @@ def _natural(label: str) -> tuple:
 
 
 def _stamp(spec: DatasetSpec) -> tuple[int, ...]:
-    """The times of change of a file, or of a folder and its sub-folders: after a change the data are read again."""
-    path = Path(spec.name).expanduser() if spec.source in ("file", "folder", "huggingface") else None
+    """The times of change of a file, or of a folder and its sub-folders: after a change the data are read again.
+
+    Sessions share the caches, so a path that is not open to this one is refused here.
+    """
+    path = dataset_place(spec)
     if not path or not path.exists():
         return ()
     inside = [child for child in sorted(path.iterdir())[:200] if child.is_dir()] if path.is_dir() else []

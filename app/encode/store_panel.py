@@ -9,7 +9,9 @@ import streamlit as st
 
 from app import jobs, session
 from app.encode import encoding_jobs
+from app.plain_text import plain
 from app.tables import chosen_rows
+from relcore.access import shared
 from relcore.sources.catalog import stored_encoding_spec
 from relcore.sources.encoder import encoder_from_json
 from relcore.sources.settings import UNSET, settings_of
@@ -18,10 +20,11 @@ from relcore.store import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, Summary, digest
 
 
 def draw() -> None:
-    """The whole tab."""
+    """The whole tab; in a shared app only what this session made."""
     store = jobs.engine().store
-    found = store.summaries()
-    total, limit = sum(one.size for one in found), store.limit_bytes
+    mine = map(store.summary, session.member().made) if shared() else store.summaries()
+    found = [one for one in mine if one is not None]
+    total, limit = sum(one.size for one in found) if shared() else store.size(), store.limit_bytes
     used, kept, spaces = st.columns([2, 1, 1])
     # By name: the order of last use changes with a look, and a selected row would become another.
     encodings = sorted(
@@ -34,10 +37,13 @@ def draw() -> None:
     )
     kept.metric("Entries", f"{len(found):,}")
     spaces.metric("Encodings among them", f"{len(encodings):,}")
+    where = "for all sessions together" if shared() else f"in {plain(store.root)}"
     st.progress(
         min(1.0, total / limit),
-        text=f"of at most {limit / 1e9:,.1f} GB in `{store.root}`; {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and limit",
+        text=f"of at most {limit / 1e9:,.1f} GB {where}; {ENVIRONMENT} and {LIMIT_ENVIRONMENT} set folder and limit",
     )
+    if shared():
+        st.caption("This app is shared, so the store shows what this session made. Other sessions do not see it.")
     if encodings:
         _encodings(encodings, store)
     else:
@@ -125,8 +131,12 @@ def _add(chosen: list[Summary]) -> None:
 
 
 def _remove(store: Store, keys: list[str]) -> None:
+    """Remove these entries; in a shared app those stay that another session made, too."""
+    member = session.member()
     for key in keys:
-        store.remove(key)
+        if not (shared() and member.wanted_by_others(key)):
+            store.remove(key)
+        member.made.discard(key)
 
 
 def _clean(store: Store, found: list[Summary]) -> None:

@@ -8,9 +8,10 @@ from functools import partial
 
 import streamlit as st
 
-from app import compute, exports, results
+from app import compute, exports, messages, results
 from app.encode import raw_data
 from app.invert.translate_panel import settings_of
+from app.plain_text import plain_name
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
@@ -57,7 +58,7 @@ def draw(workspace: Workspace) -> None:
     try:
         found = _digits(workspace) if source == "digits" else _session(workspace)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         return
     if found:
         _show(*found)
@@ -109,10 +110,11 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., Cros
     )
     datas = [raw_data.preview(dataset) for dataset in domains.datasets]
     n_networks = len(datas) * len(architectures)
-    task = TrainedDomains(domains, spec, tuple(data.digest for data in datas))
+    digests = tuple(data.digest for data in datas)
+    task = TrainedDomains(domains, spec, digests)
     result = results.computed(task, label=f"Train {n_networks} networks, evaluate {n_networks**2} pairs")
     if result is None:
-        named = ", ".join(f"“{data.name}”" for data in datas)
+        named = ", ".join(f"“{plain_name(data.name)}”" for data in datas)
         st.caption(
             f"{len(datas)} domains of 1,797 pictures each: {named}. Every network is trained on its own domain only, from its "
             "own first weights. Networks in the store are reused."
@@ -120,6 +122,7 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., Cros
         return None
     how = f"Anchors: {_ANCHORS[anchors]}, {result.n_anchors:,} of the training rows. Test rows: no network was trained on them."
     recipe = {"datasets": domains.datasets, "encoders": domains.encoders, "anchor_dataset": domains.anchor_dataset}
+    recipe["dataset_digests"] = digests
     return result, partial(TrainedCrossDomain, **recipe), how
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, exports, results, session
+from app import compute, exports, messages, results, session
 from app.invert.invert_panel import NO_ANCHORS
 from app.workspace import Workspace
 from relcore.figures.matrices import Matrices
@@ -30,7 +30,7 @@ def draw(workspace: Workspace) -> None:
         task = InversionSweep(workspace.anchors, _spec(workspace))
         sweep = results.computed(task, specs, label=label, spaces=spaces, slower=2.0)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         st.caption("Choose other anchors or spaces in the sidebar, or undo the last step.")
         return
     if sweep is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports
+from app import compute, exports, messages
+from app.plain_text import plain_name
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.comparing.figures import Norms
@@ -20,23 +21,26 @@ def draw(workspace: Workspace) -> None:
         try:
             loaded[spec] = compute.load_space(spec)
         except SpaceError as error:
-            st.warning(f"{labels[spec]} is left out: {error}", icon=":material/warning:")
+            messages.warning(f"{labels[spec]} is left out: {error}")
     if not loaded:
         return
-    told = ", ".join(f"**{100 * variation(lengths(space)):.0f} %** in {labels[spec]}" for spec, space in loaded.items())
+    told = ", ".join(
+        f"**{100 * variation(lengths(space)):.0f} %** in {plain_name(labels[spec])}" for spec, space in loaded.items()
+    )
     st.markdown(
         f"Row lengths vary by {told}. Inversion cannot recover them: every row gets the mean length of the target's anchors, "
         "reduced by the part of its direction that they do not span."
     )
-    specs, spaces = list(loaded), list(loaded.values())
+    spaces = list(loaded.values())
+    recipe = {"spaces": tuple(loaded), "digests": tuple(space.digest for space in spaces)}
     centred, raw = st.columns(2, gap="large")
     with centred:
         st.markdown("**Length of the centred rows ÷ its average**")
-        _show(Lengths(tuple(specs)).draw(spaces), "lengths")
+        _show(Lengths(**recipe).draw(spaces), "lengths")
         st.caption("As inversion uses them: each space is centred, with an average length of 1.")
     with raw:
         st.markdown("**Norm**")
-        _show(Norms(tuple(specs)).draw(spaces), "norms")
+        _show(Norms(**recipe).draw(spaces), "norms")
         st.caption("Norms of the vectors, not centred (Maiorca et al. 2024, Fig. 5).")
     table = pd.DataFrame(
         [

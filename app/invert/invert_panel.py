@@ -6,18 +6,18 @@ The panes show the anchors, too; numbers, lists and histogram are of held-out ro
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import compute, exports, session
+from app import compute, exports, messages, session
 from app.components.linked_scatter import linked_scatter
 from app.inspector import inspector
 from app.invert import inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
+from app.plain_text import plain_html
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.inverting.figures import RecoveredRows, RecoveryErrors
@@ -43,7 +43,7 @@ def draw(workspace: Workspace) -> None:
         color_by = _color(pair)
         scene = inverting.scene(pair, found, workspace, color_by)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         st.caption("Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step.")
         return
     _warnings(found)
@@ -73,7 +73,7 @@ def draw(workspace: Workspace) -> None:
 def _warnings(found: Inversion) -> None:
     width = found.shape[1]
     if found.rank < width:
-        st.warning(
+        messages.warning(
             f"Only {found.rank:,} of {width:,} directions can be recovered, because fewer anchors than dimensions are kept. "
             "Choose more anchors, or lower δ.",
             icon=":material/warning:",
@@ -146,7 +146,7 @@ def _numbers(pair: Match, found: Inversion) -> str:
         own = name == found.spec.title
         knows = "" if own else "unchanged vectors, " if name == "absolute copy" else "uses both spaces, "
         chance = f"{knows}chance level {short(score.null.low)} … {short(score.null.high)}" if score.null else knows
-        row = f"<th>{escape(name)}<small>{chance}</small></th><td><b>{short(float(score))}</b></td>"
+        row = f"<th>{plain_html(name)}<small>{chance}</small></th><td><b>{short(float(score))}</b></td>"
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned = found.spec.method == "pruned"
     facts = {
@@ -155,10 +155,10 @@ def _numbers(pair: Match, found: Inversion) -> str:
         "Condition number": short(found.condition, 1) if np.isfinite(found.condition) else "∞",
         "Directions recovered": f"{found.rank:,} of {found.shape[1]:,}",
     }
-    lines += [f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in facts.items()]
+    lines += [f"<tr><th>{name}</th><td>{plain_html(value)}</td></tr>" for name, value in facts.items()]
     averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
     return (
-        f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {escape(way)}</caption><tbody>'
+        f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {plain_html(way)}</caption><tbody>'
         f"{''.join(lines)}</tbody></table>"
         f'<p class="relscope-facts">{scored_rows(found)}, after centring. Chance level: these rows permuted, 95 % band.'
         f"{averaged}</p>"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import compute, exports, results
+from app import compute, exports, messages, results
 from app.encode import raw_data
+from app.plain_text import plain_name
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -46,7 +47,7 @@ def draw(workspace: Workspace) -> None:
     try:
         _input(workspace) if place == "input" else _layers(workspace)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
 
 
 def _input(workspace: Workspace) -> None:
@@ -127,16 +128,19 @@ def _layers(workspace: Workspace) -> None:
     task = LayerRescale(dataset, encoder, spec, data.digest)
     result = results.computed(task, label=f"Rescale every layer, {spec.n_test:,} items")
     if result is None:
-        st.caption(f"{data.n:,} items in {data.name!r}, {len(data.classes)} classes; {spec.n_train:,} at most train the head.")
+        st.caption(
+            f"{data.n:,} items in '{plain_name(data.name)}', {len(data.classes)} classes; {spec.n_train:,} at most train the "
+            "head."
+        )
         return
-    figure = RescaleLayers(dataset=dataset, encoder=encoder, spec=spec).draw(result)
+    figure = RescaleLayers(dataset=dataset, encoder=encoder, spec=spec, dataset_digest=data.digest).draw(result)
     exports.chart(figure.interactive(exports.theme()), "rescale.layers")
     exports.export_bar(figure, "rescale-layers")
     st.dataframe(result.table().round(3), hide_index=True, key="rescale.layer-table")
     st.caption(
         f"The head was trained on **{result.n_train:,}** items and tested on **{result.n_test:,}** held-out ones of {data.n:,} "
-        f"in {data.name!r}, with balanced classes. Not rescaled: {short(result.own)}; chance level (always the most frequent "
-        f"class): {short(result.chance)}."
+        f"in '{plain_name(data.name)}', with balanced classes. Not rescaled: {short(result.own)}; chance level (always the "
+        f"most frequent class): {short(result.chance)}."
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import compute, exports, results
+from app import compute, exports, messages, results
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.inverting.translation import Translation
@@ -65,7 +65,7 @@ def draw(workspace: Workspace) -> None:
     try:
         _table(workspace, specs, tuple(name for name in METHODS if name in methods))
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         st.caption("Choose other spaces here, or other anchors in the sidebar.")
 
 

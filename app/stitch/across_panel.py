@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, results
+from app.plain_text import plain_name
 from app.stitch.stitch_setup import labelled_items
 from app.widgets import space_labels
 from app.workspace import Workspace
@@ -73,9 +74,10 @@ def _show(task: HeadAcross, result: AcrossResult) -> None:
     recipe = AcrossLanguages(spaces=task.specs, digests=digests, stitching=task.stitching, pairs=task.pairs)
     figure = recipe.draw(result)
     exports.chart(figure.interactive(exports.theme()), "across.map")
+    head, rows = map(plain_name, result.names)
     st.caption(
-        f"Accuracy. The head was trained on {result.n_train:,} rows of {result.names[0]} and tested on {result.n:,} held-out "
-        f"rows of {result.names[1]}; a row that both have is held out of both or of neither. {result.n_anchors:,} pairs of "
+        f"Accuracy. The head was trained on {result.n_train:,} rows of {head} and tested on {result.n:,} held-out "
+        f"rows of {rows}; a row that both have is held out of both or of neither. {result.n_anchors:,} pairs of "
         "everyday sentences are the anchors. Dotted: not stitched. Chance level: always the most frequent class of the head."
     )
     exports.export_bar(figure, "across")

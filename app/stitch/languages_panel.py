@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app import compute, exports
+from app import compute, exports, messages, sharing
 from app.encode import encoding_jobs
+from app.plain_text import plain_name
 from app.stitch import across_panel, parallel_lists
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
@@ -15,6 +16,7 @@ from relcore.names import METHODS
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
+from relcore.sources.places import dataset_place
 from relcore.spaces import Match, SpaceError
 from relcore.store import digest_of
 
@@ -36,7 +38,7 @@ def draw(workspace: Workspace) -> None:
         else:
             across_panel.draw(workspace)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
 
 
 def _find(workspace: Workspace) -> None:
@@ -44,11 +46,12 @@ def _find(workspace: Workspace) -> None:
         '<p class="relscope-lead">Two encoders, one per language, were trained independently. Some sentences and their '
         "translations are known. Does every other sentence find its translation among all sentences of the other language?</p>"
     )
-    folder = st.session_state.get("spaces.folder")
+    folder = sharing.open_folder()
     tables = parallel_lists.tables(folder)
     source = st.segmented_control(
         "Pairs from",
         [_EVERYDAY, *tables, _MINE, _SPACES],
+        format_func=plain_name,
         default=_EVERYDAY,
         key=f"languages.source-{digest_of(list(tables))[:6]}",
         required=True,
@@ -201,9 +204,17 @@ def _examples(specs: list[SpaceSpec], pairs: Pairs, result: RetrievalResult) -> 
     st.caption(f"{int(right.sum()):,} of {len(right):,} right. Errors first, {len(order)} rows shown.")
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:
-    """Sentences by id; none where the dataset holds none, or is gone."""
+    """Sentences by id; none where the dataset holds none, is gone, or is not open to this session."""
+    try:
+        dataset_place(dataset)
+    except SpaceError:
+        return {}
+    return _read_texts(dataset)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _read_texts(dataset: DatasetSpec) -> dict[str, str]:
     try:
         found = load_dataset(dataset)
         texts = found.items(0, len(found)) if found.kind == "texts" else []
@@ -219,7 +230,7 @@ def _join(workspace: Workspace, specs: list[SpaceSpec]) -> None:
             "Add both to the session",
             key="languages.join",
             icon=":material/add:",
-            help=f"Compare {space_name(specs[0])} and {space_name(specs[1])} on the other pages",
+            help=f"Compare {plain_name(space_name(specs[0]))} and {plain_name(space_name(specs[1]))} on the other pages",
             on_click=encoding_jobs.join,
             args=(specs,),
         )

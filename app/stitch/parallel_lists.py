@@ -8,11 +8,12 @@ from pathlib import Path
 
 import streamlit as st
 
-from app import jobs, session
-from app.encode import encoding_costs, raw_data
+from app import jobs, messages, session
+from app.encode import encoding_costs, encoding_jobs, raw_data
+from app.plain_text import plain_name
 from app.uploads import keep_upload
 from relcore.encoding import encode, encode_job, encoding_job_key, stored_encodings
-from relcore.sources.catalog import SpaceSpec, encoding_specs
+from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
 from relcore.sources.lsa import TfidfSvd
@@ -71,7 +72,7 @@ def uploaded(key: str) -> tuple[Path, PairList] | None:
         path = keep_upload(file, session.uploads_folder())
         return path, read_pair_list(path)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         return None
 
 
@@ -97,13 +98,13 @@ def encoded(sides: Sequence[tuple[Column, Encoder]], key: str) -> list[SpaceSpec
         preview = raw_data.preview(column.dataset)
         stored = stored_encodings(store, preview.digest, encoder)
         if stored is None and (encoder.seconds(preview.n) or _AT_ONCE) < _AT_ONCE:
-            with st.spinner(f"Encoding {column.name} …"):
+            with st.spinner(f"Encoding {plain_name(column.name)} …"):
                 encode(column.dataset, encoder, store)
             stored = stored_encodings(store, preview.digest, encoder)
         if stored is None:
             missing[encoding_job_key(preview.digest, encoder)] = (column, encoder, preview)
         else:
-            specs += encoding_specs(store, column.dataset, encoder, stored)
+            specs += encoding_jobs.own_specs(column.dataset, encoder, stored)
     if missing:
         _offer(missing, key)
         return None
@@ -121,7 +122,7 @@ def _offer(missing: dict, key: str) -> None:
         cost = encoding_costs.in_words(seconds)
         what = "both columns" if len(missing) > 1 else next(iter(missing.values()))[0].name
         st.button(
-            f"Encode {what} · {cost}",
+            f"Encode {plain_name(what)} · {cost}",
             key=f"{key}.encode",
             type="primary",
             icon=":material/play_arrow:",

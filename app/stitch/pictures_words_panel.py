@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from app import compute, exports, results
+from app import compute, exports, messages, results
+from app.plain_text import plain_name
 from app.stitch import parallel_lists
 from app.stitch.stitch_setup import labelled_items
 from app.widgets import space_labels
@@ -41,7 +42,7 @@ def draw(workspace: Workspace) -> None:
     try:
         _ask(found)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
 
 
 def _ask(found: list[SpaceSpec]) -> None:
@@ -129,6 +130,7 @@ def _show(images: SpaceSpec, encoder: Encoder, spec: CaptionSpec, space: LatentS
     )
     st.caption(
         f"Accuracy on {len(result.truth):,} held-out pictures of {len(result.classes)} classes. The query of each class is "
-        f"“{spec.templates[0]}”, which is no caption. The captions are made of the labels, so no caption is wrong.{trained}"
+        f"“{plain_name(spec.templates[0])}”, which is no caption. The captions are made of the labels, so no caption is wrong."
+        f"{trained}"
     )
     exports.export_bar(figure, "zero-shot")

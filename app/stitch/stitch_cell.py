@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from app import exports, session
+from app import exports, messages, session
 from app.items import with_items
 from app.stitch.stitch_compute import StitchSetup, digests_of
 from relcore.names import METHODS
@@ -64,7 +64,7 @@ def draw(setup: StitchSetup, result: StitchResult) -> None:
     method, encoder, head = cell
     mean = result.matrix(method)[0]
     if np.isnan(mean[encoder, head]):
-        st.info(
+        messages.info(
             f"{name(encoder)} has another dimension than the head of {name(head)}, so {METHODS[method].title} has no answer. "
             "Choose another method.",
             icon=":material/width:",

@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from app import exports
+from app.plain_text import plain, plain_name
 from app.stitch import stitch_cell
 from app.stitch.stitch_compute import StitchSetup, digests_of, stitched
 from relcore.names import METHODS, STITCH_METRICS
@@ -80,10 +81,11 @@ def lead(result: StitchResult, metric: str = "accuracy") -> str:
     if not most:
         return "These methods cannot stitch any of these encoders: a head cannot read absolute rows of another dimension."
     owns = sorted({short(own) for own in table.own})
-    own = owns[0] if len(owns) == 1 else f"{owns[0]} … {owns[-1]}"
+    chances = sorted({short(result.chance_level(method, metric)) for method in result.spec.methods})
+    own, chance = (one[0] if len(one) == 1 else f"{one[0]} … {one[-1]}" for one in (owns, chances))
     return (
         f"<b>{most}</b> stitched pairs, {STITCH_METRICS[metric].title}: {told}. "
-        f"Not stitched <b>{own}</b>, chance level <b>{short(result.chance(metric))}</b>."
+        f"Not stitched <b>{own}</b>, chance level <b>{chance}</b>."
     )
 
 
@@ -96,12 +98,12 @@ def _heat_maps(result: StitchResult, metric: str, show: str, cell: tuple[str, in
     key = f"stitch.map-{'-'.join(map(str, picked or ()))}"
     exports.chart(figure, key, picked=lambda points: stitch_cell.pick(cell_of(points, result)), tools=False)
     _, common = short_names(result.encoders)
-    common = f" All encoders: {common}." if common else ""
+    common = f" All encoders: {plain_name(common)}." if common else ""
     lost = " Gap: accuracy of the head on its own encoder minus stitched accuracy." if show == "gap" else ""
     none = " Hatched cells have no answer, because the dimensions differ." if _some_missing(result) else ""
     st.caption(
         f"Rows are encoders, columns are the encoders that the heads were trained on. Dotted cells are not stitched.{none}"
-        f"{lost}{common} {result.tested}, {_states(result)}. Click a cell for its details."
+        f"{lost}{common} {result.tested}, {_states(result)}. {plain(result.untested)} Click a cell for its details."
     )
 
 
@@ -131,7 +133,8 @@ def _summary(result: StitchResult, metric: str) -> None:
     number = st.column_config.NumberColumn
     top = 1.0 if metric != "mae" else max(1.0, float(table[["stitched", "chance"]].max(axis=None)))
     bar = st.column_config.ProgressColumn("stitched", min_value=0, max_value=top, format="%.3f")
-    columns = ["method", "knows", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "pairs", "test_rows"]
+    columns = ["method", "knows", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "permuted"]
+    columns += ["pairs", "test_rows"]
     shown = [column for column in columns if several or not column.endswith("deviation")]
     st.dataframe(
         table[[*shown, "random_states"]],
@@ -145,6 +148,7 @@ def _summary(result: StitchResult, metric: str) -> None:
             "own": number("not stitched", format="%.3f", help="Heads on their own encoders"),
             "own_deviation": number("± ", format="%.3f", help="Deviation over the random states"),
             "chance": number(format="%.3f", help="Chance level: always the most frequent class"),
+            "permuted": number("permuted labels", format="%.3f", help="Chance level: the same answers, the labels permuted"),
             "test_rows": number("test rows", format="localized"),
             "random_states": number("random states"),
         },

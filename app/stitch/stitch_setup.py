@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, jobs
+from app import compute, jobs, messages
 from app.encode import encoding_jobs, raw_data
 from app.stitch import stitch_invitation
 from app.stitch.stitch_compute import StitchSetup, shared
@@ -55,7 +55,7 @@ def choose(workspace: Workspace) -> StitchSetup | None:
         rows = shared(specs)
         return _rest(workspace, specs, methods, rows, f"{digest_of(specs)[:8]}")
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         return None
 
 

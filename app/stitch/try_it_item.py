@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from app import messages
 from app.components.drawing_pad import drawing_pad
 from relcore.sources.dataset import Dataset
 from relcore.sources.images import decode_image, png_thumbnail
@@ -107,7 +108,7 @@ def _adapted(picture: Image, dataset: Dataset, where: str) -> Asked | None:
     try:
         item = made_like(picture, _look(dataset.digest, dataset), where)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
         return None
     _show(item, "As the encoders see it")
     return Asked(item)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from html import escape
 
 import streamlit as st
 
-from app import exports
+from app import exports, messages
+from app.plain_text import plain, plain_html, plain_name
 from app.stitch import try_it_item, warm
 from app.stitch.stitch_compute import StitchSetup, digests_of, fitted
 from app.stitch.try_it_grid import STYLE, answers_html
@@ -43,7 +43,7 @@ def draw(setup: StitchSetup | None) -> None:
 
 def _left_out(others: dict[SpaceSpec, str]) -> None:
     for spec, reason in others.items():
-        st.caption(f"{space_name(spec)} is used as a head only: its encoder {reason}.")
+        st.caption(f"{plain_name(space_name(spec))} is used as a head only: its encoder {plain(reason)}.")
 
 
 @st.fragment
@@ -77,7 +77,7 @@ def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
         with answers:
             _show(setup, found, asked, method, seconds)
     except SpaceError as error:
-        st.error(str(error), icon=":material/error:")
+        messages.error(error)
 
 
 def _usual(methods: tuple[str, ...]) -> str:
@@ -92,7 +92,9 @@ def _show(setup: StitchSetup, found: Answers, asked: try_it_item.Asked, method: 
     with st.container(key="stitch-try-map"):
         st.html(answers_html(matrices_of(found), exports.theme()))
     if found.silent:
-        st.caption(f"{', '.join(found.silent)}: knows none of these words. Its row is zero, so its answer means nothing.")
+        st.caption(
+            f"{plain(', '.join(found.silent))}: knows none of these words. Its row is zero, so its answer means nothing."
+        )
     st.caption(
         "Rows are encoders, columns are the encoders that the heads were trained on. A dotted cell is not stitched. Each cell "
         "shows the answer, its probability (darker is higher), and whether it differs from the head's answer on its own "
@@ -105,12 +107,12 @@ def lead(found: Answers, truth: str = "") -> str:
     """The result in one sentence, as HTML."""
     most, count, n = found.verdict()
     own = [found.top(i, j, 1)[0][0] for i, j in enumerate(found.own) if found.top(i, j, 1)]
-    known = f" Its label is <b>{escape(truth)}</b>." if truth else ""
+    known = f" Its label is <b>{plain_html(truth)}</b>." if truth else ""
     if not n:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     same = sum(found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o)
     alone = f"Not stitched: {own.count(most)} of {len(own)}." if own else ""
     return (
-        f"<b>{count}</b> of {n} stitched pairs say <b>{escape(most)}</b>. {alone} {same} of {n} answer as the head does on its "
-        f"own encoder.{known}"
+        f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {alone} {same} of {n} answer as the head does "
+        f"on its own encoder.{known}"
     )

@@ -12,6 +12,7 @@ from app.jobs import asked_again, engine, follow
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder, TrainedEncoder
+from relcore.sources.places import dataset_place
 from relcore.spaces import SpaceError
 from relcore.stitching.one_item import (
     ItemEncoder,
@@ -32,6 +33,8 @@ def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], 
         joined = joined_encoder(spec, usable)
         trained = spec.option("key") if isinstance(joined, TrainedEncoder) else ""
         try:
+            dataset_place(spec.dataset)  # before the cache, which all sessions share
+            joined.content()
             ready[spec] = replace(_encoder(spec.dataset, joined, trained, spec), spec=spec)
         except Untrained:
             others[spec] = "has lost its trained weights"

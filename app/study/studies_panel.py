@@ -7,13 +7,16 @@ from typing import Any
 
 import streamlit as st
 
-from app import compute, session
+from app import compute, messages, session
 from app.encode.encoding_costs import learned
-from app.jobs import engine
+from app.jobs import engine, scheduler_notice
+from app.own_files import rejoined
+from app.plain_text import plain, plain_name
 from app.workspace import Workspace
 from relcore.names import STUDIES
+from relcore.plain_json import parse
+from relcore.portable import without_paths
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
 from relcore.studies.study import Option, Study, StudySpec
@@ -85,7 +88,7 @@ def control(runs: StudyRuns) -> None:
         return
     if standing.failed:
         more = f" and {len(standing.failed) - 1} more" if len(standing.failed) > 1 else ""
-        st.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
+        messages.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
     missing = len(runs) - standing.done
     if not missing:
         st.caption(f"All {len(runs):,} runs are done.")
@@ -111,17 +114,18 @@ def _follow(runs: StudyRuns) -> None:
     standing = runs.standing(engine())
     if not standing.under_way:
         st.rerun()
+    scheduler_notice(standing.lost)
     left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
     told = f" · {standing.message}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {standing.total:,} runs{left}{told}")
+        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {standing.total:,} runs{left}{plain(told)}")
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(engine(),))
 
 
 def offer_files(spec: StudySpec) -> None:
     """The choices as a file, and back from one."""
     with st.popover("Study file", icon=":material/description:", key="studies.file"):
-        text = json.dumps(spec.to_json(), indent=2) + "\n"
+        text = json.dumps(without_paths(spec.to_json()), indent=2) + "\n"
         st.download_button(
             "Save these choices",
             text,
@@ -135,7 +139,7 @@ def offer_files(spec: StudySpec) -> None:
         given = st.file_uploader("Open a study file", type="json", key="studies.upload", max_upload_size=1)
         if given is not None:
             st.button(
-                f"Open {given.name}",
+                f"Open {plain_name(given.name)}",
                 key="studies.open-file",
                 icon=":material/upload:",
                 on_click=session.guarded,
@@ -144,11 +148,7 @@ def offer_files(spec: StudySpec) -> None:
 
 
 def _open_file(content: bytes) -> None:
-    try:
-        record = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise SpaceError(f"study file: expected JSON, got something else ({error})") from error
-    spec = StudySpec.from_json(record)
+    spec = StudySpec.from_json(rejoined(parse(content, "study file")))
     st.session_state["studies.kind"] = spec.kind
     for option in study_of(spec.kind).options:
         key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]

@@ -12,6 +12,7 @@ import streamlit as st
 from app import compute, exports, session
 from app.encode import encoding_jobs, raw_data
 from app.jobs import engine
+from app.plain_text import plain
 from app.tables import chosen_rows
 from app.widgets import fit_to_pair, space_name
 from relcore.figures.export import lines_exportable
@@ -70,7 +71,7 @@ def _rows() -> dict[str, dict[str, Any]]:
 
 
 def _conclusion(runs: StudyRuns, table: pd.DataFrame) -> None:
-    if told := runs.study.conclusion(runs.spec.settings, table):
+    if told := plain(runs.study.conclusion(runs.spec.settings, table) or ""):
         st.markdown(f"**{told}**" if len(table) == len(runs) else f"**{told}** So far: {len(table):,} of {len(runs):,} runs.")
 
 
@@ -143,7 +144,7 @@ def _one(runs: StudyRuns, key: str, number: int) -> None:
     told = ", ".join(f"{name} {value}" for name, value in _short(runs.settings[number]).items())
     with st.container(border=True):
         st.markdown(f"**Run {number}**")
-        st.caption(told)
+        st.caption(plain(told))
         if opening is None:
             st.caption("This run has nothing that other pages can show.")
             return

@@ -1,0 +1,122 @@
+"""Columns of a table: what each is for and why, and choosers to change it, before anything is loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import catalogue, messages
+from relcore.sources.column_overview import overview, shown_name
+from relcore.sources.columns import TEXT_OR, Choices, Columns
+from relcore.spaces import SpaceError
+from relcore.store import digest_of
+
+_AUTOMATIC = "Automatic"
+_NONE = {"id_column": "Row numbers", "label_column": "None", "count_column": "None"}
+_LABELS = {"id_column": "Ids", "label_column": "Labels", "count_column": "Counts"}
+_ROLES = {"id_column": "ids", "label_column": "labels", "count_column": "counts"}
+_HELP = {
+    "id_column": "Rows of two spaces are paired by their ids.",
+    "label_column": "One category per row, for colours and heads.",
+    "count_column": "How often each row occurs; “most frequent” anchors use it.",
+}
+_MOST_NAMES = 2_000  # in a chooser
+
+
+@dataclass(frozen=True)
+class ChosenColumns:
+    """What a table is read as: its columns, and the options of its spec."""
+
+    columns: Columns
+    options: tuple[tuple[str, str], ...]
+
+    @property
+    def shape(self) -> tuple[int | None, int | None]:
+        return self.columns.n, self.columns.dimension
+
+
+def choose_columns(path: Path) -> ChosenColumns | None:
+    """Draw the columns with their roles and the choosers; None, with a message, while a column is unclear."""
+    try:
+        found = catalogue.column_roles(path)
+    except SpaceError as error:
+        messages.error(error)
+        return None
+    try:
+        choices = _choosers([column.name for column in found.columns], path)
+        found = catalogue.column_roles(path, choices)
+    except SpaceError as error:
+        messages.error(error)
+        return None
+    _draw(found)
+    try:
+        found.check(path.name)
+    except SpaceError as error:
+        messages.warning(error)
+        return None
+    options = [(option, value) for option in _LABELS if (value := getattr(choices, option)) is not None]
+    options += [("ignore", json.dumps(list(choices.ignore), ensure_ascii=False))] if choices.ignore else []
+    return ChosenColumns(found, tuple(options))
+
+
+def _choosers(names: Sequence[str], path: Path) -> Choices:
+    key = f"columns.{digest_of([str(path), list(names)])[:12]}"
+    offered = list(names[:_MOST_NAMES])
+    chosen: dict[str, Any] = {}
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for option, label in _LABELS.items():
+            chosen[option] = st.selectbox(
+                label,
+                [_AUTOMATIC, _NONE[option], *range(len(offered))],
+                format_func=lambda one: one if isinstance(one, str) else shown_name(offered[one]),
+                key=f"{key}.{option}",
+                help=_HELP[option],
+                width=200,
+            )
+        left_out = st.multiselect(
+            "Leave out",
+            range(len(offered)),
+            format_func=lambda one: shown_name(offered[one]),
+            key=f"{key}.ignore",
+            placeholder="No column",
+            help="Columns that are neither dimensions nor ids, labels or counts.",
+            width=320,
+        )
+    named = {option: offered[one] for option, one in chosen.items() if isinstance(one, int)}
+    choices = Choices(**named, ignore=tuple(offered[one] for one in left_out))
+    for option, one in chosen.items():
+        if one == _NONE[option]:
+            choices = _without(path, choices, option)
+    return choices
+
+
+def _without(path: Path, choices: Choices, option: str) -> Choices:
+    """The choices that leave out every column which would get this role by itself."""
+    while True:
+        columns = catalogue.column_roles(path, choices).columns
+        taken = [column.name for column in columns if column.role == _ROLES[option]]
+        if option == "id_column":
+            taken += [column.name for column in columns if column.reason == TEXT_OR]
+        if not taken:
+            return choices
+        choices = replace(choices, ignore=(*choices.ignore, *taken))
+
+
+def _draw(found: Columns) -> None:
+    table = pd.DataFrame(overview(found), columns=["column", "read as", "why"])
+    st.dataframe(
+        table,
+        hide_index=True,
+        height=min(35 * (len(table) + 1) + 3, 320),
+        column_config={
+            "column": st.column_config.TextColumn(width=220),
+            "read as": st.column_config.TextColumn(width=160),
+            "why": st.column_config.TextColumn(width=520),
+        },
+    )

@@ -1,0 +1,45 @@
+"""User text as it is: names, ids, labels, paths and errors are never Markdown, HTML, LaTeX or an icon on a page.
+
+Streamlit takes most of its texts for Markdown: messages, captions, help texts, labels of widgets, options of radio, pills and
+segmented controls, tabs, metrics with their values, bars and spinners. Options of selectbox and multiselect, placeholders and
+cells of tables are plain already.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from relcore.plain_text import LONGEST, visible
+
+NAME = 120  # characters of a name within a sentence or on a button
+_JOINER = "\N{WORD JOINER}"  # without width: Markdown's extensions look for words in the text after its escapes are resolved
+_SIGNS = re.compile(r"[\\`*\[\]{<>~$|]|(?<![^\W_])_|_(?![^\W_])|&(?=#?\w+;)|^[#+=-]|^\d+(?=[.)](?:\s|$))")
+_ARROWS = re.compile(r"(?<!\S)([<>~-])(?=[=>-])(?=\S{1,2}(?!\S))")
+_WORDS = re.compile(r":(?=[\w:/+-])|@(?=[\w-])|(?i:\bwww)(?=\.)")
+
+
+def plain(text: object, most: int = LONGEST) -> str:
+    """Markdown that shows these characters as they are, on one line, cut to `most`; see `visible` for those without a shape.
+
+    A backslash stands before what Markdown reads. Icons (``:material/star:``), emoji, colours (``:red[…]``), web addresses and
+    arrows are found after that, so a joiner without width parts them.
+    """
+    shown = _ARROWS.sub(rf"\1{_JOINER}", visible(text, most).strip())
+    shown = _SIGNS.sub(_escaped, shown)
+    return _WORDS.sub(rf"\g<0>{_JOINER}", shown)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"{found[0]}{_JOINER}" if found[0].isdecimal() else f"\\{found[0]}"
+
+
+def plain_name(text: object) -> str:
+    """`plain`, cut to the length of a name."""
+    return plain(text, NAME)
+
+
+def plain_html(text: object, most: int = LONGEST) -> str:
+    """The text in a fragment or an attribute of HTML; line breaks stay."""
+    lines = str(text)[:most].split("\n")
+    return escape("\n".join(map(visible, lines)))
