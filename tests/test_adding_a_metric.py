@@ -134,7 +134,7 @@ def test_a_recipe_draws_it_and_the_similarity(files, tmp_path):
     settings = ComparisonRecipe(files[0], files[1], tuple(f"r{row}" for row in range(8)))
     drawn = Scores.of(settings, k=5).draw()
     assert (drawn.table().metric == "same sign").sum() == 4
-    recipe = json.loads(drawn.bytes("json")) | {"projection": {"similarity": "farthest"}}
+    recipe = json.loads(drawn.bytes("json", full_paths=True)) | {"projection": {"similarity": "farthest"}}
     again = exportable(recipe).table()
     assert len(again) == len(drawn.table())
     assert b"same sign" in exportable(recipe).bytes("svg") or "same sign" in exportable(recipe).bytes("html").decode()

@@ -21,12 +21,16 @@ MOST_LINES = 320
 
 # relcore from the bottom up: each part with the parts that it may build on, itself always among them.
 BASE = {
+    "relcore.magnitude",
     "relcore.spaces",
     "relcore.similarity",
     "relcore.names",
+    "relcore.plain_json",
     "relcore.record",
     "relcore.extras",
     "relcore.numbers",
+    "relcore.plain_text",
+    "relcore.portable",
     "relcore.estimator",
 }
 JOBS = {"relcore.progress", "relcore.store"}
@@ -34,15 +38,21 @@ TRAINING = {"relcore.determinism"}
 LAYERS = {
     "relcore.names": set(),
     "relcore.numbers": set(),
-    "relcore.spaces": {"relcore.names"},
+    "relcore.plain_text": set(),
+    "relcore.magnitude": set(),
+    "relcore.spaces": {"relcore.names", "relcore.magnitude"},
+    "relcore.portable": {"relcore.access", "relcore.plain_json", "relcore.spaces"},
+    "relcore.access": {"relcore.spaces"},
     "relcore.extras": {"relcore.spaces"},
-    "relcore.estimator": {"relcore.spaces"},
-    "relcore.record": {"relcore.names", "relcore.spaces"},
+    "relcore.estimator": {"relcore.magnitude", "relcore.spaces"},
+    "relcore.plain_json": {"relcore.access", "relcore.plain_text", "relcore.spaces"},
+    "relcore.text_lines": {"relcore.access", "relcore.spaces"},
+    "relcore.record": {"relcore.names", "relcore.plain_json", "relcore.spaces"},
     "relcore.similarity": BASE,
     "relcore.evaluation": {"relcore.spaces"},
     "relcore.projection": BASE,
     "relcore.inversion": BASE | {"relcore.anchors", "relcore.evaluation", "relcore.row_pass"},
-    "relcore.row_pass": set(),
+    "relcore.row_pass": {"relcore.magnitude"},
     "relcore.translation": BASE,
     "relcore.alignment": BASE,
     "relcore.anchors": BASE | JOBS | {"relcore.evaluation", "relcore.translation"},
@@ -50,17 +60,18 @@ LAYERS = {
     "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map", "relcore.tsne_map"},
     "relcore.umap_map": BASE | JOBS,
     "relcore.tsne_map": {"relcore.umap_map"},
-    "relcore.sources": BASE | JOBS | TRAINING,
+    "relcore.sources": BASE | JOBS | TRAINING | {"relcore.access"},
     "relcore.charts": BASE,
-    "relcore.figures": BASE | {"relcore.charts"},
+    "relcore.figures": BASE | {"relcore.access", "relcore.charts"},
     "relcore.determinism": set(),
-    "relcore.store": {"relcore.spaces"},
+    "relcore.store": {"relcore.spaces", "relcore.access"},
     "relcore.pace": {"relcore.store"},
     "relcore.progress": {"relcore.spaces", "relcore.store", "relcore.extras"},
     "relcore.job_status": set(),
     "relcore.local_cluster": set(),
-    "relcore.engine": JOBS
-    | {"relcore.extras", "relcore.job_status", "relcore.local_cluster", "relcore.pace", "relcore.spaces"},
+    "relcore.job": {"relcore.job_status", "relcore.pace", "relcore.store", "relcore.engine"},
+    "relcore.scheduler": {"relcore.job", "relcore.extras", "relcore.local_cluster"},
+    "relcore.engine": JOBS | {"relcore.job", "relcore.pace", "relcore.scheduler"},
     "relcore.encoding": BASE | JOBS | {"relcore.sources"},
     "relcore.views": BASE | {"relcore.anchors"},
     "relcore.comparison": BASE
@@ -235,6 +246,12 @@ def test_a_file_is_one_idea():
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources_with(".py", ".js", ".css")}
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MOST_LINES} == {}
     assert [str(path.relative_to(ROOT)) for path in lengths if path.stem == "utils"] == []
+
+
+def test_paths_of_users_go_through_access():
+    """`access.expanded` or `access.allowed`: an unknown ~user is no traceback, and a shared app stays confined."""
+    found = {module for module, tree in TREES.items() for node in ast.walk(tree) if getattr(node, "attr", "") == "expanduser"}
+    assert found == {"relcore.access"}
 
 
 PICKLE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

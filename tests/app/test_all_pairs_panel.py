@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from app import all_pairs_panel, results
+from app.plain_text import plain
 from relcore.comparing.all_pairs import AllPairs
 from relcore.sources.catalog import load
 from tests.app.conftest import Session, save_space
@@ -127,7 +128,7 @@ def test_a_long_name_stands_whole_beside_its_chooser(make_workspace, tmp_path):
     workspace = make_workspace()
     long = save_space(tmp_path / ("a-name-" * 12 + "end.npz"), np.random.default_rng(2).normal(size=(120, 6)))
     session = Session(workspace=make_workspace(spaces=(*workspace.spaces, long), target=long))
-    assert session.selectbox(key="choose.target").help == f"`{long.name}`"
+    assert session.selectbox(key="choose.target").help == plain(long.name)
 
 
 @pytest.mark.parametrize("page", ["compare", "anchors", "spaces"])

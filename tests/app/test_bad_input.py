@@ -168,9 +168,12 @@ def test_a_bad_file_is_told_and_does_not_get_in(make_session, name):
     content, said = BAD_FILES[name]
     session = make_session().open("spaces")
     before = session.workspace
-    session.upload("spaces.upload", name, content).click(f"Load {name}")
-    assert len(session.errors) == 1
-    assert said in session.errors[0]
+    session.upload("spaces.upload", name, content)
+    if not session.button(key="spaces.load-file").disabled:
+        session.click("spaces.load-file")
+    errors = session.errors or [warning.value for warning in session.warning]
+    assert len(errors) == 1
+    assert said in errors[0]
     assert session.workspace == before
     assert session.open("compare").errors == []
 
@@ -179,7 +182,7 @@ def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone
     rows = np.random.default_rng(2).normal(size=(120, 9))
     session = make_session().open("spaces")
     session.upload("spaces.upload", "../../wide.npz", npz(vectors=rows, ids=np.array([f"r{row}" for row in range(120)])))
-    session.click("Load ../../wide.npz")
+    session.click("spaces.load-file")
     wide = session.workspace.spaces[-1]
     assert session.toast[0].value.startswith("wide: 120 rows, 9 dimensions")
     session.change("selectbox", "choose.target", wide).open("compare")
@@ -205,8 +208,8 @@ MENDABLE = {
 @pytest.mark.parametrize("key", MENDABLE)
 def test_sick_rows_can_be_left_out(make_session, key):
     session = make_session().open("spaces").upload("spaces.upload", "bad.npz", MENDABLE[key])
-    assert session.click("Load bad.npz").errors
-    session.change("toggle", key, True).click("Load bad.npz")
+    assert session.click("spaces.load-file").errors
+    session.change("toggle", key, True).click("spaces.load-file")
     assert not session.errors
     assert session.toast[0].value.startswith("bad: 3 rows")
 

@@ -10,10 +10,10 @@ import pytest
 from app import jobs
 from app.workspace import Workspace, from_session_file, to_session_file
 from relcore.bootstrapping.seed_pairs import read_pairs
-from relcore.encoding import load_encoding
 from relcore.engine import Engine
 from relcore.progress import Context
 from relcore.sources.catalog import load
+from relcore.sources.encodings import load_encoding
 from relcore.spaces import SpaceError
 from relcore.task import inputs_of
 from tests.app.conftest import Session, save_space
@@ -22,7 +22,7 @@ from tests.app.conftest import Session, save_space
 @pytest.fixture(autouse=True)
 def in_place(monkeypatch):
     """Jobs run where they are submitted, in a moment; each test has an engine on its own store."""
-    jobs.engine.clear()
+    jobs.whole_engine.clear()
 
     def submit(self, key, function, *, title, expected=None, **kwargs):
         function(Context(key, self.store), **kwargs)
@@ -30,7 +30,7 @@ def in_place(monkeypatch):
 
     monkeypatch.setattr(Engine, "submit", submit)
     yield
-    jobs.engine.clear()
+    jobs.whole_engine.clear()
 
 
 @pytest.fixture

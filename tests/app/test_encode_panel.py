@@ -26,7 +26,7 @@ MLP = SmallVision("mlp", width=8, epochs=1)
 @pytest.fixture
 def engine(one_worker, monkeypatch):
     """The app's engine, with a store of the test's own."""
-    monkeypatch.setattr("app.jobs.engine", lambda: one_worker)
+    monkeypatch.setattr("app.jobs.whole_engine", lambda: one_worker)
     return one_worker
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.workspace import BUNDLED
 from relcore import record
-from relcore.commands.app import OPENED
+from relcore.access import OPENED
 from tests.app.conftest import Session, save_space
 
 

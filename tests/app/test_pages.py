@@ -218,7 +218,7 @@ class IdleEngine(Engine):
         self.asked = []
 
     def _connected(self):
-        return None
+        return "nobody"  # None would be a scheduler that was lost
 
     def _dispatch(self, client, job, priority=0):
         self.asked.append((job, job.function, job.arguments))
@@ -235,7 +235,7 @@ class IdleEngine(Engine):
 @pytest.fixture
 def idle(monkeypatch, tmp_path):
     engine = IdleEngine(Store(tmp_path / "store"))
-    monkeypatch.setattr("app.jobs.engine", lambda: engine)
+    monkeypatch.setattr("app.jobs.whole_engine", lambda: engine)
     return engine
 
 

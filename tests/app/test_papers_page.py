@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.jobs import engine
+from app.jobs import whole_engine
 from relcore import pace, record
 from relcore.papers import runs
 from relcore.papers.ours import Number, Ours
@@ -28,10 +28,10 @@ FOUND = Ours(
 def page(make_session, monkeypatch):
     monkeypatch.setattr(runs, "shipped", lambda: {"words": FOUND})
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    engine.clear()
+    whole_engine.clear()
     yield make_session().open("papers")
-    engine().close()
-    engine.clear()
+    whole_engine().close()
+    whole_engine.clear()
 
 
 def rows_of(page):
@@ -67,7 +67,7 @@ def test_filters_keep_one_paper_and_what_has_numbers(page):
 
 def test_a_run_of_this_store_replaces_what_ships(page):
     mine = record.to_json(FOUND) | {"date": "2026-03-04"}
-    engine().store.put(run_key("words"), {}, {"ours": mine})
+    whole_engine().store.put(run_key("words"), {}, {"ours": mine})
     page.run()
     assert "2026-03-04" in page.html
     assert "2026-01-02" not in page.html
@@ -85,7 +85,7 @@ def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, 
         for way in ("Word2Vec → FastText", "FastText → Word2Vec")
         for metric in ("Jaccard", "MRR")
     )
-    engine().store.put(run_key("words"), {}, {"ours": record.to_json(replace(FOUND, numbers=numbers))})
+    whole_engine().store.put(run_key("words"), {}, {"ours": record.to_json(replace(FOUND, numbers=numbers))})
     page.run()
     assert f"<b>{word}</b> · " in page.html
     assert told in page.html
@@ -94,7 +94,7 @@ def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, 
 
 def test_run_submits_and_its_numbers_join(page, monkeypatch):
     submitted = []
-    monkeypatch.setattr(type(engine()), "submit", lambda self, key, function, **given: submitted.append((key, given)))
+    monkeypatch.setattr(type(whole_engine()), "submit", lambda self, key, function, **given: submitted.append((key, given)))
     page.click("papers.run-relative-table-3-autoencoders")
     ((key, given),) = submitted
     assert key == run_key("autoencoders")
@@ -108,7 +108,7 @@ def test_the_button_tells_what_the_last_runs_here_took(page):
         return button.label, button.help
 
     assert label() == ("Run again · about 12 s", "Neighbours of words.")
-    pace.note(engine().store, "papers/words", 12.0, 168.0)
+    pace.note(whole_engine().store, "papers/words", 12.0, 168.0)
     page.run()
     assert label() == ("Run again · about 3 min", "Neighbours of words. The estimate comes from the last jobs here.")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.jobs import engine
+from app.jobs import whole_engine
 from relcore.names import STUDIES
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
@@ -14,15 +14,15 @@ from tests.waiting import until
 
 @pytest.fixture
 def page(make_session):
-    engine.clear()
+    whole_engine.clear()
     yield make_session().open("studies")
-    engine().close()
-    engine.clear()
+    whole_engine().close()
+    whole_engine.clear()
 
 
 def put_run(runs, number, values):
     facts = {"study": runs.study.kind, "version": runs.study.version, "settings": runs.settings[number], "values": values}
-    engine().store.put(runs.keys[number], {}, {**facts, "seconds": 1.0})
+    whole_engine().store.put(runs.keys[number], {}, {**facts, "seconds": 1.0})
 
 
 @pytest.fixture
@@ -106,9 +106,9 @@ def test_start_runs_and_stop_stops(page):
     page.click("studies.start")
     study = study_of("similarity-performance")
     runs = StudyRuns(study, StudySpec.of(study, {"n_runs": 12}))
-    until(lambda: runs.standing(engine()).running)
+    until(lambda: runs.standing(whole_engine()).running)
     page.run().click("studies.stop")
-    assert not runs.standing(engine()).under_way
+    assert not runs.standing(whole_engine()).under_way
     assert next(button for button in page.button if button.key == "studies.start")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from relcore.figures.export import read_recipe
+from relcore.figures.embedded import read_recipe
 from relcore.figures.palette import DARK, LIGHT
 from relcore.sources.words import load_words
 from tests.browser.panes import IDLE, ROOT, drag, pixels, settle, views, zoom
@@ -78,7 +78,7 @@ def click_a_point(page, pane=2):
     before = inspected(page)
     star = page.locator(".ls-plot").nth(pane).locator(".ls-star").first.bounding_box()
     page.mouse.click(star["x"] + star["width"] / 2, star["y"] + star["height"] / 2)
-    page.wait_for_function("before => document.querySelector('.relscope-word').innerText !== before", arg=before)
+    page.wait_for_function("before => (document.querySelector('.relscope-word')?.innerText ?? before) !== before", arg=before)
     return inspected(page)
 
 

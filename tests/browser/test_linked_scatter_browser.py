@@ -31,13 +31,14 @@ def heard(page):
 
 def wait_for_runs(page, runs):
     page.wait_for_function(
-        "runs => JSON.parse(document.querySelector('[data-testid=stCode] code').innerText).runs >= runs", arg=runs
+        "runs => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}').runs >= runs", arg=runs
     )
 
 
 def wait_for_events(page, count):
     page.wait_for_function(
-        "count => JSON.parse(document.querySelector('[data-testid=stCode] code').innerText).events.length >= count", arg=count
+        "count => JSON.parse(document.querySelector('[data-testid=stCode] code')?.innerText || '{}').events?.length >= count",
+        arg=count,
     )
     return heard(page)["events"]
 

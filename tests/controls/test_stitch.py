@@ -82,3 +82,28 @@ def test_a_rare_class_of_random_labels_gains_nothing():
         error = np.sqrt(0.04 * 0.96 / result.n_test)
         for method in METHODS:
             assert np.nanmax(result.matrix(method)[0]) <= result.chance() + 3.5 * error
+
+
+@pytest.mark.parametrize("case", ["all labels", "half of the labels", "a class of one row", "unequal classes"])
+def test_every_measure_of_random_labels_is_that_of_permuted_ones(case):
+    # Always the most frequent class has a weighted F1 of .09 for five equal classes, but answers of all classes have .2 by
+    # chance. Its level is therefore that of the same answers for permuted labels, whose mean is known exactly.
+    methods, differences = ("relative", "procrustes"), {}
+    for state in range(20):
+        rng = np.random.default_rng([state, 11])
+        labels = rng.permutation(np.arange(150) % 5).astype(str).astype(object)
+        if case == "unequal classes":
+            labels = np.where(np.isin(labels, ["0", "1", "2"]), "0", labels).astype(object)
+        if case == "half of the labels":
+            labels[rng.permutation(150)[:75]] = ""
+        if case == "a class of one row":
+            labels[rng.integers(150)] = "9"
+        spaces = [made(rng.normal(size=(150, 10)), labels, name) for name in "ab"]
+        order = tuple(sorted(set(labels) - {""}))
+        result = stitch_matrix(spaces, StitchSpec(methods, random_states=(state,), n_anchors=20, order=order))
+        assert ("'9'" in result.untested) == (case == "a class of one row")
+        for row in result.summary().itertuples():
+            differences.setdefault((row.method, row.metric), []).append(row.stitched - row.permuted)
+    for which, found in differences.items():
+        error = np.std(found, ddof=1) / np.sqrt(len(found))  # over draws of spaces, labels and test rows
+        assert np.mean(found) == pytest.approx(0, abs=3.5 * error), which

@@ -120,7 +120,7 @@ def test_progress_then_the_result(engine, key, log):
 def test_rate_and_what_is_left_are_those_of_the_present_stage(tmp_path, monkeypatch):
     now = SimpleNamespace(monotonic=lambda: clock[0])
     clock = [100.0]
-    monkeypatch.setattr("relcore.engine.time", now)
+    monkeypatch.setattr("relcore.job.time", now)
     job = Job(Engine(store=Store(tmp_path)), "a" * 32, "counting", "queued")
 
     def hear(second, done, total):

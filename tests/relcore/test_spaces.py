@@ -49,6 +49,12 @@ def test_ids_labels_and_payload_come_back_as_given():
     assert made.counts.tolist() == [5, 0, 2]
 
 
+def test_counts_up_to_the_largest_and_whole_floats():
+    assert space(counts=[2**63 - 1, 0, 1]).counts.tolist() == [2**63 - 1, 0, 1]
+    assert space(counts=np.array([2**63 - 1, 0, 1], np.uint64)).counts.tolist() == [2**63 - 1, 0, 1]
+    assert space(counts=[1.0, 0.0, 3.0]).counts.tolist() == [1, 0, 3]
+
+
 def test_norms_and_zero_rows_by_hand():
     made = LatentSpace([[3, 4], [0, 0], [0, -2]], ["a", "b", "c"])
     assert made.norms.tolist() == [5, 0, 2]
@@ -123,6 +129,17 @@ def test_the_repr_tells_name_shape_and_digest():
         ({"labels": ["x"]}, "expected 3 labels, one per row, got 1"),
         ({"payload": ["x"]}, "expected 3 payload, one per row, got 1"),
         ({"counts": [1, 2]}, "expected 3 counts, one per row, got 2"),
+        ({"counts": [1, -2, 3]}, "expected one whole number from 0 .* per row as counts"),
+        ({"counts": [1, 2.5, 3]}, "expected one whole number from 0 .* per row as counts"),
+        ({"counts": [1, float("nan"), 3]}, "expected one whole number from 0 .* per row as counts"),
+        ({"counts": np.array([1, 2**63, 3], np.uint64)}, "expected one whole number from 0 .* per row as counts"),
+        ({"counts": [1, 2**70, 3]}, "expected one whole number from 0 .* per row as counts"),
+        ({"counts": [1e19, 2, 3]}, "expected one whole number from 0 .* per row as counts"),
+        ({"ids": ["a", "", "c"]}, "row 2: expected an id, got an empty one"),
+        ({"ids": ["a", b"b", "c"]}, "row 2: expected ids as strings, got b'b'"),
+        ({"ids": np.array([0.0, 1.0, 2.0])}, "row 1: expected ids as strings, got .*0.0"),
+        ({"labels": ["a", None, "c"]}, "row 2: expected labels as strings, got None"),
+        ({"labels": ["a", float("nan"), "c"]}, "row 2: expected labels as strings, got nan"),
     ],
 )
 def test_wrong_spaces_are_refused(changes, message):

@@ -143,7 +143,7 @@ def test_an_outcome_comes_back_from_the_store(store, spaces):
 @pytest.mark.parametrize(("figure", "kind"), [(BootstrapRounds, "bootstrap"), (BootstrapScores, "bootstrap-scores")])
 def test_recipes_draw_the_same_numbers_again(store, files, spaces, figure, kind):
     drawn = figure(**recipe_of(files, spaces)).draw(SPEC.run(spaces))
-    recipe = json.loads(drawn.bytes("json"))
+    recipe = json.loads(drawn.bytes("json", full_paths=True))
     assert recipe["figure"] == kind
     assert exportable(recipe).bytes("csv") == drawn.bytes("csv")
     assert b"bootstrap" in drawn.bytes("html") or kind in drawn.name

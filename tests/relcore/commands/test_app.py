@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from relcore import access
 from relcore.cli import main
 from relcore.commands import app
 from relcore.sources.catalog import SpaceSpec
@@ -26,9 +27,9 @@ def test_the_server_is_told_the_spaces_by_their_full_paths(started, files, tmp_p
     assert main(["app", "first.npz", "word2vec-novels", "--port", "8600", "--no-browser", "--store", "kept"]) == 0
     ((arguments, environment),) = started
     assert arguments[:5] == [sys.executable, "-P", "-m", "streamlit", "run"]
-    assert Path(arguments[5]) == ROOT / "app" / "main.py"
+    assert Path(arguments[5]) == ROOT / "app" / "serve.py"
     assert arguments[6:] == ["--server.port=8600", "--server.headless=true"]
-    specs = [SpaceSpec.from_json(one) for one in json.loads(environment[app.OPENED])]
+    specs = [SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED])]
     assert specs == [SpaceSpec("file", str(tmp_path / "first.npz")), SpaceSpec("bundled", "word2vec-novels")]
     assert environment["RELSCOPE_STORE"] == str(tmp_path / "kept")
 
@@ -36,8 +37,31 @@ def test_the_server_is_told_the_spaces_by_their_full_paths(started, files, tmp_p
 def test_without_spaces_the_app_opens_as_usual(started):
     assert main(["app"]) == 0
     ((arguments, environment),) = started
-    assert Path(arguments[-1]).name == "main.py"
-    assert json.loads(environment[app.OPENED]) == []
+    assert Path(arguments[-1]).name == "serve.py"
+    assert json.loads(environment[access.OPENED]) == []
+
+
+@pytest.mark.parametrize("by", ["--share", "RELSCOPE_SHARE"])
+def test_a_shared_app_listens_on_all_addresses_is_confined_and_says_so(started, files, tmp_path, monkeypatch, capsys, by):
+    monkeypatch.setenv("RELSCOPE_DATA", "/srv/spaces")
+    if by == "RELSCOPE_SHARE":
+        monkeypatch.setenv(by, "1")
+    assert main(["app", "first.npz", "--port", "8600", *([by] if by == "--share" else [])]) == 0
+    ((arguments, environment),) = started
+    assert arguments[6:] == ["--server.port=8600", "--server.address=0.0.0.0", "--server.allowedHosts=*"]
+    assert environment["RELSCOPE_SHARE"] == "1"
+    said = capsys.readouterr().out
+    assert "no login" in said
+    assert "/srv/spaces" in said
+    assert f"http://{app.own_address()}:8600" in said
+
+
+@pytest.mark.parametrize("command", ["compare", "app"])
+def test_a_command_is_not_confined_though_the_app_would_be(started, files, tmp_path, monkeypatch, command):
+    monkeypatch.setenv("RELSCOPE_SHARE", "1")
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path / "elsewhere"))
+    assert main([command, str(tmp_path / "first.npz"), str(tmp_path / "second.npz")]) == 0
+    assert os.environ["RELSCOPE_SHARE"] == "1"
 
 
 def test_a_file_that_cannot_be_read_is_said_before_anything_starts(started, refuse, files, tmp_path):

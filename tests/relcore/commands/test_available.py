@@ -10,6 +10,8 @@ import pytest
 
 from relcore import __version__
 from relcore.cli import INTERRUPTED, main
+from relcore.commands.naming import space_spec
+from relcore.sources.catalog import load
 
 ROOT = Path(__file__).parents[3]
 
@@ -65,3 +67,36 @@ def test_a_reader_may_stop_reading():
         ["bash", "-c", f"{sys.executable} -m relcore available | true"], cwd=ROOT, capture_output=True, text=True
     )
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+TABLE = "name,group,x,y\na,p,1,2\nb,q,3,4\n"
+
+
+def test_available_tells_what_the_columns_of_a_table_are_read_as(run, refuse, tmp_path, capsys):
+    (tmp_path / "t.csv").write_text(TABLE)
+    out = run("available", "t.csv#id_column=name#ignore=y")
+    assert [line.split(maxsplit=2) for line in out.splitlines()[1:]] == [
+        ["name", "ids", "chosen"],
+        ["x", "dimension", "numbers"],
+        ["group", "left", "out   text, and not named as ids or labels"],
+        ["y", "left", "out   chosen"],
+        ["2", "rows", "× 1 dimension"],
+    ]
+    assert main(["available", "t.csv"]) == 2
+    out, error = capsys.readouterr()
+    assert out.splitlines()[1] == "  name    ⚠ unclear  text: ids, labels or neither?"
+    assert "t.csv: expected one column of ids, got 'name', 'group'; choose it with id_column" in error
+    assert "expected a table that ends in .parquet, .csv, .tsv" in refuse("available", "word2vec-novels")
+
+
+def test_columns_are_chosen_after_the_name_of_a_table(refuse, tmp_path):
+    (tmp_path / "t.csv").write_text(TABLE)
+    spec = space_spec("t.csv#label_column=group#ignore=y,x#duplicates=first")
+    assert (spec.name, dict(spec.options)) == (
+        "t.csv",
+        {"label_column": "group", "ignore": '["y", "x"]', "duplicates": "first"},
+    )
+    (tmp_path / "t#x=1.csv").write_text(TABLE)
+    assert space_spec("t#x=1.csv").name == "t#x=1.csv"  # a file of that name
+    assert "after '#', got 'ids'" in refuse("available", "t.csv#ids=name")
+    assert load(space_spec("t.csv#id_column=group")).ids.tolist() == ["p", "q"]

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -122,3 +123,17 @@ def test_without_anchors_only_the_absolute_spaces(run, files):
 )
 def test_wrong_options_are_one_line(refuse, files, arguments, message):
     assert message in refuse("compare", *files, *arguments)
+
+
+def test_what_decides_a_score_is_noted_below_it(run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 6))
+    np.save(tmp_path / "plain.npy", X)
+    X[17] *= 1e4
+    np.save(tmp_path / "long.npy", X)
+    names = [str(tmp_path / name) for name in ("long.npy", "plain.npy")]
+    told = run("compare", *names, "--anchors", 20)
+    assert "Note: linear CKA (absolute), linear CKA (procrustes): One long row, '17', decides this score; CKA of" in told
+    notes = json.loads(run("compare", *names, "--anchors", 20, "--json"))["notes"]
+    assert any(note.startswith("One long row, '17', moves the mean of 'long'") for note in notes)
+    assert json.loads(run("compare", names[1], names[1], "--anchors", 20, "--json"))["notes"] == []

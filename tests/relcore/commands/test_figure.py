@@ -16,6 +16,7 @@ from relcore.comparison import REPRESENTATIONS, held_out, represent, score_pair
 from relcore.figures.export import histogram_exportable
 from relcore.figures.palette import DARK
 from relcore.figures.style import Style
+from relcore.portable import without_paths
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import SpaceError, match
@@ -71,7 +72,8 @@ def original(recipe, specs):
             return Scores.of(recipe, k=5, n_queries=60).draw(scores)
         if kind == "spectrum":
             return Spectrum.of(recipe).draw({s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)})
-        return Norms(specs).draw([load(spec) for spec in specs])
+        spaces = [load(spec) for spec in specs]
+        return Norms(specs, tuple(space.digest for space in spaces)).draw(spaces)
 
     return make
 
@@ -98,9 +100,61 @@ def test_a_pdf_makes_the_same_pdf(original, tmp_path, kind):
 def test_any_exported_file_carries_its_recipe(original, tmp_path, carrier):
     figure = original("spectrum")
     path = tmp_path / f"figure.{carrier}"
-    path.write_bytes(figure.bytes(carrier, Style(dpi=72)))
-    assert main(["figure", str(path), "-o", str(tmp_path / "again.json")]) == 0
+    path.write_bytes(figure.bytes(carrier, Style(dpi=72), full_paths=True))
+    assert main(["figure", str(path), "-o", str(tmp_path / "again.json"), "--full-paths"]) == 0
     assert json.loads((tmp_path / "again.json").read_text()) == figure.recipe
+    assert main(["figure", str(path), "-o", str(tmp_path / "names.json")]) == 0
+    assert json.loads((tmp_path / "names.json").read_text()) == without_paths(figure.recipe) != figure.recipe
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_file_tells_where_the_data_are(original, tmp_path, kind):
+    figure = original(kind)
+    for suffix in ("html", "pdf", "svg", "png", "csv", "json", *(["tex"] if figure.latex else [])):
+        assert str(tmp_path.parent).encode() not in figure.bytes(suffix, Style(dpi=72)), suffix
+    assert str(tmp_path) in figure.bytes("json", full_paths=True).decode()
+
+
+def test_a_recipe_finds_its_files_by_name_in_another_folder(original, tmp_path, monkeypatch, capsys):
+    figure = original("comparison")
+    elsewhere, data = tmp_path / "elsewhere", tmp_path / "elsewhere" / "data" / "vectors"
+    data.mkdir(parents=True)
+    (elsewhere / "recipe.json").write_bytes(figure.bytes("json"))
+    (tmp_path / "first.npz").rename(data / "first.npz")
+    (tmp_path / "second.npz").rename(elsewhere / "second.npz")
+    monkeypatch.chdir(elsewhere)
+    assert main(["figure", "recipe.json", "-o", "again.csv"]) == 2
+    assert "'first.npz', where there is none, nor in the folders" in capsys.readouterr().err
+    for options in (["--data", "data"], ["--file", f"first.npz={data / 'first.npz'}"]):
+        assert main(["figure", "recipe.json", "-o", "again.csv", *options]) == 0
+        assert (elsewhere / "again.csv").read_bytes() == figure.bytes("csv")
+    monkeypatch.setenv("RELSCOPE_DATA", str(elsewhere))
+    assert main(["figure", "recipe.json", "-o", "again.json"]) == 0
+    assert (elsewhere / "again.json").read_bytes() == figure.bytes("json")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_file_of_the_name_is_refused(original, tmp_path, monkeypatch, capsys, kind):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "recipe.json").write_bytes(original(kind).bytes("json"))
+    shutil.copy(tmp_path / "second.npz", other / "first.npz")
+    shutil.copy(tmp_path / "second.npz", other / "second.npz")
+    for name in ("first.npz", "second.npz"):
+        (tmp_path / name).unlink()
+    monkeypatch.chdir(other)
+    assert main(["figure", "recipe.json", "-o", "again.csv"]) == 2
+    assert "'first' has changed: expected content" in capsys.readouterr().err
+    assert main(["figure", "recipe.json", "--file", "first.npz"]) == 2
+    assert "--file: expected NAME=PATH with the path of a file, got 'first.npz'" in capsys.readouterr().err
+
+
+def test_two_files_of_one_name_keep_what_tells_them_apart(recipe, tmp_path):
+    (tmp_path / "other").mkdir()
+    alike = SpaceSpec("file", str(shutil.copy(recipe.target.name, tmp_path / "other" / "first.npz")))
+    described = Panes.of(dataclasses.replace(recipe, target=alike)).to_json()
+    names = [without_paths(described)[side]["name"] for side in ("source", "target")]
+    assert names == [f"{tmp_path.name}/first.npz", "other/first.npz"]
 
 
 def test_options_reach_the_style(original, tmp_path):
@@ -177,7 +231,7 @@ def test_a_wrong_recipe_is_one_line_and_code_2(recipe, tmp_path, capsys, change,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["figure", "gone.json"], "relscope: gone.json: No such file"),
+        (["figure", "gone.json"], "relscope: expected a file, got 'gone.json', where there is none"),
         (["figure", "recipe.json", "-o", "out.gif"], "expected a name that ends in one of '.html', '.pdf'"),
         (["figure", "recipe.json", "--width", "40"], "width: expected 2 to 12 inches, got 40"),
         (["figure", "broken.json"], "broken.json: expected a recipe in JSON"),

@@ -13,7 +13,7 @@ from relcore.spaces import LatentSpace
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".parquet"])
 def test_a_space_survives_every_format(tmp_path, suffix):
     rng = np.random.default_rng(0)
-    ids = ["a", "b, c", "1", "für", ""]
+    ids = ["a", "b, c", "1", "für", "NA"]
     space = LatentSpace(rng.normal(size=(5, 3)), ids, name="made", labels=["x", "", "y", "x", "y"], counts=[5, 4, 3, 2, 0])
     write_space(space, tmp_path / f"made{suffix}")
     again = load_space(tmp_path / f"made{suffix}")

@@ -132,7 +132,7 @@ def test_a_pair_that_had_to_be_matched_is_drawn_again(shuffled):
     digests = {"source_digest": matched.source.digest, "target_digest": matched.target.digest}
     recipe = ComparisonRecipe(*shuffled, tuple(matched.ids[:4]), view=ViewSpec(tuple(matched.ids[:1]), 9), **digests)
     figure = Panes.of(recipe).draw(comparison_scene(recipe, matched))
-    assert exportable(json.loads(figure.bytes("json"))).table().equals(figure.table())
+    assert exportable(json.loads(figure.bytes("json", full_paths=True))).table().equals(figure.table())
 
 
 def test_rows_that_only_one_space_has_may_change(shuffled, pair):

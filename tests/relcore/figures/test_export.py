@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore.figures.embedded import read_recipe
 from relcore.figures.export import (
     KINDS,
     Exportable,
     histogram_exportable,
-    read_recipe,
     scene_exportable,
     scores_exportable,
     spectrum_exportable,

@@ -286,7 +286,7 @@ def drawn(recipe):
 @pytest.mark.parametrize("kind", ["inversion", "inversion-errors", "inversion-grid", "inversion-lengths"])
 def test_a_recipe_draws_the_same_numbers_again(drawn, kind):
     figure = drawn[kind]
-    again = exportable(json.loads(figure.bytes("json")))
+    again = exportable(json.loads(figure.bytes("json", full_paths=True)))
     assert figure.recipe["figure"] == kind
     assert again.bytes("csv") == figure.bytes("csv")
     assert again.bytes("json") == figure.bytes("json")

@@ -40,7 +40,7 @@ def make_spec(monkeypatch, tmp_path):
 def drawn_again(figure):
     assert figure.interactive(LIGHT).layout.meta["alt"]
     assert r"\toprule" in figure.bytes("tex").decode()
-    again = exportable(json.loads(figure.bytes("json")))
+    again = exportable(json.loads(figure.bytes("json", full_paths=True)))
     pd.testing.assert_frame_equal(again.table(), figure.table())
     return again
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from relcore.comparing.figures import exportable
-from relcore.figures.export import read_recipe
+from relcore.figures.embedded import read_recipe
 from relcore.figures.palette import DARK, LIGHT
 from relcore.figures.picture_grid import PictureGrid, PictureRow, grid_layout
 from relcore.figures.style import COLUMN, Style
@@ -57,7 +57,7 @@ def figures():
 @pytest.mark.parametrize("kind", ["grid", "errors", "planes"])
 def test_a_recipe_draws_the_same_numbers_again(figures, kind):
     figure = figures[kind]
-    again = exportable(json.loads(figure.bytes("json")))
+    again = exportable(json.loads(figure.bytes("json", full_paths=True)))
     assert again.bytes("csv") == figure.bytes("csv")
     assert again.bytes("html") == figure.bytes("html")
 

@@ -112,6 +112,17 @@ def test_specs_go_to_json_and_back_and_hash(spec):
     assert hash(back) == hash(spec)
 
 
+def test_columns_of_a_table_travel_with_its_spec(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,n,x,y\np,q,1,2,3\nr,s,4,5,6\n")
+    options = (("id_column", "b"), ("count_column", "n"), ("ignore", '["a", "y"]'))
+    spec = SpaceSpec.from_json(SpaceSpec("file", str(tmp_path / "t.csv"), options=options).to_json())
+    space = load(spec)
+    assert (space.ids.tolist(), space.counts.tolist(), space.vectors.tolist()) == (["q", "s"], [1, 4], [[2], [5]])
+    for bad in ("a", "{}", "[1]"):
+        with pytest.raises(SpaceError, match="ignore: expected a list of columns"):
+            load(SpaceSpec("file", str(tmp_path / "t.csv"), options=(("ignore", bad),)))
+
+
 def test_load_goes_where_the_names_go(folder):
     assert load(SpaceSpec("bundled", "word2vec-novels", 100)).digest == load_words("word2vec-novels", limit=100).digest
     (folder / "x.csv").write_text("w,v,x\na,b,1\nc,d,2\n")

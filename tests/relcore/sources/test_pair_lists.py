@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 
 from relcore.sources.pair_lists import read_pair_list
@@ -28,6 +30,11 @@ def test_columns_of_text_in_their_order_whatever_else_there_is(write):
 
 def test_ids_that_are_numbers_pair_too(write):
     assert read_pair_list(write("one,other\n1,9\n2,8\n", "ids.csv")).pairs("one", "other") == (("1", "9"), ("2", "8"))
+
+
+def test_numbers_of_parquet_pair_as_they_were_meant(tmp_path):
+    parquet.write_table(pa.table({"one": [0.0, 1.0], "other": [0, 7]}), tmp_path / "ids.parquet")
+    assert read_pair_list(tmp_path / "ids.parquet").pairs("one", "other") == (("0", "0"), ("1", "7"))
 
 
 @pytest.mark.parametrize(

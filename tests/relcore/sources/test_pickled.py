@@ -128,3 +128,23 @@ def test_a_nest_that_doubles_at_each_level_is_refused_quickly(tmp_path):
     (tmp_path / "x.kv").write_bytes(content)
     with pytest.raises(SpaceError, match="expected words as keys, got tuple"):
         load_space(tmp_path / "x.kv")
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_a_lost_byte_never_shifts_the_numbers(tmp_path, protocol):
+    model().save(str(tmp_path / "x.kv"), pickle_protocol=protocol)
+    whole = (tmp_path / "x.kv").read_bytes()
+    at = whole.index(VECTORS.tobytes())
+    for place in range(at, at + 40):
+        (tmp_path / "x.kv").write_bytes(whole[:place] + whole[place + 1 :])
+        with pytest.raises(SpaceError, match=r"x\.kv: "):
+            load_space(tmp_path / "x.kv")
+
+
+@pytest.mark.parametrize("protocol", [4, 5])
+def test_arrays_outside_of_frames_come_back(tmp_path, protocol):
+    vectors = np.random.default_rng(0).normal(size=(300, 80)).astype(np.float32)  # 96 kB: pickle writes it outside of a frame
+    keyed = KeyedVectors(80)
+    keyed.add_vectors([f"w{row}" for row in range(300)], vectors)
+    keyed.save(str(tmp_path / "x.kv"), pickle_protocol=protocol)
+    np.testing.assert_array_equal(load_space(tmp_path / "x.kv").vectors, vectors)

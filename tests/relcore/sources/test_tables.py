@@ -37,8 +37,10 @@ def test_usual_names_are_known_and_options_override_them(tmp_path, suffix):
     space = load_space(path)
     assert (list(space.ids), list(space.labels), list(space.counts)) == (["7", "8"], ["0", "1"], [9, 5])
     np.testing.assert_array_equal(space.vectors, [[1, 3], [2, 4]])
-    assert list(load_space(path, id_column="other").ids) == ["m", "n"]
-    assert load_space(path, id_column="other").dimension == 3  # ID is a number column then
+    other = load_space(path, id_column="other", ignore=["ID", "count"], count_column="y")
+    assert (list(other.ids), other.dimension, list(other.counts)) == (["m", "n"], 1, [3, 4])
+    with pytest.raises(SpaceError, match="column 'ID': expected a dimension, got numbers that may be none, judged by the name"):
+        load_space(path, id_column="other")
     with pytest.raises(SpaceError, match=r"id_column expects one of 'x', 'ID'.*got 'nope'"):
         load_space(path, id_column="nope")
 
@@ -76,7 +78,7 @@ def test_parquet_that_is_none_or_holds_two_vectors_or_lacks_an_id(tmp_path):
     with pytest.raises(SpaceError, match="expected one column of vectors, got 'v', 'w'"):
         load_space(tmp_path / "t.parquet")
     parquet.write_table(pa.table({"id": ["a", None], "x": [1.0, 2]}), tmp_path / "t.parquet")
-    with pytest.raises(SpaceError, match="row 2: expected an id, got an empty cell"):
+    with pytest.raises(SpaceError, match="row 2: expected an id, got an empty one"):
         load_space(tmp_path / "t.parquet")
 
 
@@ -85,13 +87,13 @@ def test_parquet_that_is_none_or_holds_two_vectors_or_lacks_an_id(tmp_path):
     [
         ("w,x,y\na,1,2\nb,3\n", r"t\.csv, line 3: expected 3 cells as in line 1, got 2"),
         ("w,x,y\na,1,2\n\nb,3,4,5\n", r"line 4: expected 3 cells as in line 1, got 4"),
-        ("w,x,y\na,1,2\nb,oops,3\n", r"line 3, column 'x': expected a number, got 'oops'; mend the cell"),
+        ("w,x,y\na,1,2\nb,oops,3\n", r"line 3, column 'x': expected a number, got 'oops'; mend or rename it"),
         ("x,y\n1,2\noops,3\n", r"line 3, column 'x': expected a number, got 'oops'"),
         ('w,x,y\n"two\nlines",1,2\nb,3,oops\n', r"line 4, column 'y': expected a number, got 'oops'"),
         ("the,0.1,0.2\na,1.5,2\n", r"line 1: expected the names of the columns, got numbers: 'the', '0.1'"),
         ("w;x;y\na;1;2\n", r"expected columns of numbers, got 'w;x;y' without one; is the delimiter right"),
         ("w,v\na,b\n", r"expected columns of numbers, got 'w', 'v' without one"),
-        ("w,x\n", r"expected columns of numbers"),
+        ("w,x\n", r"expected at least one row below the column names, got none"),
         ("\n\n", r"got an empty file"),
         ("w,x,count\na,1,many\n", r"expected whole numbers as counts"),
     ],

@@ -100,13 +100,13 @@ def matrix(specs, **settings):
 def test_the_recipe_draws_the_same_numbers_again(specs, result):
     digests = tuple(load(spec).digest for spec in specs)
     figure = matrix(specs, metric="f1", show="gap", digests=digests).draw(result)
-    again = exportable(json.loads(figure.bytes("json")))
+    again = exportable(json.loads(figure.bytes("json", full_paths=True)))
     assert again.bytes("csv") == figure.bytes("csv")
     assert again.bytes("tex") == figure.bytes("tex")
     assert figure.table()["score"].notna().sum() == 3 * 3 * 3 * 3 - 3 * 4
     cell = {"method": "relative", "encoder": 0, "head": 2}
     one = StitchConfusion(spaces=tuple(specs), stitching=SPEC, digests=digests, **cell).draw(result)
-    assert exportable(json.loads(one.bytes("json"))).bytes("csv") == one.bytes("csv")
+    assert exportable(json.loads(one.bytes("json", full_paths=True))).bytes("csv") == one.bytes("csv")
     with pytest.raises(SpaceError, match="has changed: expected content"):
         matrix(specs, digests=("0" * 32,) * 3).draw()
 

@@ -98,7 +98,7 @@ def test_the_figure_again_from_its_recipe(made):
     answers = answers_of(stitching, "relative", [encode_items(spec, [picture]) for spec in specs])
     digests = tuple(space.digest for space in stitching.shared.spaces)
     figure = TryIt.of(picture, spaces=tuple(specs), stitching=RELATIVE, digests=digests).draw(answers)
-    again = exportable(json.loads(figure.bytes("json")))
+    again = exportable(json.loads(figure.bytes("json", full_paths=True)))
     np.testing.assert_allclose(again.table()["probability"], figure.table()["probability"], atol=1e-5)
     assert (again.table()["class"] == figure.table()["class"]).all()
     assert b"MLP 8" in figure.bytes("tex")

@@ -92,6 +92,19 @@ def test_variants_and_repeats_are_left_out(tmp_path):
     assert swadesh_pairs(tmp_path / "en", tmp_path / "fr") == [("i", "je"), ("you", "tu")]
 
 
+def test_lists_and_corpora_that_are_damaged(tmp_path):
+    (tmp_path / "en").write_text("I\nyou\n")
+    (tmp_path / "fr").write_text("je\n")
+    with pytest.raises(SpaceError, match=r"fr: expected 2 lines as in en, got 1; .* copy the lists again"):
+        swadesh_pairs(tmp_path / "en", tmp_path / "fr")
+    (tmp_path / "fr").write_bytes(b"je\n\xe9t\xe9\n")
+    with pytest.raises(SpaceError, match="fr: expected UTF-8 text"):
+        swadesh_pairs(tmp_path / "en", tmp_path / "fr")
+    (tmp_path / "c.txt.xz").write_bytes(lzma.compress(b"some words\n" * 1000)[:-30])
+    with pytest.raises(SpaceError, match=r"c\.txt\.xz: expected UTF-8 text in xz, got a damaged file"):
+        corpus_words(tmp_path / "c.txt.xz", Store(tmp_path / "store"), lambda *said: None)
+
+
 def test_without_the_data_folder_it_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
     with pytest.raises(SpaceError, match=r"expected corpora/english.txt.xz in the data folder, got no data folder; set REL"):

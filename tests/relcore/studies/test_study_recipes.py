@@ -34,7 +34,7 @@ def stored(tmp_path, monkeypatch):
 
 def test_the_recipe_draws_the_same_numbers_again_from_the_store(stored):
     drawn = StudyChart(SPEC.to_json()).draw(stored.table(Store()))
-    again = exportable(json.loads(drawn.bytes("json")))
+    again = exportable(json.loads(drawn.bytes("json", full_paths=True)))
     assert again.bytes("csv") == drawn.bytes("csv")
     assert again.filename("pdf") == "relscope-robustness-scores.pdf"
     first = again.table().iloc[0]

@@ -1,0 +1,65 @@
+"""A session in which every text that a user or a file brings is Markdown, HTML and LaTeX that must be shown as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from app.workspace import Workspace
+from relcore.encoding import encode, stored_encodings
+from relcore.sources.catalog import SpaceSpec, encoding_specs, renamed_spec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.lsa import TfidfSvd
+from relcore.sources.renamed import put_pairing
+from relcore.store import Store
+from relcore.views import ViewSpec
+
+# Without a slash, which no file name has; `MARK` is for all other texts.
+FILE_MARK = "![x](evil.png)<img src=x onerror=alert(1)>$x^{$:star:**b**"
+MARK = f"{FILE_MARK}![y](http://evil.test/p.png) http://evil.test :material/star: :red[r] $\\frac$ </script><script>alert(2)"
+SENTENCES = ("the sea and the ships", "the harbour of the sea", "a horse in a field", "the field of a horse")
+
+
+def hostile_workspace(folder: Path, n: int = 60) -> Workspace:
+    """Two spaces of files with hostile names, ids and labels; one renamed, two encodings of a hostile table, one file gone."""
+    rng, store = np.random.default_rng(0), Store()
+    ids = np.array([f"{MARK} {row}" for row in range(n)])
+    labels = np.array([f"{MARK} {'ab'[row % 2]}" for row in range(n)])
+    specs = []
+    for number in range(2):
+        path = folder / f"{FILE_MARK} {number}.npz"
+        np.savez(path, vectors=rng.normal(size=(n, 6)).astype(np.float32), ids=ids, labels=labels)
+        specs.append(SpaceSpec("file", str(path)))
+    pairs = tuple((one, one) for one in ids.tolist())
+    renamed = renamed_spec(specs[1], put_pairing(store, pairs), f"{MARK} renamed")
+    gone = SpaceSpec("file", str(folder / f"{FILE_MARK} gone.npz"))
+    anchors = tuple(ids[:12].tolist())
+    workspace = Workspace(
+        (*specs, renamed, *_encodings(hostile_table(folder, n), store), gone),
+        *specs,
+        anchors,
+        named_sets=((MARK, anchors[:3]),),
+        pinned=anchors[:1],
+        view=ViewSpec(anchors[:2], n_nearest=10),
+    )
+    return replace(workspace, k=3)
+
+
+def hostile_table(folder: Path, n: int) -> Path:
+    """A csv whose name, columns, labels and sentences are hostile."""
+    path = folder / f"{FILE_MARK} table.csv"
+    rows = (f'"{MARK} {SENTENCES[row % 4]} {row}","{MARK} {row % 2}"' for row in range(n))
+    path.write_text("\n".join([f'"{MARK} text","{MARK} label"', *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def _encodings(table: Path, store: Store) -> list[SpaceSpec]:
+    dataset = DatasetSpec("file", str(table), column=f"{MARK} text", label_column=f"{MARK} label")
+    found = []
+    for encoder in (TfidfSvd(4, min_texts=1), TfidfSvd(6, min_texts=1)):
+        encode(dataset, encoder, store)
+        found += encoding_specs(store, dataset, encoder, stored_encodings(store, load_dataset(dataset).digest, encoder))
+    return found

@@ -1,0 +1,134 @@
+"""No text of a user or a file is Markdown, HTML, LaTeX or an icon: every message to the browser is read for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
+
+from app.plain_text import plain
+from tests.app.conftest import Session
+from tests.app.hostile import FILE_MARK, MARK, hostile_workspace
+
+# What Streamlit would render; a backslash or a joiner without width before it makes it harmless.
+RENDERED = re.compile(
+    r"!\[[xy]\]\(|(?<!\\)</?(?:img|script)|(?<!\\)\$(?:\\f|x)|:(?:star|material/star|red)\b|(?<!\\)\*(?:\\?\*)?b|http://"
+)
+# Fields that Streamlit shows as plain text, and names that nobody sees.
+PLAIN = {
+    *("Selectbox.options", "MultiSelect.options", "MultiSelect.default", "Selectbox.raw_value", "MultiSelect.raw_values"),
+    *("TextInput.placeholder", "TextInput.value", "TextArea.placeholder", "TextArea.value", "PlotlyChart.alt"),
+    *("Block.id", "DownloadButton.url", "NumberInput.placeholder"),
+}
+PAGES = {
+    "compare": ("", [""]),
+    "anchors": ("anchors.tabs", ["All anchors", "Named sets and lists", "Diagnostics"]),
+    "spaces": ("spaces.tab", ["What matches", "Encode", "Norms", "Load more", "Load a file", "Store"]),
+    "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]),
+    "invert": ("invert.tab", ["Rows", "Norms", "Rescale", "Translate", "Across datasets"]),
+    "bootstrap": ("", [""]),
+    "studies": ("", [""]),
+    "papers": ("", [""]),
+}
+
+
+def strings(message: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Every string in a protobuf message, with the message and the field that hold it."""
+    for field, value in message.ListFields():
+        where = f"{message.DESCRIPTOR.name}.{field.name}"
+        for one in value if field.is_repeated else [value]:
+            if isinstance(one, str):
+                yield where, one
+            elif hasattr(one, "ListFields"):
+                yield from strings(one, where)
+
+
+def rendered(where: str, text: str) -> bool:
+    """Whether the browser would render the mark in this field."""
+    if where in PLAIN or where.endswith((".id", ".key", "_id")):
+        return False
+    if where == "Html.body":
+        return bool(re.search(r"<(?:img src=x|script)", text))
+    if where == "PlotlyChart.spec":
+        return any("<img" in one or "$" in one for one in texts_of(json.loads(text)))
+    return bool(RENDERED.search(text)) and any(mark in text for mark in ("evil", "onerror", "frac", ":red"))
+
+
+def texts_of(figure: Any, name: str = "") -> Iterator[str]:
+    """The texts of a Plotly figure, but for its text alternative, which is no HTML."""
+    if isinstance(figure, dict):
+        for name, value in figure.items():
+            yield from texts_of(value, name) if name not in ("meta", "legendgroup") else ()
+    elif isinstance(figure, list):
+        for value in figure:
+            yield from texts_of(value)
+    elif isinstance(figure, str):
+        yield figure
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Every message to the browser, also those that a later one replaces, such as a spinner's."""
+    messages = []
+    enqueue = ForwardMsgQueue.enqueue
+
+    def record(queue, message):
+        messages.append(message)
+        enqueue(queue, message)
+
+    monkeypatch.setattr(ForwardMsgQueue, "enqueue", record)
+    return messages
+
+
+def found_in(sent: list) -> list[tuple[str, str]]:
+    every = {one for message in sent for one in strings(message.delta)}
+    assert any("onerror" in text for _, text in every)  # the session is hostile, and its texts are on the page
+    return sorted({(where, text[:300]) for where, text in every if rendered(where, text)})
+
+
+@pytest.fixture
+def hostile(monkeypatch, tmp_path, ran_in_place, sent):
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+    return Session(workspace=hostile_workspace(tmp_path))
+
+
+def test_no_page_renders_a_users_text(hostile, sent):
+    for page, (key, tabs) in PAGES.items():
+        for tab in tabs:
+            if tab:
+                hostile.at.session_state[key] = tab
+            hostile.open(page)
+    assert found_in(sent) == []
+
+
+def test_what_is_typed_and_uploaded_is_not_rendered(hostile, sent):
+    hostile.change("text_input", "compare.asked", MARK)
+    hostile.open("anchors").change("text_input", "anchors.search", MARK)
+    hostile.open("anchors").change("text_input", "anchors.set-name", MARK[:80])
+    hostile.click(f"anchors.use-{MARK[:80]}")
+    hostile.click("history.undo")
+    hostile.upload("anchors.upload", f"{FILE_MARK}.txt", MARK.encode()).click("Add it")
+    hostile.session_state["spaces.tab"] = "Load a file"
+    hostile.open("spaces").upload("spaces.upload", f"{FILE_MARK}.csv", MARK.encode())
+    assert hostile.button(key="spaces.load-file").disabled  # no table; its name and the error are shown
+    rows = f"{MARK.replace(',', '')},x\n{MARK.replace(',', '')},1\n"
+    hostile.upload("spaces.upload", f"{FILE_MARK}.csv", rows.encode()).click("spaces.load-file")
+    hostile.change("text_input", "spaces.folder", MARK)
+    hostile.session_state["spaces.tab"] = "Encode"
+    hostile.open("spaces").change("button_group", "encode.way", "A path").change("text_input", "encode.path", MARK)
+    session = {"relscope": MARK, "session": {MARK: MARK}}
+    hostile.upload("session.file", "session.json", json.dumps(session).encode()).click("Open the session")
+    hostile.open("studies").upload("studies.upload", f"{FILE_MARK}.json", json.dumps({"study": MARK}).encode())
+    hostile.click("studies.open-file")
+    assert found_in(sent) == []
+
+
+@pytest.mark.parametrize("text", [MARK, FILE_MARK, "![x](evil.png)", "<img onerror>", "$\\frac$", ":red[evil]", "**b** evil"])
+def test_a_text_that_is_not_made_plain_would_be_found(text):
+    assert rendered("Markdown.body", f"A caption: {text}")
+    assert not rendered("Markdown.body", f"A caption: {plain(text)}")
+    assert not rendered("Selectbox.options", text)

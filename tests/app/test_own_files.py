@@ -1,0 +1,99 @@
+"""Session and study files name files without their folders, and find them again among those of the session."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app import own_files
+from app.workspace import Workspace
+from relcore.portable import without_paths
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.studies import study_of
+from relcore.studies.study import StudySpec
+from tests.app.conftest import Session
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path):
+    """No file lies where the app was started."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.delenv("RELSCOPE_DATA", raising=False)
+
+
+def saved(workspace: Workspace) -> bytes:
+    return own_files.session_file(workspace, {spec: load(spec).digest for spec in workspace.spaces}).encode()
+
+
+def opened(session: Session, content: bytes) -> Session:
+    return session.upload("session.file", "session.json", content).click("Open the session")
+
+
+def test_a_session_file_tells_no_folder_and_opens_with_the_files_of_the_session(make_workspace, tmp_path):
+    workspace = make_workspace(k=7)
+    content = saved(workspace)
+    assert str(tmp_path.parent).encode() not in content
+    assert [one["name"] for one in json.loads(content)["session"]["spaces"]] == ["first120.npz", "second120.npz"]
+    session = opened(Session(workspace=replace(workspace, k=3, anchors=workspace.anchors[:5])), content)
+    assert not session.errors
+    assert session.workspace == workspace
+
+
+def test_an_uploaded_file_joins_again_by_name_and_content(make_workspace, tmp_path):
+    workspace = make_workspace()
+    content = saved(workspace)
+    session = Session(workspace=Workspace())
+    opened(session, content)
+    assert "session file: made by version" in session.errors[0]
+    assert "'first120.npz' (content" in session.errors[0]
+    assert "in this session, got none of this name; load it on the Spaces page" in session.errors[0]
+    first, second = (Path(spec.name) for spec in workspace.spaces)
+    for name, path in ((first.name, second), (first.name, first), (second.name, second)):  # the first has another's content
+        session.session_state["spaces.tab"] = "Load a file"
+        session.open("spaces").upload("spaces.upload", name, path.read_bytes())
+        session.click(f"Load {name}")
+    opened(session, content)
+    assert not session.errors
+    assert session.workspace.anchors == workspace.anchors
+    for joined, spec in zip(session.workspace.spaces, workspace.spaces, strict=True):
+        assert Path(joined.name).read_bytes() == Path(spec.name).read_bytes()
+
+
+def test_a_file_of_the_data_folder_is_found_and_another_content_refused(make_workspace, monkeypatch, tmp_path):
+    workspace = make_workspace()
+    content = saved(workspace)
+    data = tmp_path / "data" / "vectors"
+    data.mkdir(parents=True)
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path / "data"))
+    for spec in workspace.spaces:
+        shutil.move(spec.name, data)
+    session = opened(Session(), content)
+    assert not session.errors
+    assert [Path(spec.name).parent for spec in session.workspace.spaces] == [data, data]
+    shutil.copy(data / "second120.npz", data / "first120.npz")
+    session = opened(Session(), content)
+    assert "'first120.npz' has changed since it was saved" in session.errors[0]
+
+
+def test_a_study_file_finds_the_spaces_of_the_session(make_workspace, tmp_path):
+    workspace = make_workspace()
+    spaces = tuple(json.dumps({**spec.to_json(), "digest": load(spec).digest}, sort_keys=True) for spec in workspace.spaces)
+    spec = StudySpec.of(study_of("quasi-isometry"), {"spaces": spaces})
+    content = json.dumps(without_paths(spec.to_json())).encode()
+    assert str(tmp_path.parent).encode() not in content
+    session = Session(workspace=workspace).open("studies").upload("studies.upload", "study.json", content)
+    session.click("studies.open-file")
+    assert not session.errors
+    assert session.session_state["relscope.given-studies.quasi-isometry.spaces"] == spaces
+
+
+def test_a_path_that_is_there_is_taken_as_it_is(make_workspace):
+    workspace = make_workspace()
+    described = [spec.to_json() for spec in workspace.spaces]
+    assert own_files.rejoined(described) == described
+    assert SpaceSpec.from_json(own_files.rejoined(described)[0]) == workspace.source

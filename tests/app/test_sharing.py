@@ -1,0 +1,400 @@
+"""A shared app: what a session may open, and two sessions that see nothing of each other."""
+
+import gc
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from app import sharing, uploads
+from app.own_jobs import OwnEngine, need_access_to_all
+from app.sharing import Member
+from app.workspace import to_session_file
+from relcore import access
+from relcore.encoding import encode, encode_job
+from relcore.engine import EngineError
+from relcore.sources.catalog import SpaceSpec, encoding_spec, stored_encoding_spec
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.lsa import TfidfSvd
+from relcore.spaces import SpaceError
+from tests.waiting import until
+
+SECRET = b"swordfish is the password\n"
+LSA = TfidfSvd(2, min_texts=1)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path_factory, monkeypatch):
+    """A folder for uploads of this test's own."""
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def shared(tmp_path, monkeypatch, shared_engine):
+    """The app is shared; the sessions' two spaces lie in the data folder."""
+    shared_engine.start()  # before: other tests have the same worker, which keeps the environment that it began with
+    monkeypatch.setenv(access.ENVIRONMENT, "1")
+    monkeypatch.setenv(access.DATA, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def secret(tmp_path_factory):
+    """A folder outside, with a file of vectors and one of texts."""
+    folder = tmp_path_factory.mktemp("secret")
+    (folder / "secret.txt").write_bytes(SECRET)
+    (folder / "texts.csv").write_bytes(b"text,label\n" + b"swordfish is the password,a\n" * 3)
+    np.save(folder / "vectors.npy", np.eye(120))
+    return folder
+
+
+def with_upload(session, name="mine.npz", content=None):
+    """The session once it has loaded an uploaded space; and the space's spec."""
+    if content is None:
+        path = os.path.join(tempfile.gettempdir(), name)
+        np.savez(path, vectors=np.random.default_rng(1).normal(size=(120, 6)), ids=[f"r{row}" for row in range(120)])
+        with open(path, "rb") as file:
+            content = file.read()
+    session.open("spaces").upload("spaces.upload", name, content).click(f"Load {name}")
+    return session.workspace.spaces[-1]
+
+
+def opened(session, *specs):
+    """The session once it was given a session file with these spaces, too."""
+    workspace = session.workspace
+    body = json.loads(to_session_file(workspace, {}))
+    body["session"]["spaces"] += [spec.to_json() for spec in specs if spec not in workspace.spaces]
+    session.upload("session.file", "session.json", json.dumps(body).encode()).click("Open the session")
+    return session
+
+
+def text(session) -> str:
+    kinds = (session.at.markdown, session.at.caption, session.at.html, session.at.warning, session.at.error, session.at.info)
+    return "\n".join(str(element.value) for kind in kinds for element in kind)
+
+
+def refusal(session) -> str:
+    assert not any("swordfish" in element for element in (text(session), session.html))
+    return " ".join(session.errors).replace("\\", "")
+
+
+# Path boxes, session files, study files
+
+
+def test_path_boxes_of_a_shared_app_are_confined_and_say_so(shared, secret, make_session):
+    session = make_session()
+    session.open("spaces")
+    assert "so it reads only its data folder and your own uploads" in session.captions
+    assert str(shared) not in session.at.text_input(key="spaces.folder").placeholder
+    for folder in (str(secret), "~nosuchuser/x"):
+        session.change("text_input", "spaces.folder", folder)
+        (warning,) = session.at.warning
+        assert "open to this session" in warning.value or "write it in full" in warning.value
+    session.change("text_input", "spaces.folder", "")
+    session.at.session_state["spaces.tab"] = "Encode"
+    session.run().change("button_group", "encode.way", "A path")
+    for path in (secret / "texts.csv", secret / "none.csv"):
+        session.change("text_input", "encode.path", str(path))
+        assert "is not open to this session" in refusal(session)
+    session.change("button_group", "encode.way", "Hugging Face").change("text_input", "encode.hub", str(secret))
+    assert "is not open to this session" in refusal(session)
+
+
+def test_a_relative_path_is_read_from_the_data_folder(shared, make_session):
+    (shared / "sentences.csv").write_text("text,label\nthe cat sat,a\nthe dog ran,b\n")
+    session = make_session()
+    session.at.session_state["spaces.tab"] = "Encode"
+    session.open("spaces").change("button_group", "encode.way", "A path").change("text_input", "encode.path", "sentences.csv")
+    assert not session.errors
+    assert "**2** texts" in text(session)
+
+
+def test_by_default_path_boxes_read_what_the_account_reads(secret, make_session):
+    session = make_session()
+    session.at.session_state["spaces.tab"] = "Encode"
+    session.open("spaces").change("button_group", "encode.way", "A path")
+    session.change("text_input", "encode.path", str(secret / "texts.csv"))
+    assert not session.errors
+    assert "This app is shared" not in session.captions
+
+
+def test_a_session_file_opens_no_file_outside_and_quotes_nothing_of_it(shared, secret, make_session):
+    for name in ("secret.txt", "vectors.npy"):
+        session = opened(make_session(), SpaceSpec("file", str(secret / name)))
+        assert "is not open to this session" in refusal(session)
+        assert len(session.workspace.spaces) == 2
+
+
+@pytest.mark.parametrize("share", ["", "1"])
+def test_a_session_file_opens_no_upload_of_another_session(shared, make_session, monkeypatch, share):
+    monkeypatch.setenv(access.ENVIRONMENT, share)
+    first, second = make_session(), make_session()
+    theirs = with_upload(first)
+    with_upload(second, "other.npz")  # it has uploads of its own
+    assert "only the session that uploaded a file opens it" in refusal(opened(second, theirs))
+    assert theirs not in second.workspace.spaces
+    assert not refusal(opened(first, theirs))
+
+
+def test_an_error_quotes_no_line_of_another_sessions_upload(shared, make_session):
+    first, second = make_session(), make_session()
+    first.open("spaces").upload("spaces.upload", "secret.txt", SECRET).click("Load secret.txt")
+    (path,) = (path for path in access.all_uploads().rglob("secret.txt"))
+    assert first.errors  # its own file is told to it
+    assert "only the session that uploaded a file opens it" in refusal(opened(second, SpaceSpec("file", str(path))))
+
+
+def test_what_another_session_has_in_a_cache_is_refused(shared, secret, make_session, monkeypatch):
+    path = SpaceSpec("file", str(secret / "vectors.npy"))
+    monkeypatch.setenv(access.ENVIRONMENT, "")
+    assert not refusal(opened(make_session(), path))
+    monkeypatch.setenv(access.ENVIRONMENT, "1")
+    assert "is not open to this session" in refusal(opened(make_session(), path))
+
+
+def test_a_session_file_does_not_tell_which_files_there_are_outside(shared, secret, make_session):
+    names = [os.path.relpath(secret / name, shared) for name in ("vectors.npy", "none.npy")]
+    told = [refusal(opened(make_session(), SpaceSpec("file", name))).replace("none", "vectors") for name in names]
+    assert told[0] == told[1]
+    assert "of this name" in told[0]
+
+
+# Uploads
+
+
+def test_uploads_lie_in_a_folder_that_nobody_guesses_or_opens(make_session):
+    spec = with_upload(make_session())
+    root = access.all_uploads()
+    (folder,) = root.iterdir()
+    pid, token, host = folder.name.split("~", 2)
+    assert (int(pid), host) == (os.getpid(), socket.gethostname())
+    assert len(token) == 32
+    assert spec.name.startswith(str(folder))
+    for one in (root, folder):
+        assert one.stat().st_mode & 0o777 == 0o700
+
+
+def test_uploads_go_with_their_session():
+    member = Member()
+    folder = member.uploads_folder()
+    (folder / "file").write_bytes(b"1")
+    del member
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_uploads_of_a_killed_server_are_swept_and_those_of_a_living_one_stay():
+    own = Member()
+    kept = own.uploads_folder()
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    left = access.all_uploads() / f"{ended.pid}~{'0' * 32}~{socket.gethostname()}"
+    elsewhere = access.all_uploads() / f"{ended.pid}~{'1' * 32}~another-machine"
+    for folder in (left, elsewhere):
+        folder.mkdir()
+        (folder / "file").write_bytes(b"1")
+    uploads.sweep()
+    assert (kept.exists(), left.exists(), elsewhere.exists()) == (True, False, True)
+
+
+def test_a_folder_that_was_put_there_in_advance_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "trap").mkdir()
+    access.all_uploads().symlink_to(tmp_path / "trap")
+    with pytest.raises(SpaceError, match="one of somebody else"):
+        uploads.new_folder()
+    access.all_uploads().unlink()
+    access.all_uploads().mkdir(mode=0o777)
+    monkeypatch.setattr(uploads.os, "getuid", lambda: os.geteuid() + 1)
+    with pytest.raises(SpaceError, match="one of somebody else"):
+        uploads.new_folder()
+
+
+# The store and the jobs
+
+
+@pytest.fixture
+def engine(one_worker, monkeypatch):
+    monkeypatch.setattr("app.jobs.whole_engine", lambda: one_worker)
+    monkeypatch.setenv("RELSCOPE_STORE", str(one_worker.store.root))
+    return one_worker
+
+
+def texts(path):
+    """A table of forty sentences, as a dataset."""
+    words = ["cat", "dog", "bird", "cow"] * 10
+    path.write_text(
+        "text,label\n" + "".join(f"the {word} sat on number {row % 7},{row % 2}\n" for row, word in enumerate(words))
+    )
+    return DatasetSpec("file", str(path))
+
+
+def encode_as_worker(dataset, store):
+    """Encode what no session of this thread may read; the store's summary of it."""
+    find, access._find_asker = access._find_asker, None
+    try:
+        encode(dataset, LSA, store)
+    finally:
+        access._find_asker = find
+    (summary,) = (one for one in store.summaries() if "encoder" in one.metadata)
+    return summary
+
+
+def store_tab(session):
+    session.at.session_state["spaces.tab"] = "Store"
+    return session.open("spaces")
+
+
+def test_a_session_sees_and_removes_only_what_it_encoded(shared, engine, make_session):
+    first, second = make_session(), make_session()
+    summary = encode_as_worker(texts(shared / "texts.csv"), engine.store)
+    first.at.session_state["relscope.member"].made.add(summary.key)
+    store_tab(first)
+    assert first.table("store.table")["name"].tolist() == [summary.metadata["name"]]
+    store_tab(second)
+    assert "There are no encodings yet" in second.captions
+    assert str(engine.store.root) not in text(second)
+    assert second.at.get("popover")
+    assert not [button for button in second.at.button if button.key == "store.clean-now" and not button.disabled]
+    first.select_rows("store.table", 0).click("store.remove")
+    assert not engine.store.has(summary.key)
+
+
+def test_an_entry_that_two_sessions_made_stays_for_the_other(shared, engine, make_session):
+    first, second = make_session(), make_session()
+    summary = encode_as_worker(texts(shared / "texts.csv"), engine.store)
+    for session in (first, second):
+        session.at.session_state["relscope.member"].made.add(summary.key)
+    store_tab(first).select_rows("store.table", 0).click("store.remove")
+    assert engine.store.has(summary.key)
+    assert "There are no encodings yet" in first.captions
+    store_tab(second).select_rows("store.table", 0).click("store.remove")
+    assert not engine.store.has(summary.key)
+
+
+def test_a_session_file_opens_no_encoding_of_another_sessions_upload(shared, engine, make_session):
+    first, second = make_session(), make_session()
+    member = first.at.session_state["relscope.member"]
+    path = member.uploads_folder() / "texts.csv"
+    theirs = stored_encoding_spec(encode_as_worker(texts(path), engine.store))
+    said_to_be_mine = encoding_spec(DatasetSpec("digits"), LSA, "", theirs.option("key"), "digits")
+    assert "only the session that uploaded a file opens it" in refusal(opened(second, theirs))
+    assert "made of data that this session may not read" in refusal(opened(second, said_to_be_mine))
+    assert not refusal(opened(first, theirs))
+
+
+def wait_for(context, *, path):
+    """A job that ends when there is a file at the path."""
+    context.report(0, 1, "waiting")
+    until(lambda: os.path.exists(path))
+    context.put({}, {})
+
+
+@pytest.fixture
+def members(monkeypatch):
+    """Two sessions that are there."""
+    monkeypatch.setattr(sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: True))
+    return Member(), Member()
+
+
+KEY = "a" * 32
+
+
+def test_jobs_of_one_session_are_hidden_from_the_other(shared, one_worker, members, tmp_path):
+    first, second = (OwnEngine(one_worker, member) for member in members)
+    job = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
+    assert [one.key for one in first.jobs()] == [KEY]
+    assert first.job(KEY).status().state in ("queued", "running")
+    assert second.jobs() == []
+    assert second.job(KEY) is None
+    (tmp_path / "go").touch()
+    job.wait()
+    assert second.job(KEY).status().state == "done"  # whoever can tell the key has the data
+    assert second.jobs() == []
+
+
+def test_who_stops_a_job_that_another_session_waits_for_stops_it_for_itself(shared, one_worker, members, tmp_path):
+    first, second = (OwnEngine(one_worker, member) for member in members)
+    mine = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
+    theirs = second.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
+    assert len(one_worker.jobs()) == 1
+    mine.cancel()
+    assert mine.status().state == first.job(KEY).status().state == "cancelled"
+    assert theirs.status().state in ("queued", "running")
+    (tmp_path / "go").touch()
+    assert theirs.wait().state == "done"
+
+
+def test_the_last_who_stops_a_job_ends_it(shared, one_worker, members, tmp_path):
+    engines = [OwnEngine(one_worker, member) for member in members]
+    jobs = [engine.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go")) for engine in engines]
+    for job in jobs:
+        job.cancel()
+    assert one_worker.job(KEY).status().state == "cancelled"
+    with pytest.raises(EngineError):
+        jobs[0].result()
+
+
+def test_a_session_that_left_does_not_keep_a_job(shared, one_worker, members, tmp_path, monkeypatch):
+    first, second = (OwnEngine(one_worker, member) for member in members)
+    job = first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
+    second.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
+    monkeypatch.setattr(sharing.st.runtime, "get_instance", lambda: SimpleNamespace(is_active_session=lambda session: False))
+    job.cancel()
+    assert one_worker.job(KEY).status().state == "cancelled"
+
+
+def test_by_default_every_window_sees_and_stops_all_jobs(one_worker, members, tmp_path):
+    first, second = (OwnEngine(one_worker, member) for member in members)
+    first.submit(KEY, wait_for, title="mine", path=str(tmp_path / "go"))
+    (job,) = second.jobs()
+    job.cancel()
+    assert first.job(KEY).status().state == "cancelled"
+
+
+def test_a_job_is_submitted_only_on_data_that_the_session_may_read(shared, one_worker, members, secret, monkeypatch):
+    monkeypatch.setattr(access, "_find_asker", lambda: members[0].asker)
+    engine = OwnEngine(one_worker, members[0])
+    closed = SpaceSpec("file", str(secret / "vectors.npy"))
+    for dataset in (secret / "texts.csv", members[1].uploads_folder() / "texts.csv"):
+        with pytest.raises(SpaceError, match="not open to this session"):
+            engine.submit(KEY, encode_job, title="theirs", dataset=DatasetSpec("file", str(dataset)), encoder=LSA)
+    for arguments in (
+        {"specs": [("first", closed)]},
+        {"settings": {"spaces": [json.dumps(closed.to_json() | {"digest": "0"})]}},
+        {"spec": encoding_spec(DatasetSpec("folder", str(secret)), LSA, "", "b" * 32, "theirs")},
+    ):
+        with pytest.raises(SpaceError, match="not open to this session"):
+            need_access_to_all(arguments, one_worker.store)
+    need_access_to_all({"title": "{no JSON", "settings": {"spaces": ['{"other": 1}']}, "seeds": (1, None)}, one_worker.store)
+    assert engine.jobs() == []
+
+
+def test_a_session_encodes_a_table_of_its_own_and_another_does_not_open_it(shared, engine, make_session):
+    first, second = make_session(), make_session()
+    texts(shared / "texts.csv")
+    first.at.session_state["spaces.tab"] = "Encode"
+    first.open("spaces").change("button_group", "encode.way", "Upload")
+    first.upload("encode.upload", "mine.csv", (shared / "texts.csv").read_bytes())
+    first.change("button_group", "encode.forms-texts", ["tfidf-svd"])
+    for name, value in (("n_components", 2), ("min_texts", 1)):
+        (key,) = (one.key for one in first.at.number_input if one.key.startswith(f"encode.tfidf-svd.{name}"))
+        first.change("number_input", key, value)
+    first.click("encode.start")
+    (job,) = engine.jobs()
+    assert job.wait(120).state == "done"
+    first.run()
+    assert not first.errors
+    theirs = first.workspace.spaces[-1]
+    assert theirs.source == "encoding"
+    assert store_tab(first).table("store.table")["dataset"].tolist() == ["mine"]
+    assert "There are no encodings yet" in store_tab(second).captions
+    said_to_be_mine = encoding_spec(DatasetSpec("digits"), LSA, "", theirs.option("key"), "digits")
+    assert "made of data that this session may not read" in refusal(opened(second, said_to_be_mine))

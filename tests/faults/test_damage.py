@@ -1,0 +1,142 @@
+"""One byte of a stored file is changed, and nothing of it may be read as data."""
+
+import logging
+import os
+import random
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import psutil
+import pytest
+from safetensors.numpy import save_file
+
+from relcore.encoding import encode
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.encoder import Encoder
+from relcore.store import Store, digest_of
+from tests.waiting import until
+
+KEY = digest_of("entry")
+SEED, FLIPS = 12, 400
+
+
+@dataclass(frozen=True)
+class Pixels(Encoder):
+    kind: ClassVar = "images"
+    title: ClassVar = "Pixels"
+
+    def prepare(self, dataset, report):
+        return lambda images: {"": np.stack([np.asarray(image, dtype=np.float32).ravel() for image in images])}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def file_of(store, key=KEY):
+    return store.root / "entries" / key[:2] / f"{key}.safetensors"
+
+
+def put(store):
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    arrays = {
+        "rows": rows.astype(np.float32),
+        "ids": np.arange(7, dtype=np.uint8),
+        "half": rows.astype(np.float16),
+        "mask": rows > 0,
+        "empty": np.empty((0, 3)),
+        "scalar": np.array(5),
+    }
+    metadata = {"name": "Größe", "values": [1, 2.5, None]}
+    store.put(KEY, arrays, metadata)
+    return arrays, metadata
+
+
+def same(entry, arrays, metadata):
+    assert entry.metadata == metadata
+    assert entry.arrays.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (entry.arrays[name].dtype, entry.arrays[name].shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(entry.arrays[name], array)
+
+
+def test_a_flipped_bit_anywhere_is_no_data(store, caplog):
+    """The bytes of the header, every one with some bit, and as many of the arrays at random places."""
+    arrays, metadata = put(store)
+    path, whole = file_of(store), file_of(store).read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    draw = random.Random(SEED)
+    places = [*range(header), *(draw.randrange(header, len(whole)) for _ in range(FLIPS))]
+    with caplog.at_level(logging.CRITICAL, logger="relscope"):
+        for place in places:
+            broken = bytearray(whole)
+            broken[place] ^= 1 << draw.randrange(8)
+            path.write_bytes(broken)
+            summary, entry = store.summary(KEY), store.get(KEY)
+            assert entry is None, place
+            assert not path.exists()
+            assert summary is None or (summary.metadata, summary.shapes["rows"]) == (metadata, (40, 3))
+    path.write_bytes(whole)
+    same(store.get(KEY), arrays, metadata)
+
+
+@pytest.mark.parametrize("place", ["arrays", "metadata"])
+def test_a_damaged_entry_is_named_in_the_log(store, caplog, place):
+    put(store)
+    path, whole = file_of(store), file_of(store).read_bytes()
+    path.write_bytes(whole[:-9] + b"x" + whole[-8:] if place == "arrays" else whole.replace(b"values", b"valves"))
+    with caplog.at_level(logging.WARNING, logger="relscope"):
+        assert store.get(KEY) is None
+    (record,) = caplog.records
+    assert str(path) in record.getMessage()
+    assert "damaged" in record.getMessage()
+    assert not store.has(KEY)
+
+
+def test_files_of_versions_without_checksums_are_read(store):
+    rows = np.arange(12, dtype=np.float32).reshape(3, 4)
+    path = file_of(store)
+    path.parent.mkdir()
+    save_file({"rows": rows, "few": np.arange(3, dtype=np.int8)}, path, metadata={"relscope": '{"name": "old"}'})
+    entry = store.get(KEY)
+    same(entry, {"rows": rows, "few": np.arange(3, dtype=np.int8)}, {"name": "old"})
+    assert store.summary(KEY).shapes == {"rows": (3, 4), "few": (3,)}
+
+
+def test_a_damaged_encoding_is_computed_again(store, caplog):
+    dataset, encoder = DatasetSpec("digits", limit=40), Pixels()
+    (first,) = encode(dataset, encoder, store)
+    (key,) = [one.key for one in store.summaries() if "encoder" in one.metadata]
+    path = file_of(store, key)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100] + b"damage" + whole[-94:])
+    with caplog.at_level(logging.CRITICAL, logger="relscope"):
+        (second,) = encode(dataset, encoder, store)
+    assert second.digest == first.digest
+    assert path.read_bytes() == whole
+
+
+def test_a_dead_writer_that_nobody_has_waited_for_is_dead(store):
+    writer = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    writer.stdout.read()
+    until(lambda: psutil.Process(writer.pid).status() == psutil.STATUS_ZOMBIE)
+    (store.root / "partial" / f"{writer.pid}~0~{os.uname().nodename}").mkdir()
+    Store(store.root)
+    assert list((store.root / "partial").iterdir()) == []
+    writer.wait()
+
+
+def test_what_killed_writers_of_earlier_versions_left_is_counted_and_swept(store):
+    partial = store.root / "partial"
+    for name, age in (("old", 3600), ("new", 0)):
+        path = partial / f".tmp{name}"
+        path.write_bytes(b"x" * 1000)
+        os.utime(path, (time.time() - age,) * 2)
+    assert store.size() == 2000
+    assert Store(store.root).size() == 1000  # the other may still be written
+    assert [path.name for path in partial.iterdir()] == [".tmpnew"]

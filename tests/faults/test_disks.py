@@ -1,0 +1,184 @@
+"""A disk that is read-only, full, deleted, gone for a while, or slow to say so: a StoreError with a remedy, and nothing lost.
+
+Full and read-only disks are real where the tests may mount one (a tmpfs, by root); else a limit on the size of files and
+permissions stand in for them.
+"""
+
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.encoding import encode
+from relcore.store import Store, StoreError, digest_of, folder
+from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
+
+KEYS = [digest_of("entry", number) for number in range(40)]
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small disk of its own, with ``remount(option)``."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", place], capture_output=True, check=False)
+    if mount.returncode:
+        pytest.skip("may not mount a disk")
+    yield place
+    subprocess.run(["umount", "-l", place], check=False)
+
+
+def remount(disk, option):
+    subprocess.run(["mount", "-o", f"remount,{option}", disk], check=True)
+
+
+def megabyte(number):
+    return {"x": np.full(250_000, number, np.float32)}
+
+
+def test_a_full_disk_keeps_what_is_there(disk, monkeypatch):
+    monkeypatch.setattr(folder, "HEADROOM", -(10**9))  # so that not the check before, but the write itself meets the end
+    store, kept = Store(disk), KEYS[:4]
+    for number, key in enumerate(kept):
+        store.put(key, megabyte(number))
+    with pytest.raises(StoreError, match=r"could not be written, .*No space left.*; free some space, or set RELSCOPE_STORE"):
+        store.put(KEYS[4], megabyte(4))
+    assert set(Store(disk).entries()) == set(kept)
+    for number, key in enumerate(kept):
+        np.testing.assert_array_equal(store.get(key).arrays["x"], megabyte(number)["x"])
+    assert list((disk / "partial").iterdir()) == []
+    store.remove(kept[0])
+    store.put(KEYS[-1], megabyte(7))  # there is room again
+
+
+def test_a_limit_on_the_size_of_files(tmp_path):
+    store, before = Store(tmp_path), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, before[1]))
+    try:
+        with pytest.raises(StoreError, match=r"could not be written, .*File too large"):
+            store.put(KEYS[0], megabyte(1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not store.has(KEYS[0])
+    assert list((tmp_path / "partial").iterdir()) == []
+
+
+def read_only_behaviour(root):
+    store = Store(root)
+    np.testing.assert_array_equal(store.get(KEYS[0]).arrays["x"], megabyte(0)["x"])
+    assert store.entries() == [KEYS[0]]
+    for change in (
+        lambda: store.put(KEYS[1], {}),
+        lambda: store.remove(KEYS[0]),
+        store.require_writable,
+        lambda: encode(DIGITS, Pixels(os.devnull), store),
+    ):
+        with pytest.raises(StoreError, match=r"[Rr]ead-only|Permission denied"):
+            change()
+
+
+def test_a_read_only_disk_is_read(disk, monkeypatch):
+    monkeypatch.setattr(folder, "HEADROOM", 0)
+    Store(disk).put(KEYS[0], megabyte(0))
+    remount(disk, "ro")
+    read_only_behaviour(disk)
+    remount(disk, "rw")
+
+
+def test_a_store_without_write_permission_is_read(tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    Store(tmp_path).put(KEYS[0], megabyte(0))
+    places = [tmp_path, *(path for path in tmp_path.rglob("*") if path.is_dir())]
+    for place in places:
+        place.chmod(0o555)
+    try:
+        read_only_behaviour(tmp_path)
+    finally:
+        for place in places:
+            place.chmod(0o755)
+
+
+def test_a_command_shows_a_result_that_cannot_be_saved(disk, tmp_path, monkeypatch, capsys):
+    files = []
+    for name in "ab":
+        rows = np.random.default_rng(0).normal(size=(400, 8)).astype(np.float32)
+        np.save(tmp_path / f"{name}.npy", rows)
+        files.append(str(tmp_path / f"{name}.npy"))
+    command = ["bootstrap", *files, "--anchors", "40", "--store", str(disk)]
+    monkeypatch.setattr(folder, "HEADROOM", 0)
+    Store(disk)
+    remount(disk, "ro")
+    code = main(command)
+    told = capsys.readouterr()
+    remount(disk, "rw")
+    assert code == 0, told.err
+    assert told.out
+    assert "the result is shown but not saved" in told.err
+
+
+def test_a_deleted_store_is_made_again(tmp_path):
+    store = Store(tmp_path / "store")
+    store.put(KEYS[0], megabyte(0))
+    subprocess.run(["rm", "-r", store.root], check=True)
+    assert (store.get(KEYS[0]), store.has(KEYS[0]), store.entries(), store.size()) == (None, False, [], 0)
+    store.remove(KEYS[0])
+    store.put(KEYS[1], megabyte(1))
+    assert Store(store.root).entries() == [KEYS[1]]
+
+
+def test_a_disk_that_is_gone_for_a_while_costs_one_block(tmp_path, monkeypatch):
+    """Its folder is moved away in the middle of an encoding, and something else is in its place."""
+    disk, away, encoder = tmp_path / "disk", tmp_path / "away", Pixels(str(tmp_path / "log"))
+    disk.mkdir()
+    store, put = Store(disk / "store"), Store.put
+
+    def put_ten(store, *entry):
+        if len(lines(encoder.log)) > 10:
+            disk.rename(away)
+            disk.touch()
+        put(store, *entry)
+
+    monkeypatch.setattr(Store, "put", put_ten)
+    with pytest.raises(StoreError, match=r"could not be written, Not a directory; free some space, or set RELSCOPE_STORE"):
+        encode(DIGITS, encoder, store, block_rows=ROWS)
+    monkeypatch.undo()
+    with pytest.raises(StoreError, match="cannot be read, Not a directory"):
+        store.get(KEYS[0])
+    disk.unlink()
+    away.rename(disk)
+    encode(DIGITS, encoder, store, block_rows=ROWS)
+    assert len(lines(encoder.log)) == N_BLOCKS + 1
+    assert computed_twice(encoder.log) == 1
+
+
+def test_a_disk_that_fails_while_it_is_read_loses_nothing(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    store.put(KEYS[0], megabyte(0))
+
+    def failing(path):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(folder.entry_file, "read", failing)
+    with pytest.raises(StoreError, match="cannot be read, Input/output error; check the disk, or set RELSCOPE_STORE"):
+        store.get(KEYS[0])
+    monkeypatch.undo()
+    assert store.get(KEYS[0]) is not None
+
+
+@pytest.mark.parametrize("root", ["file", "file/below", "/proc/store", "~no-such-user/store", "n" * 300])
+def test_places_where_no_store_can_be(tmp_path, monkeypatch, capsys, root):
+    (tmp_path / "file").touch()
+    root = root if root[0] in "/~" else str(tmp_path / root)
+    monkeypatch.setenv("RELSCOPE_STORE", root)
+    with pytest.raises(StoreError, match="expected"):
+        Store()
+    assert main(["encode", "digits", "--encoder", "mlp", "-o", str(tmp_path / "out.npy")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith("relscope: ")
+    assert not Path(tmp_path / "out.npy").exists()

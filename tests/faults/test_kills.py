@@ -1,0 +1,110 @@
+"""kill -9 at random moments: what was acknowledged is there, what is there is whole, and at most one block is computed twice.
+
+At moments drawn from one seed: 6 kills each of a process that works by itself, 20 in the long forms. Those also kill a worker,
+and the process that owns the engine, as the app does: six times, as it takes seconds to start, or RELSCOPE_TEST_KILLS times.
+"""
+
+import os
+import random
+import signal
+
+import numpy as np
+import pytest
+
+from relcore.engine import Engine
+from relcore.store import Store
+from relcore.studies.runs import run_key
+from tests.faults import victims
+from tests.faults.blocks import computed_twice, lines
+from tests.waiting import until
+
+KILLS, SEED = 20, 12
+KILLS_OF_ENGINES = int(os.environ.get("RELSCOPE_TEST_KILLS", "6"))
+short_and_long = pytest.mark.parametrize("n_kills", [6, pytest.param(KILLS, marks=pytest.mark.slow)])
+
+
+@pytest.fixture
+def log(tmp_path):
+    return str(tmp_path / "log")
+
+
+def kill_often(work, *arguments, log, most_seconds, n):
+    """Kill it so many times; partial files that were found after a kill. Each start of the store sweeps them."""
+    draw, left = random.Random(SEED), 0
+    for number in range(n):
+        found = victims.killed(work, *arguments, log=log, draw=draw, most_seconds=most_seconds)
+        assert found is not None, f"it ended before the kill {number}"
+        left += found
+        store = Store(arguments[0])
+        assert store.size() == sum(one.size for one in store.summaries())
+        assert list((store.root / "partial").iterdir()) == []
+        assert list((store.root / "pins").glob("*")) == []
+    return left
+
+
+@short_and_long
+def test_a_store_write(tmp_path, log, n_kills):
+    root = str(tmp_path / "store")
+    kill_often(victims.write, root, log, log=log, most_seconds=0.03, n=n_kills)
+    store, acknowledged = Store(root), victims.n_lines(log)
+    assert acknowledged >= n_kills
+    for number in range(acknowledged):
+        key, content = victims.entry(number)
+        entry = store.get(key)
+        assert entry.metadata == {"number": number}
+        np.testing.assert_array_equal(entry.arrays["x"], content)
+    # At most the one that was renamed, and not yet acknowledged, when the last kill came.
+    assert len(store.entries()) <= acknowledged + 1
+
+
+@short_and_long
+def test_an_encoding(tmp_path, log, n_kills):
+    root = str(tmp_path / "store")
+    kill_often(victims.encode_in_place, root, log, 5, log=log, most_seconds=0.03, n=n_kills)
+    victims.encode_in_place(root, log, 5)
+    store = Store(root)
+    assert len(store.entries()) == 1
+    assert len(lines(log)) - computed_twice(log) == 100
+    assert computed_twice(log) <= n_kills
+
+
+@short_and_long
+def test_a_study(tmp_path, log, n_kills):
+    root, n_runs = str(tmp_path / "store"), 400
+    kill_often(victims.study, root, log, n_runs, log=log, most_seconds=0.03, n=n_kills)
+    victims.study(root, log, n_runs)
+    study, store = victims.Squares(log, n_runs), Store(root)
+    for settings in study.runs({}):
+        assert store.get(run_key(study, settings)).metadata["values"] == {"square": settings["x"] ** 2}
+    assert len(lines(log)) - computed_twice(log) == n_runs
+    assert computed_twice(log) <= n_kills
+
+
+@pytest.mark.slow
+def test_the_worker_of_an_encoding(tmp_path, log):
+    engine, draw, block_rows = Engine(n_workers=1, store=Store(tmp_path / "store")), random.Random(SEED), 5
+    try:
+        for _ in range(KILLS):
+            before = victims.n_lines(log)
+            job = victims.submit(engine, log, block_rows)  # again, after three kills
+            until(lambda: victims.n_lines(log) > before or job.status().ended)  # noqa: B023, called in this turn only
+            if not job.status().ended:
+                job.wait(draw.uniform(0, 0.03))
+                os.kill(int(lines(log)[-1][0]), signal.SIGKILL)
+        while victims.submit(engine, log, block_rows).wait().state != "done":
+            pass
+    finally:
+        engine.close()
+    assert len(lines(log)) - computed_twice(log) == 100
+    assert computed_twice(log) <= KILLS
+    Store(tmp_path / "store")
+    assert list((tmp_path / "store" / "partial").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_process_that_owns_the_engine(tmp_path, log):
+    root = str(tmp_path / "store")
+    kill_often(victims.encode_by_engine, root, log, 2, log=log, most_seconds=0.1, n=KILLS_OF_ENGINES)
+    victims.encode_by_engine(root, log, 2)
+    assert len(lines(log)) - computed_twice(log) == 250
+    assert computed_twice(log) <= KILLS_OF_ENGINES

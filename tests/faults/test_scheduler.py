@@ -1,0 +1,133 @@
+"""The scheduler of a running job is killed, or hangs: the job says so, and resumes from its last finished block."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from relcore.encoding import encode, encode_job, encoding_job_key
+from relcore.engine import Engine
+from relcore.sources.datasets import load_dataset
+from relcore.store import Store
+from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
+from tests.faults.victims import lives
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[2]
+
+
+class Cluster:
+    """A scheduler and one worker of the user's own, at the same address each time that they are started."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address, self._folder, self._processes = f"tcp://127.0.0.1:{self.port}", folder, []
+
+    def start(self):
+        place = [self.address, "--nthreads", "1", "--no-dashboard", "--local-directory", self._folder]
+        for command in (["scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"], ["worker", *place]):
+            self._processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "dask", *command],
+                    env=os.environ | {"PYTHONPATH": str(ROOT)},
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            )
+        self.scheduler = self._processes[-2]
+
+    def stop(self):
+        for process in self._processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    cluster = Cluster(tmp_path)
+    cluster.start()
+    yield cluster
+    cluster.stop()
+
+
+def started(engine, tmp_path):
+    """An encoding that has computed five blocks, and waits at a gate."""
+    encoder = Pixels(str(tmp_path / "log"), gate=str(tmp_path / "gate"))
+    key = encoding_job_key(load_dataset(DIGITS).digest, encoder)
+    job = engine.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=ROWS)
+    until(lambda: len(lines(encoder.log)) >= 5)
+    return job, encoder
+
+
+def finished(job, encoder, tmp_path, n_losses=1):
+    Path(encoder.gate).touch()
+    assert job.wait(120).state == "done", job.status().error
+    assert job.status().lost == ""
+    assert len(lines(encoder.log)) - computed_twice(encoder.log) == N_BLOCKS
+    assert computed_twice(encoder.log) <= n_losses
+    assert len({pid for pid, _ in lines(encoder.log)}) == n_losses + 1
+    stored = job.result().metadata["digest"]
+    assert encode(DIGITS, Pixels(str(tmp_path / "undisturbed")), Store(tmp_path / "undisturbed-store"))[0].digest == stored
+
+
+def test_our_own_scheduler_is_started_again(tmp_path):
+    others = set(psutil.Process().children(recursive=True))
+    engine = Engine(n_workers=1, store=Store(tmp_path / "store"))
+    heard = []
+    engine.on_lost = heard.append
+    try:
+        job, encoder = started(engine, tmp_path)
+        first = set(psutil.Process().children(recursive=True)) - others
+        psutil.Process(engine._cluster._cluster.scheduler.process.pid).kill()
+        until(lambda: heard)
+        assert "started again" in heard[0]
+        until(lambda: not any(map(lives, first)))
+        finished(job, encoder, tmp_path)
+        assert len(heard) == 1
+    finally:
+        engine.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["back", "here"])
+def test_a_scheduler_that_is_killed(tmp_path, cluster, how):
+    engine = Engine(cluster.address, n_workers=1, store=Store(tmp_path / "store"))
+    try:
+        job, encoder = started(engine, tmp_path)
+        cluster.stop()
+        until(lambda: job.status().lost)
+        assert job.status().lost.startswith(f"{cluster.address}: the scheduler does not answer; the job resumes")
+        assert job.status().state == "queued"
+        later = engine.submit("b" * 32, encode_job, title="later", dataset=DIGITS, encoder=encoder)
+        assert later.status().lost  # at once: a page does not wait for a dead scheduler
+        later.cancel()
+        if how == "here":
+            engine.continue_here()
+        else:
+            cluster.start()
+        finished(job, encoder, tmp_path)
+        assert later.status().state == "cancelled"
+    finally:
+        engine.close()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_hangs(tmp_path, cluster):
+    engine = Engine(cluster.address, n_workers=1, store=Store(tmp_path / "store"))
+    try:
+        job, encoder = started(engine, tmp_path)
+        cluster.scheduler.send_signal(signal.SIGSTOP)
+        until(lambda: job.status().lost)
+        cluster.scheduler.send_signal(signal.SIGCONT)
+        finished(job, encoder, tmp_path, n_losses=0)
+    finally:
+        engine.close()

@@ -1,0 +1,139 @@
+"""Processes that are killed at random moments, and what they do until then."""
+
+import itertools
+import multiprocessing
+import os
+import random
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import psutil
+
+from relcore.encoding import encode, encode_job, encoding_job_key
+from relcore.engine import Engine
+from relcore.progress import Context
+from relcore.sources.datasets import load_dataset
+from relcore.store import Store, digest_of
+from relcore.studies.runs import run_job, run_key
+from relcore.studies.study import RunResult, Study
+from tests.faults.blocks import DIGITS, Pixels
+from tests.waiting import until
+
+_processes = multiprocessing.get_context("forkserver")
+_processes.set_forkserver_preload([__name__, "sklearn.datasets", "PIL.Image"])  # so that each victim starts in milliseconds
+
+
+def killed(work: Callable[..., None], *arguments: str, log: str, draw: random.Random, most_seconds: float) -> int | None:
+    """Have a process do the work, kill it at most so long after it has left one more line; what it left, in partial files.
+
+    None where the work was done before. All its children must end, too.
+    """
+    process = _processes.Process(target=work, args=arguments)
+    before = n_lines(log)
+    start(process)
+    until(lambda: n_lines(log) > before or process.exitcode is not None)
+    process.join(draw.uniform(0, most_seconds))
+    if process.exitcode is not None:
+        assert process.exitcode == 0
+        return None
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.join()
+    until(lambda: not any(lives(child) for child in children))
+    return len(list(Path(arguments[0], "partial").iterdir()))
+
+
+def start(process: multiprocessing.process.BaseProcess) -> None:
+    """Start a process that does not import the main module again: after a test of a page that is the whole app."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        process.start()
+    finally:
+        sys.modules["__main__"] = main
+
+
+def lives(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def n_lines(log: str) -> int:
+    return Path(log).read_text().count("\n") if Path(log).exists() else 0
+
+
+def note(log: str, line: object) -> None:
+    with open(log, "a") as file:
+        file.write(f"{line}\n")
+
+
+def entry(number: int) -> tuple[str, np.ndarray]:
+    """Key and content of the entry of this number."""
+    return digest_of("written", number), np.full(100_000, number, dtype=np.float64)
+
+
+def write(root: str, log: str) -> None:
+    """Put entries, and acknowledge each with a line."""
+    store = Store(root)
+    for number in itertools.count(n_lines(log)):
+        key, content = entry(number)
+        store.put(key, {"x": content}, {"number": number})
+        note(log, number)
+
+
+def encode_in_place(root: str, log: str, block_rows: int) -> None:
+    encode(DIGITS, Pixels(log, 0.005), Store(root), block_rows=block_rows)
+
+
+class Squares(Study):
+    """A run is a number's square; leaves a line for each."""
+
+    kind, title, question, paper, options = "squares", "Squares", "", "", ()
+
+    def __init__(self, log: str, n_runs: int) -> None:
+        self.log, self.n_runs = log, n_runs
+
+    def runs(self, options):
+        return [{"x": x} for x in range(self.n_runs)]
+
+    def measure(self, settings, store, report):
+        note(self.log, f"{os.getpid()} {settings['x']}")
+        np.linalg.svd(np.random.default_rng(0).normal(size=(60, 60)))
+        return RunResult({"square": settings["x"] ** 2})
+
+    def seconds(self, settings):
+        return 0.01
+
+    def charts(self, options, table):
+        return {}
+
+    def findings(self, options, table):
+        return table
+
+
+def study(root: str, log: str, n_runs: int) -> None:
+    """What workers do with the runs of a study, one after the other."""
+    store, squares = Store(root), Squares(log, n_runs)
+    for settings in squares.runs({}):
+        key = run_key(squares, settings)
+        if not store.has(key):
+            run_job(Context(key, store), study=squares, settings=settings)
+
+
+def submit(engine: Engine, log: str, block_rows: int):
+    encoder = Pixels(log, 0.02)
+    key = encoding_job_key(load_dataset(DIGITS).digest, encoder)
+    return engine.submit(key, encode_job, title="encoding", dataset=DIGITS, encoder=encoder, block_rows=block_rows)
+
+
+def encode_by_engine(root: str, log: str, block_rows: int) -> None:
+    """What the app's process does: an engine, and a job in its worker."""
+    engine = Engine(n_workers=1, store=Store(root))
+    assert submit(engine, log, block_rows).wait().state == "done"
+    engine.close()

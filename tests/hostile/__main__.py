@@ -1,0 +1,62 @@
+"""python -m tests.hostile [FORMAT …]: judge the corpus and print what became of it, by format.
+
+--long N     instead draw N inputs of each format, others each time
+--state S    draw them by this random state, the same each time
+--each       print every case with what was said
+--serve      read names of formats from standard input, answer each with one line of JSON (for the tests)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections import Counter
+from dataclasses import asdict
+
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+from tests.hostile.corpus import FORMATS, preload, verdicts  # noqa: E402, after the settings of libraries
+from tests.hostile.judge import OUTCOMES, Verdict  # noqa: E402
+
+
+def main() -> None:
+    about = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="python -m tests.hostile", description=__doc__, formatter_class=about)
+    parser.add_argument("formats", nargs="*", metavar="FORMAT", help=", ".join(FORMATS))
+    parser.add_argument("--long", type=int, default=0, metavar="N")
+    parser.add_argument("--state", type=int, metavar="S")
+    parser.add_argument("--each", action="store_true")
+    parser.add_argument("--serve", action="store_true")
+    options = parser.parse_args()
+    preload()
+    if options.serve:
+        for line in sys.stdin:
+            found = verdicts(line.strip(), options.long, options.state)
+            print(json.dumps([asdict(one) for one in found]), flush=True)
+        return
+    every: dict[str, list[Verdict]] = {}
+    for name in options.formats or FORMATS:
+        every[name] = verdicts(name, options.long, options.state)
+        for one in every[name]:
+            if options.each or not one.right:
+                print(f"{name} · {one.case}: {one.outcome}. {one.said}", file=sys.stderr, flush=True)
+    print(table(every))
+
+
+def table(every: dict[str, list[Verdict]]) -> str:
+    """Numbers of cases by format and outcome, with the longest and the largest, as Markdown."""
+    heads = ("format", "cases", *OUTCOMES, "most s", "most MB")
+    lines = [heads, tuple("---" if not at else "--:" for at in range(len(heads)))]
+    for name, found in (every | {"**all**": [one for several in every.values() for one in several]}).items():
+        counted = Counter(one.outcome for one in found)
+        most = (max((one.seconds for one in found), default=0), max((one.size for one in found), default=0) / 1e6)
+        numbers = (f"{len(found):,}", *(f"{counted[outcome]:,}" for outcome in OUTCOMES), f"{most[0]:.1f}", f"{most[1]:.0f}")
+        lines.append((name, *numbers))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""A hostile input: its files, how Relscope reads it, and what an independent reading of the same bytes gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Content = bytes | Callable[[Path], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input.
+
+    Attributes
+    ----------
+    name : str
+        Distinct within its format.
+    read : folder → anything
+        Reads the files through Relscope, in a process of its own, whose working folder it is.
+    files : path in the folder → bytes, or a function that makes the file
+    truth : anything
+        What `read` must give if it accepts; None: it must be refused.
+    accept : bool
+        It must be accepted: a control, so that refusing everything does not pass.
+    names : tuple of str
+        One of them is in the error; default: the names of the files.
+    remedy : bool
+        Whether the error needs a remedy after a semicolon; settings tell it by "expected …, got …".
+    allowed : tuple of str
+        What Python audits as execution, and what here is none, as the cache of a compiler that is unpickled.
+    """
+
+    name: str
+    read: Callable[[Path], Any]
+    files: Mapping[str, Content] = field(default_factory=dict)
+    truth: Any = None
+    accept: bool = False
+    names: tuple[str, ...] = ()
+    remedy: bool = True
+    allowed: tuple[str, ...] = ()
+
+
+def rows(vectors: Any, ids: list[str] | None = None, labels: list[str] | None = None, counts: list[int] | None = None) -> dict:
+    """A space as plain values, to be compared."""
+    with np.errstate(over="ignore"):
+        vectors = np.asarray(vectors, np.float32)
+    named = [str(row) for row in range(len(vectors))] if ids is None else list(ids)
+    return {"vectors": vectors, "ids": named, "labels": labels, "counts": counts}
+
+
+def good(reading: dict | None) -> dict | None:
+    """The reading if it can be a space: finite numbers, one distinct id per row that is not empty, counts from 0."""
+    if reading is None or reading["vectors"].ndim != 2 or 0 in reading["vectors"].shape:
+        return None
+    n, ids, counts = len(reading["vectors"]), reading["ids"], reading["counts"]
+    alike = all(column is None or len(column) == n for column in (ids, reading["labels"], counts))
+    sound = np.isfinite(reading["vectors"]).all() and len(set(ids)) == n and all(one.strip() for one in ids)
+    counted = counts is None or all(0 <= count < 2**63 for count in counts)
+    return reading if alike and sound and counted else None
+
+
+def space(name: str, **options: Any) -> Callable[[Path], dict]:
+    """How a file of vectors is read."""
+
+    def read(folder: Path) -> dict:
+        from relcore.sources.files import load_space
+
+        return of_space(load_space(folder / name, **options))
+
+    return read
+
+
+def of_space(found: Any) -> dict:
+    columns = {what: getattr(found, what) for what in ("ids", "labels", "counts")}
+    return {"vectors": found.vectors} | {what: None if one is None else one.tolist() for what, one in columns.items()}
+
+
+def same(got: Any, truth: Any) -> bool:
+    """Equal values; numbers within what a second rounding to float32 may change."""
+    if isinstance(truth, np.ndarray):
+        got = np.asarray(got)
+        return got.shape == truth.shape and np.allclose(got, truth, rtol=2e-7, atol=1e-44, equal_nan=True)
+    if isinstance(truth, Mapping):
+        return isinstance(got, Mapping) and got.keys() == truth.keys() and all(same(got[key], truth[key]) for key in truth)
+    if isinstance(truth, list | tuple):
+        return isinstance(got, list | tuple) and len(got) == len(truth) and all(map(same, got, truth))
+    return type(got) is type(truth) and got == truth
+
+
+def spoiled(content: bytes, points: tuple[int, ...] = (), n_flips: int = 8) -> Iterator[tuple[str, bytes]]:
+    """The content cut at `points` and evenly, with bytes flipped, and wrapped as other programs would."""
+    size = len(content)
+    for at in sorted({0, 1, size // 4, size // 2, size - 1, *(point for point in points if 0 <= point < size)}):
+        yield f"cut at {at}", content[:at]
+    for number in range(n_flips):
+        at = (2 * number + 1) * size // (2 * n_flips)
+        yield f"byte {at} flipped", content[:at] + bytes([content[at] ^ (1 << number % 8)]) + content[at + 1 :]
+    yield "only zeros", bytes(size)
+    yield "reversed", content[::-1]
+    yield "shifted by a byte", b"\0" + content
+    yield "another file after it", content + content
+    yield "half of it missing in the middle", content[: size // 3] + content[2 * size // 3 :]
+
+
+def hole(size: int, head: bytes = b"") -> Callable[[Path], None]:
+    """A file of this size that takes no room on the disk."""
+
+    def make(path: Path) -> None:
+        with path.open("wb") as file:
+            file.write(head)
+            file.truncate(size)
+
+    return make
+
+
+def pipe(path: Path) -> None:
+    """A named pipe, from which nothing ever comes."""
+    import os
+
+    os.mkfifo(path)
+
+
+def link(target: str) -> Callable[[Path], None]:
+    """A symbolic link."""
+    return lambda path: path.symlink_to(target)
+
+
+def places(name: str, read: Callable[[Path], Any]) -> Iterator[Case]:
+    """What may be at a path instead of a file."""
+    named = (name,)
+    yield Case("nothing there", read, names=named)
+    yield Case("an empty file", read, {name: b""})
+    yield Case("a folder", read, {name: lambda path: path.mkdir()})
+    yield Case("a named pipe", read, {name: pipe})
+    yield Case("a link to a device", read, {name: link("/dev/zero")})
+    yield Case("a link to itself", read, {name: link(name)})
+    yield Case("a link to nothing", read, {name: link("missing")})

@@ -1,0 +1,213 @@
+"""Hostile lists of anchors, seeds and pairs; the independent reading takes one line, or row of a table, after the other."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.hostile.cases import Case, hole, link, pipe, spoiled
+
+IDS = ["river", "naïve", "水", "New York", "a,b", "x=y"]
+PAIRS = [["dog", "perro"], ["cat", "gato"], ["water", "水"]]
+
+
+def lines_of(content: bytes) -> list[str] | None:
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def uploaded(content: bytes) -> Callable[[Path], Any]:
+    def read(folder: Path) -> list[str]:
+        from app.anchor_lists import read_ids
+
+        return read_ids(content)
+
+    return read
+
+
+def from_file(folder: Path) -> list[str]:
+    from relcore.commands.naming import number_or_ids
+
+    found = number_or_ids("list.txt")
+    return found if isinstance(found, int) else list(found)
+
+
+def seeds(folder: Path) -> list[list[str]]:
+    from relcore.commands.bootstrap import read_seeds
+
+    return [list(pair) for pair in read_seeds(Path("seeds.txt"))]
+
+
+def pair_list(name: str) -> Callable[[Path], Any]:
+    def read(folder: Path) -> list[list[str]]:
+        from relcore.sources.pair_lists import read_pair_list
+
+        found = read_pair_list(folder / name)
+        return [list(row) for row in zip(*found.columns.values(), strict=True)]
+
+    return read
+
+
+def ids_in(content: bytes) -> list[str] | None:
+    lines = lines_of(content)
+    ids = [line.strip() for line in lines or () if line.strip()]
+    return ids or None
+
+
+def seeds_in(content: bytes) -> list[list[str]] | None:
+    pairs = []
+    for line in lines_of(content) or ():
+        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
+        if line.strip() and (len(cells) < 2 or not cells[0] or not cells[1]):
+            return None
+        if line.strip():
+            pairs.append(cells[:2])
+    return pairs or None
+
+
+def pairs_in(content: bytes, comma: str) -> list[list[str]] | None:
+    try:
+        text = content.decode("utf-8-sig")
+        lines = [line for line in csv.reader(io.StringIO(text, newline=""), delimiter=comma, strict=True) if line]
+    except (UnicodeDecodeError, csv.Error):
+        return None
+    if (
+        len(lines) < 3
+        or len(set(lines[0])) < len(lines[0])
+        or len(lines[0]) < 2
+        or any(len(line) != len(lines[0]) for line in lines)
+    ):
+        return None
+    cells = [[" ".join(cell.split()) for cell in line] for line in lines[1:]]
+    return cells if all(all(line) for line in cells) else None
+
+
+def cases() -> Iterator[Case]:
+    plain = "\n".join(IDS).encode()
+    encodings = {
+        "control": plain,
+        "control: a line end at the end": plain + b"\n",
+        "BOM": b"\xef\xbb\xbf" + plain,
+        "CR LF": plain.replace(b"\n", b"\r\n"),
+        "CR": plain.replace(b"\n", b"\r"),
+        "UTF-16": plain.decode().encode("utf-16"),
+        "UTF-16 without its mark": plain.decode().encode("utf-16-le"),
+        "Latin-1": "naïve\nriver".encode("latin-1"),
+        "blank lines": plain.replace(b"\n", b"\n \n\n"),
+        "empty": b"",
+        "only blanks": b" \n\t\n",
+        "zero bytes": bytes(100),
+        "binary": bytes(range(256)),
+        "a form feed within": plain.replace(b"New York", b"New\x0cYork"),
+        "a line separator of Unicode within": plain.replace(b"New York", "New\u2028York".encode()),
+        "a next line within": plain.replace(b"New York", "New\x85York".encode()),
+        "an id of 1 MB": b"x" * 10**6,
+        "a pickle": b"\x80\x04cos\nsystem\n.",
+        "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(128, 256)),
+    }
+    for name, content in encodings.items():
+        right = None if b"\0" in content else ids_in(content)
+        accept = name.startswith("control")
+        yield Case(f"upload: {name}", uploaded(content), {}, right, accept=accept, names=("list",))
+        distinct = right and list(dict.fromkeys(right))
+        yield Case(
+            f"--anchors: {name}", from_file, {"list.txt": content}, distinct, accept=accept, names=("list.txt", "--anchors")
+        )
+    for name, made in {
+        "a folder": lambda path: path.mkdir(),
+        "a named pipe": pipe,
+        "a link to a device": link("/dev/zero"),
+        "a link to nothing": link("missing"),
+        "3 GB of zeros": hole(3 * 10**9),
+        "3 GB after an id": hole(3 * 10**9, b"river\n"),
+    }.items():
+        yield Case(f"--anchors: {name}", from_file, {"list.txt": made}, names=("list.txt", "--anchors"))
+        yield Case(f"--seeds: {name}", seeds, {"seeds.txt": made}, names=("seeds.txt", "--seeds"))
+        yield Case(f"pairs: {name}", pair_list("pairs.csv"), {"pairs.csv": made}, names=("pairs.csv",))
+    yield from _seeds()
+    yield from _pairs()
+
+
+def _seeds() -> Iterator[Case]:
+    plain = "\n".join("\t".join(pair) for pair in PAIRS).encode()
+    for name, content in {
+        "control": plain,
+        "control: equal signs": plain.replace(b"\t", b" = "),
+        "BOM": b"\xef\xbb\xbf" + plain,
+        "CR LF": plain.replace(b"\n", b"\r\n"),
+        "CR": plain.replace(b"\n", b"\r"),
+        "UTF-16": plain.decode().encode("utf-16"),
+        "Latin-1": "naïve\triver".encode("latin-1"),
+        "one side missing": plain + b"\nhouse\t",
+        "one side blank": plain + b"\n \thouse",
+        "no separator": plain + b"\nhouse casa",
+        "a column more": plain.replace(b"\n", b"\tx\n"),
+        "empty": b"",
+        "binary": bytes(range(256)),
+        "zero bytes": bytes(100),
+        "a line of 5 MB": b"x" * 5_000_000,
+        "a line separator of Unicode within": plain.replace(b"dog", "do\u2028g".encode()),
+        "a form feed within": plain.replace(b"dog", b"do\x0cg"),
+    }.items():
+        right = None if b"\0" in content else seeds_in(content)
+        yield Case(
+            f"--seeds: {name}",
+            seeds,
+            {"seeds.txt": content},
+            right,
+            accept=name.startswith("control"),
+            names=("seeds.txt", "--seeds"),
+        )
+
+
+def _pairs() -> Iterator[Case]:
+    for suffix, comma in ((".csv", ","), (".tsv", "\t")):
+        file = f"pairs{suffix}"
+        lines = [["english", "spanish"], *PAIRS]
+        plain = "\n".join(comma.join(line) for line in lines).encode()
+        for name, content in {
+            "control": plain,
+            "BOM": b"\xef\xbb\xbf" + plain,
+            "CR LF": plain.replace(b"\n", b"\r\n"),
+            "CR": plain.replace(b"\n", b"\r"),
+            "UTF-16": plain.decode().encode("utf-16"),
+            "Latin-1": plain.replace("水".encode(), b"\xe9"),
+            "an empty cell": plain.replace(b"cat", b""),
+            "a blank cell": plain.replace(b"cat", b"  "),
+            "a cell too many": plain + f"{comma}x".encode(),
+            "one name twice": plain.replace(b"spanish", b"english"),
+            "one column": b"english\ndog\ncat\n",
+            "no rows": plain.partition(b"\n")[0],
+            "one row": b"\n".join(plain.split(b"\n")[:2]),
+            "an open quote": plain.replace(b"cat", b'"cat'),
+            "numbers": plain.replace(b"dog", b"1").replace(b"cat", b"2").replace(b"water", b"3"),
+            "empty": b"",
+            "zero bytes": bytes(100),
+            "a cell of 200 kB": plain.replace(b"cat", b"x" * 200_000),
+            "200,000 pairs": plain + b"".join(f"\na{row}{comma}b{row}".encode() for row in range(200_000)),
+        }.items():
+            right = None if name == "200,000 pairs" else pairs_in(content, comma)
+            yield Case(f"{file}: {name}", pair_list(file), {file: content}, right, accept=name == "control")
+        for name, content in spoiled(plain, points=(8, 15, 16)):
+            yield Case(f"{file}: {name}", pair_list(file), {file: content}, pairs_in(content, comma))
+
+
+def drawn():
+    piece = st.sampled_from(["a", "b=c", "\t", "\n", "\r\n", " ", "=", "é", "﻿", "\u2028", "\x0b", "水"])
+    content = st.lists(piece, min_size=1, max_size=12).map(lambda parts: "".join(parts).encode())
+
+    def make(content: bytes) -> Case:
+        return Case(f"drawn: {content!r}", seeds, {"seeds.txt": content}, seeds_in(content), names=("seeds.txt", "--seeds"))
+
+    def listed(content: bytes) -> Case:
+        return Case(f"drawn: {content!r}", uploaded(content), {}, ids_in(content), names=("list",))
+
+    return content.map(make) | content.map(listed)

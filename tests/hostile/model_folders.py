@@ -1,0 +1,121 @@
+"""Hostile folders of transformers models: safetensors only, nothing executed; the truth is what the model was made of."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.hostile.cases import Case, hole, link, pipe, spoiled
+from tests.hostile.kv_pickles import _Calls
+
+FOLDER = "model"
+
+
+@cache
+def made() -> dict[str, bytes]:
+    """The files of a BERT of a few numbers, with its tokenizer."""
+    import torch
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8, "vocab_size": 10}
+    with tempfile.TemporaryDirectory() as folder:
+        BertModel(BertConfig(**sizes, max_position_embeddings=16)).save_pretrained(folder)
+        words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e"]
+        (Path(folder) / "vocab.txt").write_text("\n".join(words))
+        BertTokenizer(str(Path(folder) / "vocab.txt")).save_pretrained(folder)
+        return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+
+def encoded(folder: Path) -> np.ndarray:
+    from relcore.sources.dataset import Dataset
+    from relcore.sources.text import PretrainedText
+
+    texts = ["a b", "c d e"]
+    dataset = Dataset(lambda start, stop: texts[start:stop], ["0", "1"], name="texts", kind="texts")
+    rows = PretrainedText(str(folder / FOLDER)).prepare(dataset, lambda *_: None)(texts)
+    return np.concatenate([*rows.values()])
+
+
+@cache
+def truth() -> bytes:
+    """By transformers itself, in float32: the mean over a text's tokens."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in made().items():
+            (Path(folder) / name).write_bytes(content)
+        model, tokenizer = AutoModel.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+        with torch.inference_mode():
+            rows = [
+                model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0].mean(0).numpy() for text in ("a b", "c d e")
+            ]
+    return np.round(np.stack(rows), 4).tobytes()
+
+
+def case(name: str, change: dict[str, Any], right: bool = False, accept: bool = False) -> Case:
+    files = {f"{FOLDER}/{file}": content for file, content in (made() | change).items() if content is not None}
+
+    def read(folder: Path) -> bytes:
+        return np.round(encoded(folder), 4).tobytes()
+
+    return Case(name, read, files, truth() if right else None, accept=accept, names=(FOLDER,))
+
+
+def cases() -> Iterator[Case]:
+    weights, config = made()["model.safetensors"], json.loads(made()["config.json"])
+    harmful = pickle.dumps(_Calls(__import__("os").system, "touch executed"))
+    yield case("control", {}, right=True, accept=True)
+    yield case("pickled weights beside it", {"pytorch_model.bin": harmful}, right=True)
+    yield case("pickled weights instead", {"pytorch_model.bin": harmful, "model.safetensors": None})
+    yield case("a pickle called safetensors", {"model.safetensors": harmful})
+    code = "import os\nos.system('touch executed')\nclass A: pass\n"
+    own = {"auto_map": {"AutoModel": "code.A", "AutoConfig": "code.A", "AutoTokenizer": "code.A"}}
+    yield case("code of its own", {"config.json": json.dumps(config | own).encode(), "code.py": code.encode()}, right=True)
+    only = own | {"model_type": "unheard-of"}
+    yield case("only code of its own", {"config.json": json.dumps(only).encode(), "code.py": code.encode()})
+    for name, content in {
+        "missing": None,
+        "empty": b"",
+        "not JSON": b"hello",
+        "a list": b"[]",
+        "an object of nothing": b"{}",
+        "nested 100,000 deep": b"[" * 100_000,
+        "a named pipe": pipe,
+        "a link to a device": link("/dev/zero"),
+        "another kind of model": json.dumps(config | {"model_type": "vit"}).encode(),
+        "layers of text": json.dumps(config | {"num_hidden_layers": "x"}).encode(),
+        "layers negative": json.dumps(config | {"num_hidden_layers": -1}).encode(),
+        "10⁹ layers": json.dumps(config | {"num_hidden_layers": 10**9}).encode(),
+        "a width of 10⁹": json.dumps(config | {"hidden_size": 10**9}).encode(),
+        "a width of 0": json.dumps(config | {"hidden_size": 0}).encode(),
+        "a width of another number": json.dumps(config | {"hidden_size": 16}).encode(),
+        "another vocabulary": json.dumps(config | {"vocab_size": 20}).encode(),
+        "an unheard-of activation": json.dumps(config | {"hidden_act": "os.system"}).encode(),
+        "two layers, weights of one": json.dumps(config | {"num_hidden_layers": 2}).encode(),
+    }.items():
+        yield case(f"config.json: {name}", {"config.json": content})
+    for name, content in {
+        "missing": None,
+        "empty": b"",
+        "2 GB of zeros": hole(2 * 10**9),
+        "a named pipe": pipe,
+        "a link to nothing": link("missing"),
+        "one tensor less": weights.replace(b"LayerNorm.weight", b"LayerNorm.weighx"),
+    }.items():
+        yield case(f"weights: {name}", {"model.safetensors": content})
+    for name, content in spoiled(weights, n_flips=2):
+        if "flipped" not in name:
+            yield case(f"weights: {name}", {"model.safetensors": content})
+    tokenizer = {name: None for name in made() if "token" in name or "vocab" in name}
+    yield case("no tokenizer", tokenizer)
+    for name, content in {"empty": b"", "not JSON": b"hello", "an object": b"{}", "zeros": bytes(100)}.items():
+        yield case(f"tokenizer.json: {name}", {"tokenizer.json": content})

@@ -1,0 +1,172 @@
+"""Hostile .npz archives; the independent reading is numpy.load."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.hostile.cases import Case, good, places, rows, space, spoiled
+from tests.hostile.corpus import changes
+from tests.hostile.npy import TABLE, headed, npy, shaped
+
+FILE = "words.npz"
+IDS = [f"word{row}" for row in range(12)]
+LABELS = ["a", "b", "", "ü"] * 3
+COUNTS = list(range(12, 0, -1))
+
+
+def npz(*, compress: bool = False, **arrays: Any) -> bytes:
+    stream = io.BytesIO()
+    (np.savez_compressed if compress else np.savez)(stream, **arrays)
+    return stream.getvalue()
+
+
+def zipped(**members: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return stream.getvalue()
+
+
+def bomb(head: bytes, size: int) -> bytes:
+    """An archive whose `vectors.npy` is `head` and then `size` blanks, in some kilobytes: one compressed block, repeated."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("vectors.npy", head)
+    plain = stream.getvalue()
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    first = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = 1 << 24
+    again = packer.compress(b" " * block) + packer.flush(zlib.Z_FULL_FLUSH)
+    body = first + again * (size // block) + b"\x03\x00"
+    total, name = len(head) + size // block * block, b"vectors.npy"
+    sizes = (0).to_bytes(4, "little") + len(body).to_bytes(4, "little") + total.to_bytes(4, "little")
+    local = plain[:14] + sizes + plain[26:30] + name + body
+    directory = plain.index(b"PK\x01\x02")
+    central = plain[directory : directory + 16] + sizes + plain[directory + 28 : directory + 46] + name
+    end = b"PK\x05\x06" + bytes(4) + b"\x01\x00\x01\x00" + len(central).to_bytes(4, "little")
+    return local + central + end + len(local).to_bytes(4, "little") + bytes(2)
+
+
+def truth(content: bytes) -> dict | None:
+    try:
+        with np.lib.npyio.NpzFile(io.BytesIO(content)) as file:
+            found = {name: file[name] for name in file.files}
+        matrices = [name for name, array in found.items() if array.ndim == 2]
+        main = "vectors" if "vectors" in matrices else matrices[0] if len(matrices) == 1 else None
+        vectors, counts = found[main], found.get("counts")
+        texts = {
+            name: [one.decode() if isinstance(one, bytes) else str(one) for one in found[name].tolist()]
+            for name in ("ids", "labels")
+            if name in found
+        }
+    except Exception:
+        return None
+    if vectors.dtype.kind not in "fiu" or (counts is not None and (counts.dtype.kind not in "iu" or counts.ndim != 1)):
+        return None
+    return good(rows(vectors, **texts, counts=None if counts is None else counts.tolist()))
+
+
+def cases() -> Iterator[Case]:
+    read, all_of_it = space(FILE), {"vectors": TABLE, "ids": IDS, "labels": LABELS, "counts": COUNTS}
+    whole = npz(**all_of_it)
+    yield Case("control: all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS), accept=True)
+    yield Case(
+        "control: compressed", read, {FILE: npz(compress=True, **all_of_it)}, rows(TABLE, IDS, LABELS, COUNTS), accept=True
+    )
+    yield Case("control: a matrix of another name", read, {FILE: npz(x=TABLE, ids=IDS)}, rows(TABLE, IDS), accept=True)
+    yield Case("control: whole numbers as ids", read, {FILE: npz(vectors=TABLE, ids=np.arange(12) + 5)},
+               rows(TABLE, [str(row + 5) for row in range(12)]), accept=True)  # fmt: skip
+    yield Case("control: bytes as ids", read, {FILE: npz(vectors=TABLE, ids=np.array(IDS, "S"))}, rows(TABLE, IDS), accept=True)
+    limited = rows(TABLE[:3], IDS[:3], LABELS[:3], COUNTS[:3])
+    yield Case("control: limit", space(FILE, limit=3), {FILE: whole}, limited, accept=True)
+    for name, change in {
+        "one id missing": {"ids": IDS[:-1]},
+        "one id too many": {"ids": [*IDS, "x"]},
+        "ids as a matrix": {"ids": np.array(IDS).reshape(3, 4)},
+        "one id": {"ids": np.array("x")},
+        "an id twice": {"ids": [*IDS[:-1], IDS[0]]},
+        "an empty id": {"ids": ["", *IDS[1:]]},
+        "a blank id": {"ids": [" ", *IDS[1:]]},
+        "fractions as ids": {"ids": np.arange(12) + 0.5},
+        "truth values as ids": {"ids": np.arange(12) > 5},
+        "bytes that are not UTF-8": {"ids": np.array([b"\xff\xfe", *[one.encode() for one in IDS[1:]]])},
+        "labels missing at the end": {"labels": LABELS[:-1]},
+        "labels as fractions": {"labels": np.arange(12) / 3 + 0.1},
+        "counts with fractions": {"counts": np.arange(12) / 3},
+        "negative counts": {"counts": np.arange(12) - 5},
+        "counts beyond int64": {"counts": np.arange(12).astype(np.uint64) + 2**63},
+        "counts NaN": {"counts": np.full(12, np.nan)},
+        "counts as strings": {"counts": IDS},
+        "one count missing": {"counts": COUNTS[:-1]},
+        "counts as a matrix": {"counts": np.ones((12, 1), int)},
+        "NaN": {"vectors": TABLE * np.nan},
+        "vectors as a list": {"vectors": TABLE[0]},
+        "vectors as strings": {"vectors": TABLE.astype(str)},
+        "complex vectors": {"vectors": TABLE * 1j},
+        "no rows": {"vectors": TABLE[:0], "ids": [], "labels": [], "counts": np.empty(0, int)},
+        "objects as ids": {"ids": np.array(IDS, dtype=object)},
+    }.items():
+        content = npz(**(all_of_it | change))
+        found = (
+            rows(TABLE, IDS, [str(one) for one in change["labels"].tolist()], COUNTS) if name == "labels as fractions" else None
+        )
+        yield Case(name, read, {FILE: content}, found)
+    yield Case("two matrices", read, {FILE: npz(a=TABLE, b=TABLE)})
+    yield Case("no matrix", read, {FILE: npz(ids=IDS)})
+    yield Case("no arrays", read, {FILE: npz()})
+    yield from _archives(read, whole)
+    yield from places(FILE, read)
+    for name, content in spoiled(whole, points=(4, 30, 50, whole.index(b"PK\x01\x02"), whole.rindex(b"PK\x05\x06"))):
+        yield Case(name, read, {FILE: content}, truth(content))
+
+
+def _archives(read, whole: bytes) -> Iterator[Case]:
+    other = io.BytesIO()
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("vectors.npy", npy(TABLE))
+        archive.writestr("readme.txt", "hello")
+    yield Case("a text beside the arrays", read, {FILE: other.getvalue()}, rows(TABLE))
+    with zipfile.ZipFile(other, "w") as archive:
+        archive.writestr("../vectors.npy", npy(TABLE))
+    yield Case("a member above the folder", read, {FILE: other.getvalue()}, rows(TABLE))
+    twice = io.BytesIO()
+    import warnings
+
+    with warnings.catch_warnings(), zipfile.ZipFile(twice, "w") as archive:
+        warnings.simplefilter("ignore")
+        archive.writestr("vectors.npy", npy(TABLE))
+        archive.writestr("vectors.npy", npy(2 * TABLE))
+    yield Case("a member twice", read, {FILE: twice.getvalue()}, rows(2 * TABLE))
+    locked = bytearray(whole)
+    locked[6] |= 1
+    locked[whole.index(b"PK\x01\x02") + 8] |= 1
+    yield Case("encrypted", read, {FILE: bytes(locked)})
+    method = bytearray(whole)
+    method[8], method[whole.index(b"PK\x01\x02") + 10] = 99, 99
+    yield Case("an unknown compression", read, {FILE: bytes(method)})
+    yield Case("a .npy called .npz", read, {FILE: npy(TABLE)}, rows(TABLE))
+    yield Case("not arrays", read, {FILE: zipped(vectors=b"hello")})
+    yield Case("10¹² rows of nothing", read, {FILE: zipped(vectors=headed(shaped("(1000000000000, 0)")))})
+    yield Case("promises 10¹² numbers", read, {FILE: zipped(vectors=headed(shaped("(250000000000, 4)"), TABLE.tobytes()))})
+    yield Case(
+        "10¹² ids without bytes", read, {FILE: zipped(vectors=npy(TABLE), ids=headed(shaped("(1000000000000,)", "'|S0'")))}
+    )
+    yield Case("a header of 2 GB", read, {FILE: bomb(headed("", version=2, length=2 * 10**9), 2 * 10**9)})
+    yield Case("16 MB that become 3 GB", read, {FILE: bomb(headed(shaped("(3000000000, 1)", "'|i1'")), 3 * 10**9)})
+    yield Case(
+        "pickled ids",
+        read,
+        {FILE: zipped(vectors=npy(TABLE), ids=headed(shaped("(1,)", "'|O'"), b"cos\nsystem\n(S'touch executed'\ntR."))},
+    )
+
+
+def drawn():
+    whole = npz(vectors=TABLE, ids=IDS, labels=LABELS, counts=COUNTS)
+    return changes(whole, lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

@@ -1,0 +1,151 @@
+"""Hostile bytes of pictures; the independent reading is what was drawn, or Pillow's own."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from tests.hostile.cases import Case, spoiled
+from tests.hostile.corpus import changes
+
+KINDS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
+WHERE = "items.parquet, row 3"
+_PACKER = zlib.compressobj(9)
+_FIRST, _AGAIN = (_PACKER.compress(bytes(1 << 24)) + _PACKER.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+GIGABYTE = _FIRST + 63 * _AGAIN  # of zeros, in some kilobytes
+DRAWN = np.random.default_rng(1).integers(0, 255, (16, 12, 3)).astype(np.uint8)
+
+
+def picture(kind: str, pixels: np.ndarray = DRAWN, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, kind, **options)
+    return stream.getvalue()
+
+
+def pixels(of: bytes | Image.Image) -> np.ndarray:
+    image = ImageOps.exif_transpose(Image.open(io.BytesIO(of))) if isinstance(of, bytes) else of
+    return np.asarray(image.convert("RGBA"))
+
+
+def decoded(content: bytes | None):
+    def read(folder: Path) -> np.ndarray:
+        from relcore.sources.images import decode_image, png_thumbnail
+        from relcore.sources.pixels import pixel_array
+
+        image = decode_image(content, WHERE)
+        png_thumbnail(image)
+        if image.mode not in ("I", "F"):
+            pixel_array([image], "RGB", (8, 8), WHERE)
+        return pixels(image)
+
+    return read
+
+
+def truth(content: bytes) -> np.ndarray | None:
+    try:
+        with Image.open(io.BytesIO(content), formats=KINDS) as image:
+            if image.width * image.height > 10**6:
+                return None
+        return pixels(content)
+    except Exception:
+        return None
+
+
+def case(name: str, content: bytes | None, right: Any = None, accept: bool = False) -> Case:
+    return Case(name, decoded(content), {}, right, accept=accept, names=(WHERE,))
+
+
+def chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def png(width: int, height: int, body: bytes, *more: bytes, depth: int = 8, colour: int = 0) -> bytes:
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + head + b"".join(more) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
+
+
+def cases() -> Iterator[Case]:
+    for kind in KINDS:
+        content = picture(kind)
+        yield case(f"control: {kind}", content, pixels(content), accept=True)
+        for name, changed in spoiled(content, points=(2, 8, 16, 24, 33), n_flips=6):
+            yield case(f"{kind}: {name}", changed, truth(changed))
+    for mode in ("1", "L", "LA", "P", "RGBA", "I;16"):
+        stream = io.BytesIO()
+        image = (
+            Image.fromarray(DRAWN).convert("L").convert(mode)
+            if mode != "I;16"
+            else Image.fromarray(DRAWN[..., 0].astype(np.uint16))
+        )
+        image.save(stream, "PNG")
+        yield case(f"control: mode {mode}", stream.getvalue(), pixels(stream.getvalue()), accept=True)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    content = picture("JPEG", exif=turned)
+    yield case("control: turned by its camera", content, pixels(content), accept=True)
+    yield case("nothing", b"")
+    yield case("none", None)
+    for name, content in {
+        "text": b"hello world",
+        "HTML": b"<html><img src='http://e.x/y.png'></html>",
+        "SVG that fetches": b'<svg xmlns="http://www.w3.org/2000/svg"><image href="http://127.0.0.1:1/x.png"/></svg>',
+        "PostScript that runs": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n(%pipe%touch executed) (w) file\n",
+        "a pickle": b"cos\nsystem\n(S'touch executed'\ntR.",
+        "an icon": b"\0\0\1\0\1\0\x10\x10\0\0\1\0\x20\0" + bytes(50),
+        "FITS": b"SIMPLE  =                    T" + b" " * 2850,
+        "only a signature": b"\x89PNG\r\n\x1a\n",
+        "no width": png(0, 5, zlib.compress(b"")),
+        "100,000 × 100,000, a few bytes": png(100_000, 100_000, zlib.compress(bytes(100))),
+        "2 billion wide": png(2**31 - 1, 1, zlib.compress(bytes(100))),
+        "4 billion wide": png(2**32 - 1, 1, zlib.compress(bytes(100))),
+        "20,000 × 20,000, all there": png(20_000, 20_000, zlib.compress(bytes(1 << 24)), depth=1),
+        "rows missing": png(50, 50, zlib.compress(bytes(100))),
+        "an unknown depth": png(5, 5, zlib.compress(bytes(100)), depth=7),
+        "an unknown colour": png(5, 5, zlib.compress(bytes(100)), colour=9),
+        "a wrong checksum": picture("PNG").replace(b"IDAT", b"IDAU"),
+        "a chunk of 4 GB": b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 2**32 - 1) + b"IHDR",
+        "a text that unpacks to 1 GB": png(5, 5, zlib.compress(bytes(30)), chunk(b"zTXt", b"k\0\0" + GIGABYTE)),
+        "a profile that unpacks to 1 GB": png(5, 5, zlib.compress(bytes(30)), chunk(b"iCCP", b"k\0\0" + GIGABYTE)),
+        "a million chunks": png(5, 5, zlib.compress(bytes(30)), chunk(b"tEXt", b"k\0v") * 10**6),
+        "PPM of 10¹⁸ pixels": b"P6\n1000000000 1000000000\n255\n",
+        "PPM of a negative width": b"P6\n-5 5\n255\n" + bytes(75),
+        "PPM of letters": b"P3\nab cd\n255\n",
+        "PPM of a number of 5,000 digits": b"P6\n" + b"9" * 5000 + b" 5\n255\n",
+        "GIF of 65,535 × 65,535": b"GIF89a\xff\xff\xff\xff\x80\0\0" + bytes(6) + b",\0\0\0\0\xff\xff\xff\xff\0\x02\x02D\x01\0;",
+        "BMP of a negative height": picture("BMP")[:22] + struct.pack("<i", -(2**31)) + picture("BMP")[26:],
+        "TIFF that points at itself": b"II*\0\x08\0\0\0\0\0\x08\0\0\0",
+    }.items():
+        yield case(name, content, truth(content))
+    frames = [Image.fromarray(DRAWN), Image.fromarray(255 - DRAWN)]
+    stream = io.BytesIO()
+    frames[0].save(stream, "GIF", save_all=True, append_images=frames[1:] * 500)
+    yield case("501 frames", stream.getvalue(), pixels(stream.getvalue()))
+    for name, shape in {"100 million pixels in three colours": (10_000, 10_000, 3)}.items():
+        large = picture("PNG", np.zeros(shape, np.uint8), compress_level=1)
+        yield Case(name, _size(large), {}, shape[:2], names=(WHERE,))
+
+
+def _size(content: bytes):
+    """Without copies of all pixels, which here are a gigabyte."""
+
+    def read(folder: Path) -> tuple[int, int]:
+        from relcore.sources.images import decode_image, png_thumbnail
+
+        image = decode_image(content, WHERE)
+        png_thumbnail(image)
+        return image.size
+
+    return read
+
+
+def drawn():
+    return changes(picture("PNG"), lambda name, content: case(name, content, truth(content))) | changes(
+        picture("GIF"), lambda name, content: case(f"{name}, GIF", content, truth(content))
+    )

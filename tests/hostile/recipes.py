@@ -1,0 +1,133 @@
+"""Hostile recipes, alone and inside PNG, PDF, SVG and HTML; what is accepted is written again as it was given."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from tests.hostile.cases import Case, hole, places, spoiled
+from tests.hostile.json_values import EARLIER, changed, differences, drawn_changes, text
+from tests.hostile.picture_bytes import chunk, png
+
+NAMES = ("recipe", "space", "dataset", "encoder", "n_neighbors")
+
+
+def of(file: str, given: bytes | None = None):
+    """The recipe in a file; `given` is the JSON inside, else the file itself."""
+
+    def read(folder: Path) -> list[str]:
+        from relcore.figures.embedded import read_recipe
+        from relcore.recipe import recipe_of
+
+        written = json.loads(json.dumps(recipe_of(read_recipe(folder / file)).to_json()))
+        described = json.loads((folder / file).read_bytes() if given is None else given)
+        return differences({name: one for name, one in described.items() if name != "relscope"}, written)
+
+    return read
+
+
+def case(name: str, file: str, content: Any, given: bytes | None = None, accept: bool = False, refused: bool = False) -> Case:
+    return Case(
+        name, of(file, given), {file: content}, None if refused else [], accept=accept, names=(file, *NAMES), remedy=False
+    )
+
+
+def in_png(recipe: bytes, zipped: bool = False) -> bytes:
+    stream, told = io.BytesIO(), PngInfo()
+    told.add_text("relscope-recipe", recipe.decode("latin-1"), zip=zipped)
+    Image.new("L", (4, 4)).save(stream, "PNG", pnginfo=told)
+    return stream.getvalue()
+
+
+def in_pdf(recipe: bytes) -> bytes:
+    safe = recipe.replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
+    return b"%PDF-1.4\n1 0 obj\n<< /Title (x) /Keywords (" + safe + b") >>\nendobj\n%%EOF\n"
+
+
+def in_svg(recipe: bytes) -> bytes:
+    return (
+        b'<?xml version="1.0"?>\n<svg><metadata id="relscope-recipe">' + escape(recipe.decode()).encode() + b"</metadata></svg>"
+    )
+
+
+def in_html(recipe: bytes) -> bytes:
+    body = recipe.replace(b"<", b"\\u003c")
+    return b'<!doctype html>\n<script type="application/json" id="relscope-recipe">' + body + b"</script>"
+
+
+FORMS = {"figure.png": in_png, "figure.pdf": in_pdf, "figure.svg": in_svg, "figure.html": in_html}
+
+
+def cases() -> Iterator[Case]:
+    every = sorted(Path(EARLIER, "recipes").glob("*.json"))
+    for path in every:
+        yield case(f"control: {path.stem}", "recipe.json", path.read_bytes(), accept=True)
+    for number, path in enumerate(every):  # of each figure other changes, a few
+        found = list(changed(json.loads(path.read_text(encoding="utf-8")), each=1))
+        for name, value in found[number % 5 :: max(5, len(found) // 8)]:
+            if name == "all lacks metric":
+                continue  # a metric decides which of the other settings count
+            yield case(f"{path.stem}: {name}", "recipe.json", text(value))
+    whole = text(json.loads(Path(EARLIER, "recipes", "scores.json").read_text(encoding="utf-8")))
+    for file, pack in FORMS.items():
+        content = pack(whole)
+        yield case(f"{file}: control", file, content, whole, accept=True)
+        without = content.replace(b"relscope-recipe", b"relscope-receipt").replace(b"/Keywords", b"/Keyword")
+        yield case(f"{file}: no recipe", file, without, refused=True)
+        yield case(f"{file}: not JSON", file, pack(b"hello"), refused=True)
+        yield case(f"{file}: a list", file, pack(b"[1, 2]"), refused=True)
+        yield case(f"{file}: an empty recipe", file, pack(b""), refused=True)
+        yield case(f"{file}: nested 100,000 deep", file, pack(b'{"figure":' * 100_000 + b"1" + b"}" * 100_000), refused=True)
+        yield case(f"{file}: a figure of another class", file, pack(b'{"figure": "os:system"}'), refused=True)
+        yield case(f"{file}: a figure that is a list", file, pack(b'{"figure": ["scores"]}'), refused=True)
+        for name, damaged in spoiled(content, n_flips=10):
+            yield Case(f"{file}: {name}", _readable(file), {file: damaged}, True, names=(file, *NAMES), remedy=False)
+        yield case(f"{file}: 2 GB", file, hole(2 * 10**9, content[:200]), refused=True)
+    yield from _made_to_harm(whole)
+    for one in places("recipe.json", of("recipe.json")):
+        yield Case(one.name, one.read, one.files, names=("recipe.json",), remedy=False)
+
+
+def _readable(file: str):
+    """A damaged file may have a recipe still; it only must be one."""
+
+    def read(folder: Path) -> bool:
+        from relcore.figures.embedded import read_recipe
+        from relcore.recipe import recipe_of
+
+        return bool(recipe_of(read_recipe(folder / file)).to_json())
+
+    return read
+
+
+def _made_to_harm(whole: bytes) -> Iterator[Case]:
+    told = chunk(b"tEXt", b"relscope-recipe\0" + whole)
+    yield case("PNG of 100,000 × 100,000", "figure.png", png(100_000, 100_000, b"", told), whole)  # no pixel is decoded
+    for name, (file, content) in {
+        "PDF of 20 MB of openings": ("figure.pdf", b"%PDF-1.4\n" + b"/Keywords (" * 2_000_000),
+        "PDF of a keyword that never ends": ("figure.pdf", b"%PDF-1.4\n/Keywords (" + b"\\(" * 10_000_000),
+        "PDF of 100 keywords that never end": ("figure.pdf", b"%PDF-1.4\n" + (b"/Keywords (" + b"x" * 200_000) * 100),
+        "SVG of a million openings": ("figure.svg", b"<svg>" + b'<metadata id="relscope-recipe">' * 10**6),
+        "SVG of a million identities": ("figure.svg", b"<svg><metadata " + b'id="relscope-recipe" ' * 10**6),
+        "HTML of 30 MB without an end": ("figure.html", b'<script id="relscope-recipe">' + b"x" * 30_000_000),
+        "HTML of 30 MB of letters in an element": ("figure.html", b"<script " + b"a" * 30_000_000),
+        "PNG whose text unpacks to 1 GB": ("figure.png", in_png(b" " * 10**6, zipped=True).replace(b"zTXt", b"zTXt")),
+        "PNG of 200,000 texts": ("figure.png", png(4, 4, b"", *[chunk(b"tEXt", b"relscope-recipe\0{}")] * 200_000)),
+        "SVG of entities": (
+            "figure.svg",
+            b'<!DOCTYPE svg [<!ENTITY a "aaaa">]><svg><metadata id="relscope-recipe">&a;</metadata></svg>',
+        ),
+    }.items():
+        yield case(name, file, content, refused=True)
+
+
+def drawn():
+    whole = json.loads(Path(EARLIER, "recipes", "scores.json").read_text(encoding="utf-8"))
+    return drawn_changes(whole).map(lambda value: case(f"drawn: {text(value)[-300:]!r}", "recipe.json", text(value)))

@@ -1,0 +1,172 @@
+"""Hostile .safetensors files; the independent reading follows the format's description: eight bytes, JSON, numbers."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
+from tests.hostile.corpus import changes
+from tests.hostile.npz import COUNTS, IDS, LABELS, TABLE
+
+FILE = "words.safetensors"
+TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
+NAMES = {np.dtype(kind): name for name, kind in TYPES.items()}
+
+
+def lines(texts: list[str]) -> np.ndarray:
+    return np.frombuffer("\n".join(texts).encode(), np.uint8)
+
+
+def packed(arrays: dict[str, np.ndarray], metadata: Any = None, change: dict | None = None, length: int | None = None) -> bytes:
+    """A .safetensors file of these arrays; `change` replaces entries of its header."""
+    header, body = {} if metadata is None else {"__metadata__": metadata}, b""
+    for name, array in arrays.items():
+        content = np.ascontiguousarray(array).tobytes()
+        place = [len(body), len(body) + len(content)]
+        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": place}
+        body += content
+    text = json.dumps(header | (change or {})).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + body
+
+
+def raw(header: bytes, body: bytes = b"") -> bytes:
+    return struct.pack("<Q", len(header)) + header + body
+
+
+def truth(content: bytes) -> dict | None:
+    try:
+        length = struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8 : 8 + length].decode())
+        metadata = header.pop("__metadata__", None) or {}
+        body, arrays = content[8 + length :], {}
+        for name, entry in header.items():
+            start, stop = entry["data_offsets"]
+            arrays[name] = np.frombuffer(body[start:stop], TYPES[entry["dtype"]]).reshape(entry["shape"])
+        matrices = [name for name, array in arrays.items() if array.ndim == 2]
+        main = "vectors" if "vectors" in matrices else matrices[0] if len(matrices) == 1 else None
+        texts = {}
+        for name in ("ids", "labels"):
+            text = arrays[name].tobytes().decode() if name in arrays else metadata.get(name)
+            if text is not None:
+                texts[name] = text.split("\n")
+        counts = arrays.get("counts")
+    except Exception:
+        return None
+    if main is None or arrays[main].dtype.kind not in "fiu" or (counts is not None and counts.dtype.kind not in "iu"):
+        return None
+    return good(rows(arrays[main], **texts, counts=None if counts is None else counts.tolist()))
+
+
+def cases() -> Iterator[Case]:
+    read = space(FILE)
+    full = {"vectors": TABLE, "ids": lines(IDS), "labels": lines(LABELS), "counts": np.array(COUNTS)}
+    whole = packed(full)
+    yield Case("control: all columns", read, {FILE: whole}, rows(TABLE, IDS, LABELS, COUNTS), accept=True)
+    told = packed({"vectors": TABLE}, {"ids": "\n".join(IDS), "labels": "\n".join(LABELS)})
+    yield Case("control: texts in the metadata", read, {FILE: told}, rows(TABLE, IDS, LABELS), accept=True)
+    limited = rows(TABLE[:5], IDS[:5], LABELS[:5], COUNTS[:5])
+    yield Case("control: limit", space(FILE, limit=5), {FILE: whole}, limited, accept=True)
+    for kind in (np.float64, np.float16, np.int32, np.uint8):
+        array = (TABLE * 10).astype(kind) if kind != np.uint8 else np.abs(TABLE * 10).astype(kind)
+        yield Case(f"control: {kind.__name__}", read, {FILE: packed({"x": array})}, rows(array), accept=True)
+    for name, change in {
+        "ids: one missing": {"ids": lines(IDS[:-1])},
+        "ids: a line end at the end": {"ids": lines([*IDS, ""])},
+        "ids: one twice": {"ids": lines([*IDS[:-1], IDS[0]])},
+        "ids: one empty": {"ids": lines(["", *IDS[1:]])},
+        "ids: Latin-1": {"ids": np.frombuffer("\n".join(["ü", *IDS[1:]]).encode("latin-1"), np.uint8)},
+        "ids: UTF-16": {"ids": np.frombuffer("\n".join(IDS).encode("utf-16"), np.uint8)},
+        "ids: numbers": {"ids": np.arange(12)},
+        "labels: one missing": {"labels": lines(LABELS[:-1])},
+        "counts: negative": {"counts": np.arange(12) - 5},
+        "counts: fractions": {"counts": np.arange(12) / 3},
+        "counts: NaN": {"counts": np.full(12, np.nan)},
+        "counts: beyond int64": {"counts": np.arange(12).astype(np.uint64) + np.uint64(2**63)},
+        "counts: one missing": {"counts": np.array(COUNTS[:-1])},
+        "counts: a matrix": {"counts": np.ones((12, 1), np.int64)},
+        "counts: truth values": {"counts": np.ones(12, bool)},
+        "NaN": {"vectors": TABLE * np.float32(np.nan)},
+        "infinity": {"vectors": TABLE * np.float32(np.inf)},
+        "truth values": {"vectors": TABLE > 0},
+        "one dimension": {"vectors": TABLE[0]},
+        "three dimensions": {"vectors": TABLE[None]},
+        "no rows": {"vectors": TABLE[:0], "ids": lines([]), "labels": lines([]), "counts": np.empty(0, np.int64)},
+        "no columns": {"vectors": TABLE[:, :0]},
+        "beyond float32": {"vectors": TABLE.astype(float) * 1e300},
+    }.items():
+        yield Case(name, read, {FILE: packed(full | change)})
+    ended = packed(full | {"ids": lines([f"{one}\r" for one in IDS])})
+    yield Case("ids: lines that end in CR LF", read, {FILE: ended}, rows(TABLE, IDS, LABELS, COUNTS))
+    yield Case("two matrices", read, {FILE: packed({"a": TABLE, "b": TABLE})})
+    yield Case("no tensor", read, {FILE: packed({})})
+    yield from _headers(read)
+    yield from places(FILE, read)
+    for name, content in spoiled(whole, points=(7, 8, 9, 100, whole.index(b"}}") + 2), n_flips=12):
+        yield Case(name, read, {FILE: content}, truth(content))
+
+
+def _headers(read) -> Iterator[Case]:
+    arrays, body = {"vectors": TABLE}, TABLE.tobytes()
+    entry = {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, 192]}
+    for name, change in {
+        "10¹² rows of nothing": {"shape": [10**12, 0], "data_offsets": [0, 0]},
+        "promises 10¹² numbers": {"shape": [25 * 10**10, 4]},
+        "promises 10¹² numbers, and their place": {"shape": [25 * 10**10, 4], "data_offsets": [0, 4 * 10**12]},
+        "more rows than fit in 64 bits": {"shape": [2**64, 4]},
+        "rows times columns beyond 64 bits": {"shape": [2**62 + 3, 4]},
+        "negative shape": {"shape": [-12, -4]},
+        "fractions in the shape": {"shape": [12.0, 4]},
+        "one dimension of text": {"shape": ["12", 4]},
+        "unknown type": {"dtype": "Q9"},
+        "bfloat16": {"dtype": "BF16", "shape": [12, 8]},
+        "8-bit floats": {"dtype": "F8_E4M3", "shape": [12, 16]},
+        "ends before it begins": {"data_offsets": [192, 0]},
+        "begins late": {"data_offsets": [4, 196]},
+        "no place": {"data_offsets": None},
+        "a key too many": {"x": 1},
+    }.items():
+        content = packed(arrays, change={"vectors": entry | change})
+        yield Case(f"header: {name}", read, {FILE: content}, truth(content) if name == "a key too many" else None)
+    for name, header in {
+        "not JSON": b"{hello}",
+        "a list": b"[]",
+        "nothing": b"",
+        "nested 100,000 deep": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+        "twice the same key": json.dumps({"vectors": entry}).encode()[:-1]
+        + b', "vectors": '
+        + json.dumps(entry).encode()
+        + b"}",
+        "UTF-16": json.dumps({"vectors": entry}).encode("utf-16"),
+        "numbers in the metadata": json.dumps({"__metadata__": {"ids": 7}, "vectors": entry}).encode(),
+        "metadata is a list": json.dumps({"__metadata__": [], "vectors": entry}).encode(),
+        "a tensor without a name": json.dumps({"": entry | {"shape": [48]}}).encode(),
+    }.items():
+        yield Case(f"header: {name}", read, {FILE: raw(header, body)}, truth(raw(header, body)))
+    yield Case("header: longer than the file", read, {FILE: packed(arrays, length=10**6)})
+    yield Case("header: of 16 exabytes", read, {FILE: packed(arrays, length=2**64 - 1)})
+    yield Case("header: of 2 GB", read, {FILE: hole(2 * 10**9 + 8, struct.pack("<Q", 2 * 10**9))})
+    huge = raw(json.dumps({"x": {"dtype": "I8", "shape": [3 * 10**9, 1], "data_offsets": [0, 3 * 10**9]}}).encode())
+    yield Case("int8 that becomes 12 GB", read, {FILE: hole(len(huge) + 3 * 10**9, huge)})
+
+
+def drawn():
+    whole = packed({"vectors": TABLE, "ids": lines(IDS), "counts": np.array(COUNTS)})
+    return changes(whole, lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

@@ -1,0 +1,135 @@
+"""Hostile session files and links; what is accepted is written again as it was given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from hypothesis import strategies as st
+
+from tests.hostile.cases import Case, spoiled
+from tests.hostile.json_values import EARLIER, changed, differences, drawn_changes, text
+
+NAMES = ("session", "space")
+
+
+def opened(content: bytes):
+    def read(folder: Path) -> list[str]:
+        from app.workspace import from_session_file, to_session_file
+
+        workspace, digests = from_session_file(content)
+        written = json.loads(to_session_file(workspace, digests))
+        return differences(json.loads(content)["session"], written["session"])
+
+    return read
+
+
+def case(name: str, content: bytes, accept: bool = False, refused: bool = False) -> Case:
+    return Case(name, opened(content), {}, None if refused else [], accept=accept, names=NAMES, remedy=False)
+
+
+def linked(name: str, query: dict) -> Case:
+    """A link never keeps the app from opening: each setting is taken as it is, or stays as it was."""
+
+    def read(folder: Path) -> list[str]:
+        from app.workspace import Workspace, _query, from_query
+
+        usual, found = _query(Workspace()), _query(from_query(query, Workspace()))
+        anchors = {"random,300,0"} | {usual["anchors"]}
+        return [
+            one
+            for one, value in found.items()
+            if value != usual[one] and not _means(query.get(one), value) and value not in anchors
+        ]
+
+    return Case(name, read, {}, [], accept=True)
+
+
+def _means(given: object, taken: str) -> bool:
+    try:
+        return given == taken or json.loads(given)[: len(json.loads(taken))] == json.loads(
+            taken
+        )  # of too many pivots the first
+    except (ValueError, TypeError):
+        return [float(one) if one.replace(".", "").isdigit() else one for one in str(given).split(",")] == [
+            float(one) if one.replace(".", "").isdigit() else one for one in taken.split(",")
+        ]
+
+
+def cases() -> Iterator[Case]:
+    for name in ("session", "session-first"):
+        yield case(f"control: {name}", Path(EARLIER, f"{name}.json").read_bytes(), accept=True)
+    whole = json.loads(Path(EARLIER, "session.json").read_text(encoding="utf-8"))
+    for name, value in changed(whole):
+        yield case(name, text(value))
+    body = whole["session"]
+    for name, change in {
+        "k below 1": {"k": 0},
+        "k of millions": {"k": 10**9},
+        "k a fraction": {"k": 7.5},
+        "k a truth value": {"k": True},
+        "an unknown convention": {"convention": "none"},
+        "unknown panes": {"panes": ["relative", "secret"]},
+        "three panes": {"panes": ["absolute", "relative", "relative"]},
+        "anchors as one text": {"anchors": "item"},
+        "anchors of numbers": {"anchors": [1, 2]},
+        "source that is not there": {"source": 9},
+        "source counted from the end": {"source": -1},
+        "source a truth value": {"source": True},
+        "no spaces": {"spaces": []},
+        "spaces as one object": {"spaces": body["spaces"][0]},
+        "a million anchors": {"anchors": [str(row) for row in range(10**6)]},
+        "settings of a class": {"projection": {"similarity": "relcore.store:Store"}},
+    }.items():
+        yield case(f"refused: {name}", text(whole | {"session": body | change}), refused=True)
+    for name, content in {
+        "nested 100,000 deep": b'{"session":' * 100_000 + b"1" + b"}" * 100_000,
+        "lists nested 100,000 deep": b"[" * 100_000 + b"]" * 100_000,
+        "20 MB of blanks": b" " * 20_000_000,
+        "a number of a million digits": b'{"session": ' + b"9" * 10**6 + b"}",
+        "not UTF-8": b'{"session": "\xff"}',
+        "Python": b"{'session': {}}",
+        "a comment": b'// x\n{"session": {}}',
+        "a pickle": b"\x80\x04cos\nsystem\n.",
+        "HTML": b"<html></html>",
+    }.items():
+        yield case(name, content, refused=True)
+    for name, content in spoiled(text(whole), n_flips=16):
+        yield case(name, content)
+    links = json.loads(Path(EARLIER, "permalinks.json").read_text())
+    for name, query in links.items():
+        yield linked(f"control: link {name}", query)
+    odd = [
+        "",
+        "x",
+        "-1",
+        "0",
+        "999999999999999999999",
+        "9" * 5000,
+        "nan",
+        "1e3",
+        "[",
+        "[" * 5000,
+        '["a"]',
+        "[1]",
+        "٣",
+        "a,b,c",
+        "\0",
+        "1,2,3,4,5,6,7",
+    ]
+    for number, name in enumerate([*links["session"], "anchors", "unheard_of"]):
+        for at in range(5):
+            value = odd[(5 * number + at) % len(odd)]
+            yield linked(f"link: {name}={value[:20]!r}, {at}", links["session"] | {name: value})
+
+
+def drawn():
+    whole = json.loads(Path(EARLIER, "session.json").read_text(encoding="utf-8"))
+    made = drawn_changes(whole).map(lambda value: case(f"drawn: {text(value)[:300]!r}", text(value)))
+    link = json.loads(Path(EARLIER, "permalinks.json").read_text())["session"]
+    value = st.text(max_size=8) | st.sampled_from(
+        ["within,ridge,4,nan,2.0,3", "inf", "1e400", "[]", '["a", 1]', "relative,relative"]
+    )
+    queries = st.dictionaries(st.sampled_from([*link, "anchors"]), value, min_size=1)
+    return made | queries.map(lambda query: linked(f"drawn: {query!r}", link | query))

@@ -1,0 +1,95 @@
+"""Hostile specs of spaces, datasets, encoders, studies and stitching; what is accepted is written again as it was given."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.hostile.cases import Case, places, spoiled
+from tests.hostile.json_values import EARLIER, changed, differences, drawn_changes, text
+
+KINDS = ("space", "dataset", "encoder", "study", "stitching")
+
+
+def reader(kind: str) -> Callable[[Any], Any]:
+    from relcore import record
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.sources.dataset import DatasetSpec
+    from relcore.sources.encoder import encoder_from_json, encoder_to_json
+    from relcore.stitching.spec import StitchSpec
+    from relcore.studies.study import StudySpec
+
+    if kind == "encoder":
+        return lambda given: encoder_to_json(encoder_from_json(given))
+    if kind == "stitching":
+        return lambda given: record.to_json(record.from_json(StitchSpec, given))
+    one = {"space": SpaceSpec, "dataset": DatasetSpec, "study": StudySpec}[kind]
+    return lambda given: one.from_json(given).to_json()
+
+
+def case(name: str, kind: str, given: Any, accept: bool = False) -> Case:
+    def read(folder: Path) -> list[str]:
+        return differences(given, json.loads(json.dumps(reader(kind)(given))))
+
+    keys = tuple(given) if isinstance(given, dict) else ()
+    return Case(
+        f"{kind}: {name}",
+        read,
+        {},
+        [],
+        accept=accept,
+        names=(kind, "settings", "source", "options", *map(str, keys)),
+        remedy=False,
+    )
+
+
+def named(name: str, content: Any, truth: Any = None) -> Case:
+    """A .json file on the command line."""
+
+    def read(folder: Path) -> list[str]:
+        from relcore import record
+        from relcore.commands.naming import space_spec
+
+        found = record.to_json(space_spec(str(folder / "one.json")))
+        return differences(json.loads((folder / "one.json").read_bytes()), found)
+
+    return Case(
+        f"file: {name}", read, {"one.json": content}, truth, names=("one.json", "space", "source", "name"), remedy=False
+    )
+
+
+def cases() -> Iterator[Case]:
+    specs = json.loads(Path(EARLIER, "specs.json").read_text(encoding="utf-8"))
+    for kind in KINDS:
+        for number, given in enumerate(specs[kind]):
+            yield case(f"{number}: control", kind, given, accept=True)
+            found = list(changed(given, each=2 if number else 4))
+            for name, value in found[:: 1 if number == 0 else 4]:
+                yield case(f"{number}: {name}", kind, value)
+    space = text(specs["space"][0])
+    yield named("control", space, [])
+    for name, content in spoiled(space):
+        yield named(name, content, [])
+    for name, content in {
+        "nested 100,000 deep": b"[" * 100_000 + b"]" * 100_000,
+        "a number": b"7",
+        "NaN": b"NaN",
+        "UTF-16": space.decode().encode("utf-16"),
+        "a BOM": b"\xef\xbb\xbf" + space,
+        "a name twice": space[:-1] + b', "name": "other"}',
+    }.items():
+        yield named(name, content, [] if name in ("UTF-16", "a BOM") else None)
+    for one in places("one.json", named("", b"").read):
+        yield Case(f"file: {one.name}", one.read, one.files, names=("one.json",), remedy=False)
+
+
+def drawn():
+    specs = json.loads(Path(EARLIER, "specs.json").read_text(encoding="utf-8"))
+    made = None
+    for kind in KINDS:
+        for given in (specs[kind][0], specs[kind][-1]):
+            one = drawn_changes(given).map(lambda value, kind=kind: case(f"drawn: {text(value)[:300]!r}", kind, value))
+            made = one if made is None else made | one
+    return made.map(lambda one: Case(f"drawn: {one.name}", one.read, one.files, one.truth, names=one.names, remedy=False))

@@ -1,0 +1,107 @@
+"""Hostile word2vec .bin files; the independent reading walks through the bytes one field at a time."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
+from tests.hostile.corpus import changes
+from tests.hostile.npy import TABLE
+from tests.hostile.word2vec_text import HEADED, WORDS, text
+
+FILE = "words.bin"
+
+
+def binary(words: list[str] = WORDS, vectors: np.ndarray = TABLE, header: str = "12 4\n", end: bytes = b"\n") -> bytes:
+    body = b"".join(word.encode() + b" " + row.astype("<f4").tobytes() + end for word, row in zip(words, vectors, strict=True))
+    return header.encode() + body
+
+
+def truth(content: bytes) -> dict | None:
+    header = re.match(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n", content)
+    if not header:
+        return None
+    n, d, at = int(header[1]), int(header[2]), header.end()
+    if n > 1000 or d > 1000:
+        return None
+    words, vectors = [], []
+    try:
+        for _ in range(n):
+            space_at = content.index(b" ", at)
+            words.append(content[at:space_at].lstrip(b"\n").decode("utf-8", "replace"))
+            vectors.append(struct.unpack_from(f"<{d}f", content, space_at + 1))
+            at = space_at + 1 + 4 * d
+    except (ValueError, struct.error):
+        return None
+    return None if content[at:].strip() else good(rows(vectors, words))
+
+
+def cases() -> Iterator[Case]:
+    read, right = space(FILE), rows(TABLE, WORDS)
+    yield Case("control", read, {FILE: binary()}, right, accept=True)
+    yield Case("control: no line ends", read, {FILE: binary(end=b"")}, right, accept=True)
+    yield Case("control: gzipped", space("w.bin.gz"), {"w.bin.gz": gzip.compress(binary())}, right, accept=True)
+    yield Case("control: only .gz", space("w.gz"), {"w.gz": gzip.compress(binary())}, right, accept=True)
+    yield Case("control: limit", space(FILE, limit=5), {FILE: binary()}, rows(TABLE[:5], WORDS[:5]), accept=True)
+    for name, header in {
+        "none": "",
+        "d - 1": "12 3\n",
+        "d + 1": "12 5\n",
+        "n - 1": "11 4\n",
+        "n + 1": "13 4\n",
+        "d = 0": "12 0\n",
+        "n = 0": "0 4\n",
+        "10¹² rows": "1000000000000 4\n",
+        "100 million rows": "100000000 4\n",
+        "10⁹ columns": "1 999999999\n",
+        "10⁸ columns": "12 100000000\n",
+        "negative": "-12 4\n",
+        "30 digits": f"{'9' * 30} 4\n",
+        "no line end": "12 4",
+        "three numbers": "12 4 4\n",
+        "zero bytes": "\0\0\0\0\n",
+        "a BOM before it": "﻿12 4\n",
+        "fastText's magic number": "",
+    }.items():
+        start = b"\xba\x16\x4f\x2f\x0c\0\0\0" if name.startswith("fastText") else b""
+        content = start + binary(header=header)
+        yield Case(f"header: {name}", read, {FILE: content}, truth(content))
+    spoilt = TABLE.copy()
+    spoilt[3, 1] = np.nan
+    yield Case("NaN", read, {FILE: binary(vectors=spoilt)})
+    spoilt[3, 1] = -np.inf
+    yield Case("infinity", read, {FILE: binary(vectors=spoilt)})
+    yield Case("a word twice", read, {FILE: binary([*WORDS[:-1], WORDS[0]])})
+    yield Case("an empty word", read, {FILE: binary(["", *WORDS[1:]])})
+    yield Case("a word of 1 MB", read, {FILE: binary(["x" * 10**6, *WORDS[1:]])}, rows(TABLE, ["x" * 10**6, *WORDS[1:]]))
+    latin = binary().replace("naïve".encode(), "naïve".encode("latin-1"))
+    yield Case("a word in Latin-1", read, {FILE: latin}, truth(latin))
+    doubles = [f"{word} ".encode() + row.astype(float).tobytes() for word, row in zip(WORDS, TABLE, strict=True)]
+    yield Case("doubles", read, {FILE: b"12 4\n" + b"".join(doubles)})
+    yield Case("text called .bin", read, {FILE: text(HEADED)})
+    yield Case("no blank in 2 GB", read, {FILE: hole(2 * 10**9, b"12 4\nword")})
+    yield Case("100 million rows and 50 zero bytes of them", read, {FILE: hole(1_600_000_000, b"100000000 3\n")})
+    yield Case(
+        "a gzip of 16 GB of zeros",
+        space("w.bin.gz"),
+        {"w.bin.gz": gzip.compress(b"12 4\n") + gzip.compress(bytes(1 << 24)) * 1000},
+    )
+    yield from places(FILE, read)
+    for name, content in spoiled(binary(), points=(3, 4, 5, 8, 9, 10, 24, 25, 26), n_flips=12):
+        yield Case(name, read, {FILE: content}, truth(content))
+    packed = gzip.compress(binary(), mtime=0)
+    for name, content in spoiled(packed, points=(2, 10, 18)):
+        try:
+            unpacked = gzip.decompress(content)
+        except Exception:
+            unpacked = b""
+        yield Case(f"gzip: {name}", space("w.bin.gz"), {"w.bin.gz": content}, truth(unpacked))
+
+
+def drawn():
+    return changes(binary(), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

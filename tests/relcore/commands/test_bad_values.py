@@ -1,0 +1,96 @@
+"""Values of options that cannot be: each command ends with code 2 and one line that says what was expected."""
+
+import gc
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.scheduler import EngineError, connect
+
+COMPARE, PROJECT = ["compare", "a.npz", "a.npz"], ["project", "a.npz", "-o", "out.npz"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    vectors = np.random.default_rng(0).normal(size=(40, 4))
+    np.savez("a.npz", vectors=vectors, ids=[f"row {number}" for number in range(40)])
+    Path("binary").write_bytes(bytes(range(256)))
+    Path("zeros.txt").write_bytes(bytes(10))
+    with open("large.txt", "wb") as stream:
+        stream.truncate(2**32)
+    os.mkfifo("pipe.json")
+    return tmp_path
+
+
+def refused(arguments, capsys):
+    """The last line on stderr of a command that must end with code 2."""
+    try:
+        code = main(arguments)
+    except SystemExit as end:  # argparse's way
+        code = end.code
+    said = capsys.readouterr().err
+    assert code == 2
+    assert "Traceback" not in said
+    last = said.strip().splitlines()[-1]
+    assert len(last) < 500
+    return last
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf", "1e400", "x", "", "1_000", "１２", "9" * 5000])
+@pytest.mark.parametrize("option", ["--ridge", "--threshold", "--random-state"])
+def test_numbers_are_finite_and_in_plain_digits(option, number, capsys):
+    last = refused([*PROJECT, "--anchors", "5", f"{option}={number}"], capsys)
+    assert f"argument {option}: expected a" in last
+
+
+@pytest.mark.parametrize("arguments", [COMPARE, PROJECT, ["invert", "a.npz", "a.npz"], ["bootstrap", "a.npz", "a.npz"]])
+def test_a_random_state_is_not_negative(arguments, capsys):
+    assert "expected a whole number from 0, got '-1'" in refused([*arguments, "--random-state", "-1"], capsys)
+
+
+@pytest.mark.parametrize("option", ["--ridge", "--threshold"])
+def test_what_a_projection_multiplies_or_cuts_by_is_above_0(option, capsys):
+    assert "expected a number above 0, got -1.0" in refused([*PROJECT, "--anchors", "5", option, "-1"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("binary", "binary: expected UTF-8 text with one id per line, got byte 0x80 at 128"),
+        ("zeros.txt", "expected text with one id per line, got a zero byte"),
+        ("large.txt", "64 MB at most, got 4,096"),
+        ("~nosuchuser-here/x", "write it in full"),
+        ("9" * 5000, "--anchors: expected a number of at most 18 digits, got 5,000 digits"),
+    ],
+)
+def test_a_list_of_anchors_is_text(given, said, capsys):
+    assert said in refused([*PROJECT, "--anchors", given], capsys)
+
+
+@pytest.mark.parametrize("path", ["pipe.json", "~nosuchuser-here/x.json", "/dev/zero"])
+def test_recipes_and_specs_are_files(path, capsys):
+    for arguments in (["figure", path], ["compare", path, "a.npz"]):
+        assert "; " in refused(arguments, capsys)
+
+
+@pytest.mark.parametrize("address", ["banana", "tcp://", "http://x", "127.0.0.1:abc", "tls://127.0.0.1:1", "tcp://[::1"])
+def test_a_scheduler_has_an_address(address):
+    with pytest.raises(EngineError, match=r"expected the address of a Dask scheduler, such as tcp://127.0.0.1:8786, got "):
+        connect(address, 1, 1)
+
+
+def test_a_client_that_failed_is_gone_before_another_is_made():
+    def clients():
+        return sum(
+            type(one).__name__ == "Client" and type(one).__module__.startswith("distributed") for one in gc.get_objects()
+        )
+
+    before = clients()
+    with pytest.raises(EngineError):
+        connect("tls://127.0.0.1:1", 1, 1)
+    assert clients() == before

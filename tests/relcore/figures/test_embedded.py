@@ -1,0 +1,79 @@
+"""Finding a recipe in a file takes one pass: hostile files are answered at once, and pictures are not decoded for it."""
+
+import io
+import json
+import os
+import struct
+import zlib
+
+import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from relcore.figures.embedded import KEY, read_recipe
+from relcore.spaces import SpaceError
+
+RECIPE = {"relscope": "0.1.0", "figure": "scores", "title": "a (b) \\ <c> & d"}
+TEXT = json.dumps(RECIPE)
+
+
+def chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def png(*chunks, side=4):
+    head = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + b"".join([chunk(b"IHDR", head), *chunks, chunk(b"IEND", b"")])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_png_of_any_size_gives_its_text(packed):
+    facts = PngInfo()
+    facts.add_text(KEY, TEXT, zip=packed)
+    written = io.BytesIO()
+    Image.new("L", (3, 2)).save(written, "PNG", pnginfo=facts)
+    assert read_recipe(written.getvalue()) == RECIPE
+    assert read_recipe(png(chunk(b"tEXt", f"{KEY}\0{TEXT}".encode()), side=2**31 - 1)) == RECIPE
+
+
+def test_a_packed_text_is_unpacked_as_far_as_a_recipe_may_go():
+    bomb = KEY.encode() + b"\0\0" + zlib.compress(b"[" * (64 << 20))
+    with pytest.raises(SpaceError, match="expected at most 32 MB of JSON"):
+        read_recipe(png(chunk(b"zTXt", bomb)))
+    with pytest.raises(SpaceError, match="cannot be read"):
+        read_recipe(png(chunk(b"zTXt", KEY.encode() + b"\0\0no zlib")))
+
+
+def test_brackets_and_backslashes_of_a_pdf_are_taken_back():
+    written = TEXT.replace("\\", "\\\\").replace("(", "\\(").replace(")", "\\)")
+    assert read_recipe(f"%PDF-1.4\n/Keywords ({written})\n".encode()) == RECIPE
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"%PDF-1.4 " + b"/Keywords ({" * 2_000_000,
+        b"%PDF-1.4 /Keywords ({" + b"\\)" * 10_000_000,
+        b"%PDF-1.4 /Keywords ({" + b"\\" * 20_000_000 + b")",
+        b"<svg>" + b'<metadata id="relscope-recipe" ' * 1_000_000,
+        b"<svg>" + b"<script " * 3_000_000 + b'id="relscope-recipe"',
+        b"<metadata " + b"x" * 20_000_000 + b'id="relscope-recipe">{}</metadata>',
+        b'<metadata id="relscope-recipe">' + b"{" * 20_000_000,
+        png(*[chunk(b"tEXt", b"")] * 100_000),
+        b"\x89PNG\r\n\x1a\n" + b"\0" * 20_000_000,
+    ],
+    ids=["keywords", "escapes", "backslashes", "metadata", "scripts", "attributes", "open", "chunks", "zeros"],
+)
+def test_a_long_file_without_a_recipe_is_passed_once(data):
+    """Two dozen megabytes each: a search that starts again at every place would take hours."""
+    with pytest.raises(SpaceError, match=r"got none|cannot be read"):
+        read_recipe(data)
+
+
+def test_only_files_of_a_figures_size_are_read(tmp_path):
+    with (tmp_path / "large.pdf").open("wb") as stream:
+        stream.truncate(2**32)
+    os.mkfifo(tmp_path / "pipe.pdf")
+    for name, message in (("large.pdf", "at most 256 MB, got 4,096 MB"), ("pipe.pdf", "a named pipe"), (".", "the folder")):
+        with pytest.raises(SpaceError, match=message):
+            read_recipe(tmp_path / name)

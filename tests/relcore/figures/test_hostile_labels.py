@@ -1,0 +1,137 @@
+"""Names and labels that are HTML, LaTeX, templates or control characters: every kind of file is drawn and well-formed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.charts.lines import Line, Lines
+from relcore.charts.scene import Pane, Scene
+from relcore.figures.embedded import read_recipe
+from relcore.figures.export import (
+    histogram_exportable,
+    lines_exportable,
+    scene_exportable,
+    scores_exportable,
+    spectrum_exportable,
+)
+from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.figures.style import Style
+from relcore.figures.training import training_exportable
+
+MARK = '$x^{$</script><script>alert(1)</script>"><img src=x onerror=alert(2)>%{x} --> ]]> \\input{a} \x00\x1b[2J\u202e {&amp;'
+SMALL = Style(dpi=72, width=3.25)
+RECIPE = {"figure": MARK, "anchors": [MARK]}
+
+
+def scene(dimension):
+    rng, n = np.random.default_rng(0), 30
+    panes = (Pane(MARK, rng.normal(size=(n, dimension)), MARK), Pane(f"{MARK} 2", rng.normal(size=(n, dimension)), MARK))
+    ids = np.array([f"{MARK} {row}" for row in range(n)], dtype=object)
+    drawn = Scene(panes, ids, np.arange(n) % 3 - 1, (f"{MARK} a", f"{MARK} b"), np.arange(3), MARK)
+    return scene_exportable(drawn, RECIPE)
+
+
+def scores():
+    rows = [(MARK, "absolute", 0.2, 0.0, 0.1), ("MRR", MARK, 0.3, 0.0, 0.1)]
+    columns = ["metric", "form", "score", "null_low", "null_high"]
+    return scores_exportable(pd.DataFrame(rows, columns=columns), RECIPE)
+
+
+def lines():
+    line = Line(MARK, np.arange(3.0), np.arange(3.0), labels=(MARK,) * 3)
+    return lines_exportable(Lines((line,), MARK, MARK, note=MARK, x_names=(MARK,) * 3, baselines=((MARK, 1.0),)), RECIPE)
+
+
+def matrices():
+    names = (f"{MARK} a", f"{MARK} b")
+    panel = MatrixPanel(MARK, names, names, np.eye(2), hover=((f"{MARK}\n{MARK}",) * 2,) * 2, note=MARK)
+    return matrices_exportable(Matrices((panel,), (0, 1), MARK, MARK, MARK, MARK), RECIPE, "matrices")
+
+
+FIGURES = {
+    "panes": lambda: scene(2),
+    "panes in 3-D": lambda: scene(3),
+    "scores": scores,
+    "histogram": lambda: histogram_exportable({MARK: np.arange(9.0), "b": np.arange(5.0)}, MARK, RECIPE),
+    "spectrum": lambda: spectrum_exportable({MARK: np.arange(9.0, 0, -1)}, RECIPE),
+    "training": lambda: training_exportable({MARK: {"loss": [1.0, 0.5], "accuracy": [0.1, 0.2]}}, RECIPE),
+    "lines": lines,
+    "matrices": matrices,
+}
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and the text of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+
+@pytest.mark.parametrize("name", ["panes", "lines"])  # a page is 5 MB; what a figure's texts are, the next test reads
+def test_an_exported_page_has_its_own_elements_only(name):
+    data = FIGURES[name]().bytes("html")
+    page = Page(data.decode())
+    tags = [tag for tag, _ in page.elements]
+    assert "img" not in tags
+    assert tags.count("script") == 4  # the recipe, Plotly's settings, Plotly, and the figure
+    assert not [1 for _, attributes in page.elements if any(one.startswith("on") for one in attributes)]
+    (policy,) = [attributes["content"] for _, attributes in page.elements if attributes.get("http-equiv")]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert policy.count("'sha256-") == 3
+    assert "script-src 'unsafe-inline'" not in policy
+    assert read_recipe(data) == RECIPE
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_plotlys_texts_hold_no_html_mathematics_or_template_of_a_label(name):
+    from relcore.figures.palette import LIGHT
+
+    figure = json.loads(FIGURES[name]().interactive(LIGHT).to_json())
+    texts = [text for text in texts_of({key: figure[key] for key in ("data", "layout")}) if "onerror" in text]
+    assert texts
+    for text in texts:
+        assert not re.search(r"<(?!/?(?:br|b|extra|span)\b)", text), text
+        assert "$" not in text
+        assert not re.search(r"%\{(?!hovertext|x|y|text|fullData)|\} \\input", text.replace("%{x}:", "")), text
+
+
+def texts_of(value):
+    """Strings of a figure, but for its text alternative and the names that group its traces."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from texts_of(inner) if key not in ("meta", "legendgroup") else ()
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_of(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize(("name", "kind"), [*((name, "svg") for name in FIGURES), ("lines", "pdf"), ("lines", "png")])
+@pytest.mark.filterwarnings("ignore:Glyph")
+def test_a_printed_figure_is_drawn_and_well_formed(name, kind):
+    data = FIGURES[name]().bytes(kind, SMALL)
+    assert read_recipe(data) == RECIPE
+    if kind == "svg":
+        tags = {element.tag.rpartition("}")[2] for element in ElementTree.fromstring(data).iter()}
+        assert not tags & {"script", "foreignObject", "a"}
+
+
+def test_a_printed_table_holds_no_command_of_a_label():
+    drawn = replace(FIGURES["lines"](), latex=lambda: pd.DataFrame({MARK: [MARK]}))
+    table = drawn.bytes("tex").decode()
+    assert "\\textbackslash input\\{a\\}" in table
+    assert not re.search(r"(?<!\\)[$&#%_]|\\input|[\x00\x1b]", table)

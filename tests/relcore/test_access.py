@@ -1,0 +1,148 @@
+"""Which files a path may lead to: all of the account's, or RELSCOPE_DATA and the session's uploads where the app is shared."""
+
+import json
+import os
+
+import pytest
+
+from relcore import access
+from relcore.access import Asker
+from relcore.spaces import SpaceError
+
+
+@pytest.fixture
+def uploads(tmp_path, monkeypatch):
+    """Two sessions' uploads; whoever asks is the first of them."""
+    monkeypatch.setattr(access, "all_uploads", lambda: tmp_path / "uploads")
+    for name in ("mine", "others"):
+        (tmp_path / "uploads" / name).mkdir(parents=True)
+        (tmp_path / "uploads" / name / "file.txt").write_text(name)
+    monkeypatch.setattr(access, "_find_asker", lambda: Asker(tmp_path / "uploads" / "mine", {"0" * 32}))
+    return tmp_path / "uploads"
+
+
+@pytest.fixture
+def shared(tmp_path, uploads, monkeypatch):
+    """A shared app with a data folder, a session's uploads, and a secret file outside both."""
+    for name in ("data", "secret"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file.txt").write_text(name)
+    monkeypatch.setenv(access.ENVIRONMENT, "1")
+    monkeypatch.setenv(access.DATA, str(tmp_path / "data"))
+    return tmp_path
+
+
+def test_by_default_any_path_is_open(tmp_path, monkeypatch):
+    monkeypatch.delenv(access.ENVIRONMENT, raising=False)
+    assert access.allowed("~/x.npy") == access.expanded("~/x.npy")
+    assert access.allowed(tmp_path) == tmp_path
+
+
+@pytest.mark.parametrize("folder", ["data", "uploads/mine"])
+def test_a_shared_app_opens_the_data_folder_and_the_own_uploads(shared, folder):
+    assert access.allowed(shared / folder / "file.txt").read_text() == folder.rsplit("/", 1)[-1]
+
+
+def test_a_relative_path_starts_in_the_data_folder_of_a_shared_app(shared):
+    assert access.allowed("file.txt").read_text() == "data"
+
+
+def test_a_shared_app_refuses_every_way_out(shared):
+    (shared / "data" / "link.txt").symlink_to(shared / "secret" / "file.txt")
+    (shared / "data" / "up").symlink_to(shared)
+    (shared / "data" / "loop").symlink_to(shared / "data" / "loop")
+    outside = [
+        shared / "secret" / "file.txt",
+        shared / "uploads" / "others" / "file.txt",
+        shared / "uploads",
+        shared / "data" / ".." / "secret" / "file.txt",
+        shared / "data" / "link.txt",
+        shared / "data" / "up" / "secret" / "file.txt",
+        shared / "data-of-another",
+        "/etc/passwd",
+        "~",
+        "../secret/file.txt",
+    ]
+    for path in outside:
+        with pytest.raises(SpaceError, match="not open to this session"):
+            access.allowed(path)
+        assert not access.may_read(path)
+    with pytest.raises(SpaceError, match=r"not open|write it in full"):
+        access.allowed(shared / "data" / "loop" / "x")
+
+
+def test_the_refusal_does_not_tell_whether_a_file_is_there(shared):
+    messages = []
+    for name in ("file.txt", "none.txt"):
+        with pytest.raises(SpaceError) as caught:
+            access.allowed(shared / "secret" / name)
+        messages.append(str(caught.value).replace(name, ""))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("share", ["", "1"])
+def test_a_session_never_opens_the_upload_of_another(uploads, monkeypatch, share):
+    monkeypatch.setenv(access.ENVIRONMENT, share)
+    access.allowed(uploads / "mine" / "file.txt")
+    (uploads / "mine" / "link").symlink_to(uploads / "others")
+    for path in (uploads / "others" / "file.txt", uploads / "mine" / "link" / "file.txt"):
+        with pytest.raises(SpaceError, match="only the session that uploaded a file"):
+            access.allowed(path)
+
+
+def test_a_worker_opens_the_uploads_of_all_sessions_and_no_more(shared, monkeypatch):
+    monkeypatch.setattr(access, "_find_asker", None)
+    access.allowed(shared / "uploads" / "others" / "file.txt")
+    with pytest.raises(SpaceError, match="not open"):
+        access.allowed(shared / "secret" / "file.txt")
+
+
+def test_without_uploads_only_the_data_folder_is_open(shared, monkeypatch):
+    with pytest.raises(SpaceError, match="not open"):
+        access.allowed(shared / "uploads" / "mine", uploads=False)
+    monkeypatch.setattr(access, "_find_asker", Asker)
+    access.allowed(shared / "data" / "file.txt")
+    with pytest.raises(SpaceError, match="not open"):
+        access.allowed(shared / "uploads" / "mine" / "file.txt")
+
+
+def test_a_shared_app_opens_the_files_that_it_was_started_with(shared, monkeypatch):
+    given = shared / "secret" / "file.txt"
+    monkeypatch.setenv(access.OPENED, json.dumps([{"source": "file", "name": str(given)}, {"source": "bundled", "name": "x"}]))
+    assert access.allowed(given) == given
+    with pytest.raises(SpaceError, match="not open"):
+        access.allowed(given.with_name("other.txt"))
+
+
+def test_a_file_beside_an_open_one_is_a_part_of_it_unless_it_is_a_link_that_leads_out(shared):
+    vectors = shared / "data" / "vectors.npy"
+    assert access.beside(vectors, shared / "data" / "vectors.ids.txt")
+    (shared / "data" / "vectors.labels.txt").symlink_to(shared / "secret" / "file.txt")
+    assert not access.beside(vectors, shared / "data" / "vectors.labels.txt")
+
+
+def test_a_session_of_a_shared_app_knows_the_keys_that_it_made(shared, monkeypatch):
+    assert access.made("0" * 32)
+    assert not access.made("1" * 32)
+    monkeypatch.setenv(access.ENVIRONMENT, "0")
+    assert access.made("1" * 32)
+
+
+@pytest.mark.parametrize("path", ["~nosuchuser-of-this-machine/x", "a\0b"])
+def test_a_path_that_cannot_be_is_an_error(path):
+    with pytest.raises(SpaceError, match="write it in full"):
+        access.allowed(path)
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_bytes(b"")
+    assert access.regular_file(tmp_path / "file") == tmp_path / "file"
+    for path, said in (
+        ("pipe", "a named pipe"),
+        (".", "the folder"),
+        ("none", "where there is none"),
+        ("/dev/zero", "a device"),
+    ):
+        with pytest.raises(SpaceError, match=said):
+            access.regular_file(tmp_path / path)

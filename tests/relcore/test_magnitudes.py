@@ -1,0 +1,259 @@
+"""Spaces of extreme magnitudes: every score equals a float64 one computed here, or a message says why not."""
+
+import numpy as np
+import pytest
+
+from relcore.anchors.selection import select_anchors
+from relcore.comparing.all_pairs import AllPairs
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_notes, score_pair
+from relcore.inversion import InverseRelativeProjection, recovered
+from relcore.metrics.calibration import Score
+from relcore.metrics.cka import linear_cka
+from relcore.metrics.neighbours import jaccard
+from relcore.names import INVERSES, METHODS, SIMILARITIES, STRATEGIES
+from relcore.projection import RelativeProjection
+from relcore.reduction import ReductionSpec, reduce_spaces
+from relcore.similarity import mean_row, unit_rows
+from relcore.sources.files import load_space
+from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.stitching.classification import stitch_matrix
+from relcore.stitching.methods import MethodSettings
+from relcore.stitching.product import SimilarityProduct
+from relcore.stitching.spec import StitchSpec
+from relcore.translation import Affine, LeastSquares, Procrustes
+
+N, D, K = 200, 16, 30
+IDS = [f"w{row}" for row in range(N)]
+ANCHORS = IDS[:K]
+rng = np.random.default_rng(0)
+HIDDEN = rng.normal(size=(N, 6))
+A, B = ((HIDDEN @ rng.normal(size=(6, D)) + 0.3 * rng.normal(size=(N, D))).astype(np.float32) for _ in range(2))
+POWERS = (-100, -75, -31, 31, 63, 100)
+
+
+def times(X, power):
+    return np.ldexp(X, power)
+
+
+def scores(X, Y, projection, convention="mutual"):
+    pair = match(LatentSpace(X, IDS), LatentSpace(Y, IDS))
+    assert len(pair) == N
+    found = {}
+    for form in REPRESENTATIONS:
+        made, split = represent(pair, form, ANCHORS, projection), held_out(pair, ANCHORS, form)
+        found |= {(form, name): float(score) for name, score in score_pair(*made, split, convention=convention).items()}
+    return found
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("center", [True, False])
+def test_a_power_of_two_changes_no_bit_of_any_score(similarity, center):
+    projection = ProjectionSpec(similarity, center)
+    plain = scores(A, B, projection)
+    for power in (-75, 63):  # 3e−23 and 9e18
+        assert scores(times(A, power), times(B, -power), projection) == plain
+
+
+@pytest.mark.parametrize("method", INVERSES)
+@pytest.mark.parametrize("lengths", ["paper", "mean"])
+def test_a_power_of_two_changes_no_bit_of_a_translation(method, lengths):
+    def translated(X, Y):
+        return InverseRelativeProjection(method, lengths=lengths).fit(X[:K], Y[:K]).transform(X)
+
+    plain = translated(A, B)
+    for power in POWERS:
+        found = translated(times(A, power), times(B, -power))
+        np.testing.assert_array_equal(found, times(plain, -power))
+        told = recovered(found, times(B, -power), times(B.mean(axis=0), -power))
+        assert told.equals(recovered(plain, B, B.mean(axis=0)))
+
+
+@pytest.mark.parametrize("kind", [Procrustes(), LeastSquares()])
+def test_a_power_of_two_changes_no_bit_of_a_map(kind):
+    plain = kind.fit(A[:K], B[:K]).transform(A)
+    for power in POWERS:
+        found = kind.fit(times(A[:K], power), times(B[:K], -power)).transform(times(A, power))
+        np.testing.assert_array_equal(found, times(plain, -power))
+
+
+def test_procrustes_without_scale_keeps_the_lengths_of_the_source():
+    plain = Procrustes(scale=False).fit(A[:K], B[:K]).transform(A)
+    found = Procrustes(scale=False).fit(times(A[:K], 40), times(B[:K], 40)).transform(times(A, 40))
+    np.testing.assert_array_equal(found, times(plain, 40))
+
+
+def test_a_power_of_two_changes_no_bit_of_a_product_of_similarities_or_of_a_picture_but_its_unit():
+    product = SimilarityProduct().fit(A, anchors=np.arange(K)).transform(A)
+    picture = reduce_spaces([A], ReductionSpec())[0]
+    for power in POWERS:
+        X = times(A, power)
+        np.testing.assert_array_equal(SimilarityProduct().fit(X, anchors=np.arange(K)).transform(X), product)
+        drawn = reduce_spaces([X], ReductionSpec())[0]
+        unit = drawn[0, 0] / picture[0, 0]
+        np.testing.assert_array_equal(drawn, unit * picture)
+        assert np.log2(unit) % 1 == 0
+
+
+def test_rows_of_very_different_lengths_have_their_directions():
+    lengths = 10.0 ** np.linspace(-20, 20, N)[:, None]
+    X = (A * lengths).astype(np.float32)
+    truth = X.astype(np.float64)
+    truth /= np.linalg.norm(truth, axis=1, keepdims=True)
+    np.testing.assert_allclose(unit_rows(X), truth, atol=1e-6)
+    relative = RelativeProjection(center=False).fit(X, anchors=np.arange(K)).transform(X)
+    np.testing.assert_allclose(relative, truth @ truth[:K].T, atol=1e-6)
+    assert jaccard(X, A) == jaccard(A, A) == 1
+    space = LatentSpace(X, IDS)
+    assert not len(space.zero_rows)
+    np.testing.assert_allclose(space.norms, np.linalg.norm(X.astype(np.float64), axis=1), rtol=1e-6)
+
+
+def test_lengths_beyond_float32_are_still_numbers():
+    space = LatentSpace(np.full((3, 400), 3e38, dtype=np.float32) * [[1], [0.5], [0.25]], ["a", "b", "c"])
+    np.testing.assert_allclose(space.norms, 6e39 * np.array([1, 0.5, 0.25]), rtol=1e-6)
+    assert linear_cka(times(A, 124), times(A, -120)) == pytest.approx(1)
+
+
+def truth(X, Y, form, center, k=10):
+    """The scores in extended precision, by the definitions; neighbours by the distances of unit rows, which lose no digits."""
+    X, Y = (rows.astype(np.longdouble) for rows in (X, Y))
+    if form == "relative":
+        moved = [rows - rows.mean(axis=0) if center else rows for rows in (X, Y)]
+        X, Y = ((unit(rows) @ unit(rows)[:K].T)[K:] for rows in moved)
+    a, b = unit(X), unit(Y)
+    own, other = (np.argsort(((rows[:, None] - b) ** 2).sum(axis=2), axis=1)[:, :k] for rows in (b, a))
+    shared = np.array([len(set(one) & set(two)) for one, two in zip(own.tolist(), other.tolist(), strict=True)])
+    hits = other == np.arange(len(b))[:, None]
+    X, Y = ((rows / np.abs(rows).max()).astype(np.float64) for rows in (X - X.mean(axis=0), Y - Y.mean(axis=0)))
+    squares = [np.sum((left.T @ right) ** 2) for left, right in ((X, Y), (X, X), (Y, Y))]
+    return {
+        "jaccard": np.mean(shared / (2 * k - shared)),
+        "mrr": np.mean(hits.any(axis=1) / (1 + hits.argmax(axis=1))),
+        "cosine": float(np.mean(np.sum(a * b, axis=1))),
+        "cka": squares[0] / np.sqrt(squares[1] * squares[2]),
+    }
+
+
+def unit(X):
+    return X / np.sqrt(np.sum(X * X, axis=1, keepdims=True))
+
+
+CASES = {f"× {scale:g}": (scale, 0.0) for scale in (1e-38, 3e-23, 1e-10, 1, 1e10, 3e18, 1e19, 1e38 / np.sqrt(D))}
+CASES |= {f"+ {offset:g}": (1, offset) for offset in (1e3, 1e5, 1e7)}
+CASES["one column × 1e12"] = (np.array([1e12] + [1.0] * (D - 1)), 0.0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scores_of_extreme_spaces_are_those_of_float64_or_carry_a_note(case):
+    scale, offset = CASES[case]
+    X, Y = ((rows * scale + offset).astype(np.float32) for rows in (A, B))
+    pair = match(LatentSpace(X, IDS), LatentSpace(Y, IDS))
+    n_right = 0
+    for form, center in (("absolute", True), ("relative", True), ("relative", False)):
+        made = represent(pair, form, ANCHORS, ProjectionSpec(center=center))
+        found, expected = score_pair(*made, held_out(pair, ANCHORS, form)), truth(X, Y, form, center)
+        for name, score in found.items():
+            assert score.note or score == pytest.approx(expected[name], abs=1e-3), (form, center, name)
+            n_right += not score.note
+        if form == "relative" and center and "column" not in case:
+            assert not any(score.note for score in found.values())
+    assert n_right >= (12 if offset == 0 and "column" not in case else 5)
+
+
+def test_scores_that_an_offset_spoils_say_so():
+    X, Y = A + np.float32(1e7), B + np.float32(1e7)
+    pair = match(LatentSpace(X, IDS, name="far"), LatentSpace(Y, IDS))
+    found = {"absolute": score_pair(X, Y, held_out(pair, ANCHORS, "absolute"))}
+    told = score_notes(found)
+    assert any("linear CKA (absolute): The first space lies" in line and "times its spread from zero" in line for line in told)
+    assert any(line.startswith("Jaccard (absolute), MRR (absolute): Float32 hardly distinguishes") for line in told)
+
+
+def test_a_mean_far_from_zero_keeps_what_float32_would_round():
+    X = A + np.float32(1e6)
+    exact = X.astype(np.float64)
+    exact -= exact.mean(axis=0)
+    np.testing.assert_allclose(unit_rows(X, mean_row(X)), unit(exact), atol=1e-6)
+    assert mean_row(A).dtype == np.float32  # ordinary spaces stay float32 throughout
+
+
+def test_maps_of_spaces_far_from_zero_are_fitted_and_applied_after_centring():
+    X, Y = A + np.float32(1e6), B
+    for fitted in (Procrustes().fit(X[:K], Y[:K]), Affine().fit(X[:K], Y[:K])):
+        rows = X.astype(np.float64) - fitted.source_mean_
+        np.testing.assert_allclose(fitted.transform(X), rows @ fitted.matrix_ + fitted.target_mean_, atol=1e-4)
+    inverse = InverseRelativeProjection("ridge").fit(X[:K], Y[:K], source_mean=mean_row(X), target_mean=mean_row(Y))
+    rows = unit(X.astype(np.float64) - X.astype(np.float64).mean(axis=0))
+    expected = inverse.scale_ * rows @ inverse.matrix_ + inverse.target_mean_
+    np.testing.assert_allclose(inverse.transform(X), expected, atol=1e-4)
+
+
+def test_numbers_that_float32_cannot_hold_are_refused(tmp_path):
+    with pytest.raises(SpaceError, match=r"wide: expected numbers up to 3.4e38, as float32 holds them, got 1e\+40; divide all"):
+        LatentSpace(np.eye(3) * 1e40, ["a", "b", "c"], name="wide")
+    with pytest.raises(SpaceError, match=r"expected numbers from 1e-38, .* got at most 1e-44"):
+        LatentSpace(np.eye(3) * 1e-44, ["a", "b", "c"])
+    with pytest.raises(SpaceError, match=r"X: expected numbers up to 3.4e38"):
+        RelativeProjection().fit(np.eye(3) * 1e40)
+    np.save(tmp_path / "tiny.npy", np.eye(3) * 1e-50)
+    tiny = load_space(tmp_path / "tiny.npy")
+    with pytest.raises(SpaceError, match="every shared row is a zero vector"):
+        match(tiny, tiny)
+    np.save(tmp_path / "huge.npy", np.eye(3) * 1e50)
+    with pytest.raises(SpaceError, match=r"3 of 3 rows hold NaN or infinite values.*float32 holds numbers up to 3.4e38"):
+        load_space(tmp_path / "huge.npy")
+    large = times(np.abs(A) / np.abs(A).max(), 127)
+    with pytest.raises(SpaceError, match=r"cityblock: expected distances up to 3.4e38"):
+        RelativeProjection("l1", center=False).fit(large, anchors=-large[:K]).transform(large)
+
+
+@pytest.mark.parametrize(("metric", "value"), [("cka", 1.1), ("jaccard", -0.1), ("cosine", np.nan), ("mrr", np.inf)])
+def test_a_score_outside_its_range_is_an_error(metric, value):
+    with pytest.raises(SpaceError, match=f"{metric}: expected a score from -?[01] to 1, got"):
+        Score(value, metric=metric, n=3)
+
+
+def test_rounding_beyond_the_range_is_cut_off():
+    assert Score(1 + 1e-7, metric="cka", n=3) == 1
+    assert Score(-0.01, metric="cka", convention="debiased", n=3) == -0.01
+
+
+def labelled_spaces(power):
+    drawn = np.random.default_rng(3)
+    classes = drawn.integers(0, 3, N)
+    X = (drawn.normal(size=(N, D)) + 3 * drawn.normal(size=(3, D))[classes]).astype(np.float32)
+    turn, _ = np.linalg.qr(drawn.normal(size=(D, D)))
+    Y = (X @ turn + 0.3 * drawn.normal(size=(N, D))).astype(np.float32)
+    names = [f"c{number}" for number in classes]
+    return [LatentSpace(times(X, power), IDS, labels=names), LatentSpace(times(Y, -power), IDS, labels=names)]
+
+
+METHODS_OF_ANY_SCALE = tuple(method for method in METHODS if method != "absolute")  # rows unchanged have the other's scale
+
+
+def test_a_power_of_two_changes_no_stitched_answer():
+    spec = StitchSpec(METHODS_OF_ANY_SCALE, n_anchors=K, settings=MethodSettings(delta=0.3))
+    plain = stitch_matrix(labelled_spaces(0), spec)
+    for power in (-75, 63):
+        found = stitch_matrix(labelled_spaces(power), spec)
+        for method in METHODS_OF_ANY_SCALE:
+            np.testing.assert_array_equal(found.by_state(method), plain.by_state(method))
+    assert plain.matrix("relative")[0].min() > 0.9
+
+
+def test_networks_learn_from_rows_that_a_layernorm_would_take_for_zero_and_answer_rows_of_any_other_scale():
+    spec = StitchSpec(("absolute", "procrustes"), n_anchors=K, head="mlp")
+    found = stitch_matrix(labelled_spaces(-100), spec)
+    assert found.matrix("procrustes")[0].min() > 0.9
+    assert np.isfinite(found.matrix("absolute")[0]).all()
+
+
+def test_anchors_and_scores_of_many_spaces_do_not_depend_on_the_scale():
+    X, Y = labelled_spaces(0)
+    small = LatentSpace(times(X.vectors, -100), IDS, labels=X.labels)
+    for strategy in STRATEGIES:
+        assert select_anchors(small, 20, strategy).tolist() == select_anchors(X, 20, strategy).tolist()
+    for metric in ("cka", "debiased cka", "relative cosine", "mutual knn"):
+        task = AllPairs.of(metric=metric, anchors=tuple(ANCHORS), k=5)
+        plain, found = (task.run([first, Y]) for first in (X, small))
+        assert (found.scores, found.best_chance) == (plain.scores, plain.best_chance)
