@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import messages, session, sharing, sidebar, start  # noqa: E402
+from app import fitting, messages, session, sharing, sidebar, start  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
 from relcore.extras import extra  # noqa: E402
 from relcore.spaces import SpaceError  # noqa: E402
@@ -53,6 +53,7 @@ try:
 
         encoding_jobs.collect()
     with in_use(), extra():
+        fitting.settle()
         sidebar.draw(page.title)
         page.run()
 except (SpaceError, EngineError, StoreError) as error:

@@ -7,9 +7,9 @@ import os
 import streamlit as st
 
 from app import compute, messages, own_files, session
+from app.fitting import anchors_origin
 from app.plain_text import plain_name
 from app.widgets import (
-    anchors_origin,
     choose_anchors,
     projection_choosers,
     score_choosers,
@@ -102,12 +102,7 @@ def _left_out(pair: Match) -> int:
 
 
 def _anchors(workspace: Workspace, pair: Match) -> None:
-    missing = [identifier for identifier in workspace.anchors if identifier not in pair.source.index]
     with st.expander(f"{len(workspace.anchors):,} anchors", icon=":material/star:", expanded=True):
-        if missing:
-            messages.warning(f"{len(missing)} anchors are not in both spaces, first “{missing[0]}”.")
-            kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
-            st.button("Remove the missing anchors", on_click=session.set_anchors, args=("drop anchors that are missing", kept))
         strategy_choosers(pair, "sidebar")
         strategy, n_anchors, random_state = anchors_origin(workspace)
         st.button(

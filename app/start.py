@@ -8,7 +8,8 @@ from dataclasses import replace
 import streamlit as st
 
 from app import compute, session, uploads
-from app.widgets import fit_to_pair, space_name
+from app.fitting import fit_to_pair
+from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace, from_query
 from relcore import record
 from relcore.access import OPENED

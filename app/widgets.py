@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from app import compute, session
+from app.fitting import anchors_origin, behind
 from app.plain_text import plain
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import SIMILARITIES, STRATEGIES
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.files import suffix_of
-from relcore.spaces import Match, SpaceError
-from relcore.views import ViewSpec, default_view
+from relcore.spaces import Match
 
 
 def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any) -> Any:
@@ -91,55 +89,8 @@ def choose_space(side: str, spec: SpaceSpec) -> None:
 
 
 def choose_pair(source: SpaceSpec, target: SpaceSpec, step: str) -> None:
-    """Make two spaces source and target, as one step; missing pivots and anchors are chosen again."""
-    before = session.workspace()
-    changed = replace(before, source=source, target=target)
-    with suppress(SpaceError):  # chosen all the same: the page says what is wrong, and another choice mends it
-        changed = fit_to_pair(changed, compute.matched(changed.source, changed.target))
-    lost = len(set(before.anchors) - set(changed.anchors))
-    if lost and not before.anchors_from:
-        session.announce(f"{lost:,} anchors are not in both spaces and were left out; undo brings them back.")
-    session.history().edit(step, changed)
-
-
-def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
-    """The workspace with pivots and anchors that are in both spaces.
-
-    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen again if one is missing. A
-    pair that has none of the pivots begins with its own default view.
-
-    Raises
-    ------
-    SpaceError
-        The pair has no rows that anchors could be chosen from.
-    """
-    fitted = replace(workspace, view=_fitting_view(workspace.view, pair))
-    kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
-    unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
-    if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.anchors_from):
-        return fitted.with_anchors(kept, workspace.anchors_from)
-    strategy, n_anchors, random_state = anchors_origin(workspace)
-    strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
-    n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)  # the other half is held out to be scored
-    pinned = tuple(identifier for identifier in workspace.pinned if identifier in pair.source.index)
-    chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
-    return fitted.with_anchors(_behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
-
-
-def _fitting_view(view: ViewSpec, pair: Match) -> ViewSpec:
-    by_labels = view.color_by == "labels"
-    if pivots := tuple(pivot for pivot in view.pivots if pivot in pair.source.index):
-        return replace(view, pivots=pivots, color_by="labels" if by_labels and pair.source.labels is not None else "pivots")
-    usual = default_view(pair.source)
-    everything = usual.everything or (view.everything and not by_labels)  # of classes all was shown for their colours' sake
-    return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
-
-
-def _behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
-    """The pinned anchors, then enough of the chosen ones to reach the number."""
-    held = set(pinned)
-    rest = tuple(identifier for identifier in chosen if identifier not in held)
-    return pinned + rest[: max(n_anchors - len(pinned), 0)]
+    """Make two spaces source and target, as one step; the next run of the page fits anchors and pivots to them."""
+    session.edit(step, source=source, target=target)
 
 
 def strategy_choosers(pair: Match, key: str) -> None:
@@ -176,14 +127,6 @@ def strategy_choosers(pair: Match, key: str) -> None:
     )
 
 
-def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
-    """Strategy, number and random state of the anchors; for anchors chosen by hand, those of a new strategy."""
-    parts = workspace.anchors_from.split(" ")
-    if len(parts) == 3 and parts[0] in STRATEGIES and all(part.isascii() and part.isdecimal() for part in parts[1:]):
-        return parts[0], max(1, int(parts[1])), int(parts[2])
-    return "random", max(1, len(workspace.anchors)), 0
-
-
 def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int) -> None:
     """Choose anchors by strategy, after the pinned ones, as one step.
 
@@ -193,7 +136,7 @@ def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int
         More than there are rows to choose from, and the other reasons of `select_anchors`.
     """
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
-    ids = _behind(session.workspace().pinned, chosen, n_anchors)
+    ids = behind(session.workspace().pinned, chosen, n_anchors)
     session.set_anchors(f"choose {n_anchors} anchors, {strategy}", ids, f"{strategy} {n_anchors} {random_state}")
 
 

@@ -103,6 +103,10 @@ class History:
         self._future = []
         self.present = changed
 
+    def amend(self, changed: Workspace) -> None:
+        """Make `changed` the present within the step that led to it; undone steps stay."""
+        self.present = changed
+
     def undo(self) -> None:
         """One step back; nothing where there is none."""
         self._move(self._past, self._future)

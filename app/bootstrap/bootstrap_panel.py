@@ -10,10 +10,11 @@ import streamlit as st
 
 from app import compute, exports, results, session
 from app.bootstrap.bootstrap_setup import Setup
+from app.fitting import fit_to_pair
 from app.jobs import engine
 from app.plain_text import plain, plain_name
 from app.score_table import score_table
-from app.widgets import fit_to_pair, space_name
+from app.widgets import space_name
 from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
 from relcore.bootstrapping.result import Outcome
 from relcore.charts.lines import Line, Lines

@@ -11,10 +11,11 @@ import streamlit as st
 
 from app import compute, exports, session
 from app.encode import encoding_jobs, raw_data
+from app.fitting import fit_to_pair
 from app.jobs import engine
 from app.plain_text import plain
 from app.tables import chosen_rows
-from app.widgets import fit_to_pair, space_name
+from app.widgets import space_name
 from relcore.figures.export import lines_exportable
 from relcore.sources.catalog import SpaceSpec
 from relcore.store import digest_of

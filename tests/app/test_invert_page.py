@@ -135,7 +135,6 @@ def test_lengths_are_told_with_their_variation(open_page):
     [
         ({"anchors": ("r0",)}, "anchors: expected two or more"),
         ({"inversion": InversionSpec(delta=1.0)}, "delta: expected a distance at which two or more anchors stay"),
-        ({"anchors": ("r0", "gone")}, "gone"),
     ],
 )
 def test_what_cannot_be_inverted_is_said_and_the_page_stays(open_page, changes, message):

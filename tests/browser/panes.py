@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import json
 
+from benchmarks.browser_sessions import SETTLED
+
 ROOT = ".ls-root"
-IDLE = "!document.querySelector('[data-testid=stStatusWidget]') && !document.querySelector('[data-stale=true]')"
 
 
 def settle(page):
     """Wait until Streamlit has been at rest for a quarter of a second."""
-    page.wait_for_function(
-        f"""() => new Promise(done => {{
-          let since = performance.now();
-          const look = () => {{
-            if (!({IDLE})) since = performance.now();
-            performance.now() - since > 250 ? done(true) : setTimeout(look, 25);
-          }};
-          look();
-        }})"""
-    )
+    page.evaluate(SETTLED)
 
 
 def at_rest(page, selector=ROOT):

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from benchmarks.browser_sessions import IDLE
 from relcore.figures.embedded import read_recipe
 from relcore.figures.palette import DARK, LIGHT
 from relcore.sources.words import load_words
-from tests.browser.panes import IDLE, ROOT, drag, pixels, settle, views, zoom
+from tests.browser.panes import ROOT, drag, pixels, settle, views, zoom
 
 MAIN = "app/main.py"
 

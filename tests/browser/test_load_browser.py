@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from benchmarks.load import many_sessions, phase
+from benchmarks.browser_sessions import many_sessions
+from benchmarks.load import phase
 from tests.browser.conftest import find_chromium
 from tests.waiting import run_apart
 
