@@ -72,7 +72,7 @@ class Session:
         await page.wait_for_selector(".ls-root[data-drawn]")
         await self.open_page("Spaces")
         await page.get_by_role("tab", name="Load a file").click()
-        await page.evaluate(SETTLED)  # an upload into a page that is being drawn anew is lost
+        await page.evaluate(SETTLED)  # an upload into a page that is being drawn again is lost
         rng = np.random.default_rng(int(re.sub(r"\D", "", self.mark)))
         vectors = rng.normal(size=(ROWS, DIMENSION)).astype(np.float32)
         rotation = np.linalg.qr(rng.normal(size=(DIMENSION, DIMENSION)))[0]
