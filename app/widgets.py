@@ -22,12 +22,16 @@ from relcore.spaces import Match
 def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any) -> Any:
     """A widget that shows `value` and calls ``apply(new value)`` when the user changes it.
 
-    The value is set again in each run, because Streamlit forgets the widgets of a page that is left, and undo must change
-    them too.
+    The value is set where the widget shows another one (after undo) or begins again (Streamlit forgets the widgets of a page
+    that is left, and begins again where options or limits change). Elsewhere it is not: a run that is still under way would
+    overwrite what the user has chosen meanwhile.
     """
-    st.session_state[key] = value
-
-    return widget(label, key=key, on_change=lambda: session.guarded(apply, st.session_state[key]), **settings)
+    kept, drawn = st.session_state, f"{key}:drawn"
+    as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
+    if key not in kept or kept[key] != value or kept.get(drawn) != as_drawn:
+        kept[key] = value
+    kept[drawn] = as_drawn
+    return widget(label, key=key, on_change=lambda: session.guarded(apply, kept[key]), **settings)
 
 
 def space_name(spec: SpaceSpec) -> str:
