@@ -58,6 +58,7 @@ def test_no_page_renders_or_fetches_anything_of_a_hostile_session(watched, serve
     sidebar.locator("input[type=file]").set_input_files(tmp_path / "session.json")
     sidebar.get_by_role("button", name="Open the session").click()
     sidebar.get_by_text("60 rows in both").wait_for()
+    settle(page)
     assert "<img src=x onerror=alert(1)>" in page.locator(".relscope-word").inner_text()  # the texts are there, as they are
     for name in PAGES:
         page.get_by_role("link", name=name).click()
