@@ -48,5 +48,6 @@ def test_a_click_on_a_cell_sets_delta_and_omega(invert):
     at_rest(invert, ".js-plotly-plot .heatmaplayer image")
     box = cells.bounding_box()
     invert.mouse.click(box["x"] + 3.5 / 10 * box["width"], box["y"] + 4.5 / 5 * box["height"])  # the fourth δ, the fifth ω
-    invert.wait_for_function("() => document.querySelector('input[aria-label=\"Distance δ\"]').value === '0.50'")
-    assert invert.get_by_role("spinbutton", name="Prunings ω").input_value() == "16"
+    value = "[label, value] => document.querySelector(`input[aria-label=\"${label}\"]`).value === value"
+    invert.wait_for_function(value, arg=["Distance δ", "0.50"])
+    invert.wait_for_function(value, arg=["Prunings ω", "16"])
