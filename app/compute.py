@@ -235,7 +235,8 @@ def _scores(
     _anchors: tuple[str, ...],
 ) -> dict[str, Score]:
     spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, pane, _anchors)
-    return comparison.score_pair(*spaces, split, k=k, convention=convention, n_queries=LIVE_QUERIES, metrics=metrics)
+    settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
+    return comparison.score_pair(*spaces, split, labels=comparison.class_labels(_pair), **settings)
 
 
 def score_differences(
@@ -268,7 +269,8 @@ def _score_differences(
     both = tuple(dict.fromkeys((*_now, *_before)))
     split, k = split_of(_pair, pane, both), scored_neighbours(_pair, both, k, convention)
     pairs = [represent(_pair, pane, anchors, spec) for anchors in (_before, _now)]
-    return comparison.score_differences(*pairs, split, k=k, convention=convention, n_queries=LIVE_QUERIES)
+    settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES}
+    return comparison.score_differences(*pairs, split, labels=comparison.class_labels(_pair), **settings)
 
 
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:

@@ -59,4 +59,4 @@ try:
 except (SpaceError, EngineError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
-sidebar.draw_status()
+sidebar.draw_status(page.title)

@@ -9,7 +9,7 @@ import streamlit as st
 
 from app import messages
 from relcore.anchors.diagnostics import coinciding_anchors
-from relcore.comparison import rows_scored, score_notes
+from relcore.comparison import neighbour_facts, rows_scored, score_notes
 from relcore.metrics.calibration import Score
 from relcore.metrics.cautions import long_row
 from relcore.names import METRICS
@@ -85,6 +85,6 @@ def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     if lists:
         asked = lists[0]
         sampled = f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)" if asked.interval else ""
-        parts.append(f"Jaccard and MRR: k = {asked.k}, {asked.convention} convention{sampled}")
+        parts.append(f"{neighbour_facts(scores)}{sampled}")
     parts.append("chance level: rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)")
     return " · ".join(parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import streamlit as st
 
@@ -17,42 +18,54 @@ from app.widgets import (
     strategy_choosers,
 )
 from app.workspace import Workspace, from_session_file, to_query
+from relcore.numbers import counted
 from relcore.portable import last_part
 from relcore.spaces import Match, SpaceError
 
-_ON_THEIR_OWN = ("Stitch", "Studies", "Papers")
+ON_THEIR_OWN = ("Stitch", "Studies", "Papers")  # they choose their own spaces
 
 
 def draw(page: str) -> None:
-    """The sidebar; with a note on pages that have their own choosers."""
+    """The sidebar; on pages that choose their own spaces without the choosers of other pages."""
     with st.sidebar:
         _undo_and_redo()
-        if page in _ON_THEIR_OWN:
-            st.caption(f"The {page} page has its own choosers. These settings apply to Compare, Anchors, Invert and Bootstrap.")
         workspace = session.workspace()
-        space_choosers(workspace)
-        pair = _matched(workspace)
-        if pair is not None:
-            _anchors(workspace, pair)
-        with st.expander("Projection", icon=":material/straighten:"):
-            projection_choosers(workspace)
-        with st.expander("Scores", icon=":material/speed:"):
-            score_choosers(workspace)
+        if page not in ON_THEIR_OWN:
+            _choosers(workspace)
         _session_file(workspace)
     st.query_params.from_dict(to_query(session.workspace()))
 
 
-def draw_status() -> None:
-    """The device, and how long the last computation took."""
-    with st.sidebar:
-        st.caption(f"{_device()} · last step {compute.seconds_of_last_computation():.2f} s")
+def _choosers(workspace: Workspace) -> None:
+    space_choosers(workspace)
+    pair = _matched(workspace)
+    if pair is not None:
+        _anchors(workspace, pair)
+    with st.expander("Projection", icon=":material/straighten:"):
+        projection_choosers(workspace)
+    with st.expander("Scores", icon=":material/speed:"):
+        score_choosers(workspace)
+
+
+def draw_status(page: str) -> None:
+    """The status line: the device, the rows of the pair, and how long the last computation took."""
+    parts, seconds = [_device()], compute.seconds_of_last_computation()
+    if page not in ON_THEIR_OWN:
+        workspace = session.workspace()
+        with suppress(SpaceError):  # the page says what is wrong
+            parts.append(counted(len(compute.matched(workspace.source, workspace.target)), "row"))
+    if seconds:
+        parts.append(f"last step {seconds:.1f} s" if seconds >= 0.05 else "last step under 0.1 s")
+    with st.sidebar, st.container(key="status"):
+        st.caption(" · ".join(parts))
 
 
 @st.cache_resource
 def _device() -> str:
     from relcore.metrics.search import gpu_name
 
-    return gpu_name() or f"CPU, {os.cpu_count()} cores"
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return gpu_name() or f"CPU, {counted(cores, 'core')}"
 
 
 def _undo_and_redo() -> None:
@@ -83,12 +96,13 @@ def _matched(workspace: Workspace) -> Match | None:
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None
     st.caption(
-        f"{len(pair):,} rows in both · {_dimensions(pair)}"
+        f"{counted(len(pair), 'row')} in both · {_dimensions(pair)}"
         + (f" · left out: {pair.n_source_only:,} and {pair.n_target_only:,} in one only" if _left_out(pair) else "")
-        + (f" · {pair.n_zero:,} zero vectors" if pair.n_zero else "")
+        + (f" · {counted(pair.n_zero, 'zero vector')}" if pair.n_zero else "")
     )
     if pair.n_zero:
-        messages.warning(f"{pair.n_zero:,} zero vectors are left out, because they have no direction.")
+        one, more = "zero vector is left out, because it has", "zero vectors are left out, because they have"
+        messages.warning(f"{counted(pair.n_zero, one, more)} no direction.")
     return pair
 
 
@@ -102,7 +116,7 @@ def _left_out(pair: Match) -> int:
 
 
 def _anchors(workspace: Workspace, pair: Match) -> None:
-    with st.expander(f"{len(workspace.anchors):,} anchors", icon=":material/star:", expanded=True):
+    with st.expander(counted(len(workspace.anchors), "anchor"), icon=":material/star:", expanded=True):
         strategy_choosers(pair, "sidebar")
         strategy, n_anchors, random_state = anchors_origin(workspace)
         st.button(

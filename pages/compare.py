@@ -6,55 +6,19 @@ import streamlit as st
 
 from app import compute, exports, messages, panes, session, view_choosers
 from app.all_pairs_panel import all_pairs
+from app.headline import headline, scores_of
 from app.inspector import inspector, neighbours_html
 from app.items import with_items
-from app.jobs import exact_scores, follow, scores
+from app.jobs import exact_scores, follow
 from app.layers_panel import layers
 from app.score_table import score_table, show_cautions
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.comparing.figures import Scores
-from relcore.comparison import REPRESENTATIONS
+from relcore.comparison import REPRESENTATIONS, class_labels
 from relcore.engine import Job
-from relcore.metrics.calibration import Score
-from relcore.numbers import short
 from relcore.spaces import Match
 from relcore.views import View
-
-
-def lead(workspace: Workspace, pair: Match) -> str:
-    """The page's result in one sentence with its numbers."""
-    if not workspace.anchors:
-        return '<p class="relscope-lead">No anchors yet: choose some in the sidebar, or pick them on the Anchors page.</p>'
-    if not compute.can_be_scored(pair, workspace.anchors):
-        return f'<p class="relscope-lead">{compute.TOO_MANY_ANCHORS}</p>'
-    found = {form: scores_of(workspace, pair, form) for form in ("absolute", "relative", "whitened")}
-    if not all("mrr" in by_metric for by_metric in found.values()):
-        text = "The two spaces have different dimensions, so they share no coordinates. Relative to the same anchors they do."
-    else:
-        numbers = ", ".join(f"{form} <b>{short(score)}</b>{_reach(score)}" for form, score in _mrr(found).items())
-        about = _mrr(found)["relative"]
-        asked = f"all {about.n:,}" if about.interval is None else f"{about.n_queries:,} of {about.n:,}"
-        chance = short(about.null.mean, about.null.places)
-        text = (
-            f"Two encoders, the same {len(pair):,} rows: how high does a row of one space rank as a neighbour of itself in the "
-            f"other? Mean reciprocal rank with {len(workspace.anchors):,} anchors: {numbers}; chance level {chance}. Queries: "
-            f"{asked} held-out rows, none of them an anchor."
-        )
-    return f'<p class="relscope-lead">{text}</p>'
-
-
-def _mrr(found: dict[str, dict[str, Score]]) -> dict[str, Score]:
-    return {form: by_metric["mrr"] for form, by_metric in found.items()}
-
-
-def _reach(score: Score) -> str:
-    return f" ± {short((score.interval[1] - score.interval[0]) / 2)}" if score.interval else ""
-
-
-def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
-    """Scores of one representation, as the sidebar's settings say."""
-    return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
 
 
 def show_scores(workspace: Workspace, pair: Match) -> None:
@@ -82,6 +46,7 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
         k=workspace.k,
         convention=workspace.convention,
         n_queries=None if all(isinstance(one, dict) for one in asked) else compute.LIVE_QUERIES,
+        class_agreement=class_labels(pair) is not None,
     )
     exports.export_bar(recipe.draw(found), "scores")
 
@@ -114,7 +79,7 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
 
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
-headline = st.empty()  # its numbers take a second: the panes come first
+opening = st.empty()  # its numbers take a second: the panes come first
 view_choosers.view_choosers(workspace, pair)
 drawing = panes.draw(pair, workspace)
 picture, side = st.columns([3.6, 1], gap="medium")
@@ -122,7 +87,7 @@ with picture:
     panes.show(pair, drawing, "compare", height=720)
 with side:
     inspector(pair)
-headline.html(lead(workspace, pair))
+opening.html(headline(workspace, pair))
 show_scores(workspace, pair)
 show_words(workspace, pair, drawing.view)
 all_pairs(workspace)

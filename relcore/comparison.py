@@ -101,6 +101,15 @@ def metrics_of_a_pair() -> dict[str, str]:
     return {name: entry.title for name, entry in METRICS.items() if "pair" in entry.of}
 
 
+def class_labels(match: Match) -> np.ndarray | None:
+    """The classes of the rows, "" for a row without one; None unless most rows have one, as the categories of words do not.
+
+    They are the source's, or the target's where the source has none.
+    """
+    labels = match.target.labels if match.source.labels is None else match.source.labels
+    return labels if labels is not None and 2 * np.count_nonzero(labels != "") > len(labels) else None
+
+
 def score_pair(
     source: np.ndarray,
     target: np.ndarray,
@@ -110,18 +119,19 @@ def score_pair(
     convention: str = "paper",
     n_queries: int | None = None,
     metrics: Sequence[str] = (),
+    labels: np.ndarray | None = None,
 ) -> dict[str, Score]:
     """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics, default all of them.
 
     Neighbours of `n_queries` of the test rows, default all, are looked up among the test rows. A metric that needs one width
-    is left out where there are two.
+    is left out where there are two, and one that needs the `labels` of the n rows where there are none.
 
     Raises
     ------
     SpaceError
         Matrices of other rows than the split's.
     """
-    pair = AlignedPair.of(source, target, split, k, convention, n_queries)
+    pair = AlignedPair.of(source, target, split, k, convention, n_queries, labels=labels)
     scores = {name: METRICS[name].load()().score(pair) for name in metrics or metrics_of_a_pair()}
     return {name: score for name, score in scores.items() if score is not None}
 
@@ -134,12 +144,13 @@ def score_differences(
     k: int = 10,
     convention: str = "paper",
     n_queries: int | None = None,
+    labels: np.ndarray | None = None,
 ) -> dict[str, Difference]:
     """The change of each score of `score_pair`, on the same held-out rows and queries, with 95 % intervals.
 
     The split's anchors are those of both: a row that is an anchor before or now is in neither score.
     """
-    pairs = [AlignedPair.of(*matrices, split, k, convention, n_queries) for matrices in (before, now)]
+    pairs = [AlignedPair.of(*matrices, split, k, convention, n_queries, labels=labels) for matrices in (before, now)]
     found = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
     return {name: difference for name, difference in found.items() if difference is not None}
 
@@ -176,6 +187,16 @@ def cautions(match: Match, anchor_ids: Sequence[str]) -> list[str]:
         return []
     told = (long_row(space) or coinciding_anchors(space, anchor_ids) for space in (match.source, match.target))
     return [sentence for sentence in told if sentence]
+
+
+def neighbour_facts(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    """``Jaccard and MRR: k = 10, paper convention``, of the scores that read neighbour lists; "" where none does."""
+    every = {metric: score for by_metric in scores.values() for metric, score in by_metric.items() if score.k}
+    if not every:
+        return ""
+    *titles, last = [METRICS[metric].title for metric in METRICS if metric in every]
+    first = next(iter(every.values()))
+    return f"{', '.join(titles)}{' and ' * bool(titles)}{last}: k = {first.k}, {first.convention} convention"
 
 
 def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:

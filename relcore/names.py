@@ -111,6 +111,12 @@ STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "p
 METRICS = {
     "jaccard": Metric("Jaccard", "relcore.metrics.neighbour_metrics:Jaccard", of=("pair",)),
     "mrr": Metric("MRR", "relcore.metrics.neighbour_metrics:MeanReciprocalRank", of=("pair",)),
+    "class agreement": Metric(
+        "class agreement",
+        "relcore.metrics.class_agreement:ClassAgreement",
+        "share of rows whose nearest neighbours in the other space have mostly their class",
+        of=("pair",),
+    ),
     "cosine": Metric("cosine", "relcore.metrics.cka:MeanCosine", of=("pair",)),
     "cka": Metric("linear CKA", "relcore.metrics.cka:LinearCKA", "similarity of the absolute spaces' Gram matrices, 0 to 1"),
     "debiased cka": Metric(

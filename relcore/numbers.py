@@ -14,6 +14,11 @@ def short(value: float, places: int = 3) -> str:
     return sign + (text[1:] if text.startswith("0.") else text)
 
 
+def counted(n: int, thing: str, things: str = "") -> str:
+    """A number and its noun, singular for one: ``1 row``, ``20,000 rows``; `things` where the plural has no plain s."""
+    return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
+
+
 def in_cell(value: float) -> str:
     """Two decimals where they suffice: ``.78``, ``.004``; "" for NaN."""
     return "" if value != value else short(value, 2 if abs(value) >= 0.095 else 3)

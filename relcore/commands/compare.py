@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> None:
         LIVE_QUERIES,
         REPRESENTATIONS,
         cautions,
+        class_labels,
         held_out,
         represent,
         score_notes,
@@ -68,13 +69,15 @@ def run(options: argparse.Namespace) -> None:
             "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or leave --recipe out"
         )
     settings = {"k": options.k, "convention": options.convention, "n_queries": None if options.exact else LIVE_QUERIES}
+    labels = class_labels(pair)
     forms, scores = REPRESENTATIONS if anchors else ("absolute",), {}
     with bar(options) as line:
         for number, form in enumerate(forms):
             line.show(number, len(forms), form)
             split = held_out(pair, anchors, form)
-            scores[form] = score_pair(*represent(pair, form, anchors, projection), split, **settings)
+            scores[form] = score_pair(*represent(pair, form, anchors, projection), split, labels=labels, **settings)
     if options.recipe:
+        settings["class_agreement"] = labels is not None
         write_recipe(options, Scores.of(comparison_recipe(specs, pair, anchors, projection), **settings).draw(scores))
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {len(anchors):,} anchors"
@@ -99,12 +102,12 @@ def printed(table: pd.DataFrame) -> list[list[str]]:
 
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """n, k, and what the chance level is."""
-    from relcore.comparison import rows_scored
+    from relcore.comparison import neighbour_facts, rows_scored
 
     every = [score for by_metric in scores.values() for score in by_metric.values()]
     lists = next((score for score in every if score.k), None)
     told = [rows_scored(scores)]
     if lists is not None:  # a score of 0 counts, too
         sampled = f", {lists.n_queries:,} of them as queries (± is the 95 % sampling interval)" if lists.interval else ""
-        told.append(f"Jaccard and MRR: k = {lists.k}, {lists.convention} convention{sampled}")
+        told.append(f"{neighbour_facts(scores)}{sampled}")
     return "; ".join([*told, "chance level: rows of one space permuted"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relcore.comparison import ProjectionSpec, held_out, metrics_of_a_pair, represent, score_pair
+from relcore.comparison import ProjectionSpec, class_labels, held_out, metrics_of_a_pair, represent, score_pair
 from relcore.metrics.calibration import Score
 from relcore.spaces import LatentSpace, match
 from relcore.store import Store
@@ -50,4 +50,5 @@ class ExactScores(Task[FoundScores]):
         pair = match(*spaces)
         made = represent(pair, self.representation, self.anchors, self.projection)
         split = held_out(pair, self.anchors, self.representation)
-        return FoundScores(score_pair(*made, split, k=self.k, convention=self.convention, metrics=self.metrics))
+        settings = {"k": self.k, "convention": self.convention, "metrics": self.metrics, "labels": class_labels(pair)}
+        return FoundScores(score_pair(*made, split, **settings))

@@ -12,7 +12,7 @@ from relcore.comparing.all_pairs import SETTINGS, AllPairs, used_settings
 from relcore.comparing.pair_scores import PairScores
 from relcore.comparing.pairs_figure import pair_matrices
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_pair, score_table
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair, score_table
 from relcore.figures.export import (
     Exportable,
     histogram_exportable,
@@ -84,10 +84,12 @@ class Scores(Recipe, ComparisonRecipe):
     """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or `n_queries`."""
 
     figure: ClassVar[str] = "scores"
+    newer: ClassVar[tuple[str, ...]] = ("class_agreement",)
 
     k: int = 10
     convention: str = "paper"
     n_queries: int | None = None
+    class_agreement: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,6 +100,7 @@ class Scores(Recipe, ComparisonRecipe):
 
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair, settings = load_pair(self), {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
+        settings["labels"] = class_labels(pair) if self.class_agreement else None
         found = {}
         for form in REPRESENTATIONS:
             made, split = represent(pair, form, self.anchors, self.projection), held_out(pair, self.anchors, form)

@@ -11,7 +11,8 @@ import numpy as np
 from relcore.numbers import band, short
 from relcore.spaces import SpaceError
 
-RANGES = {"jaccard": (0.0, 1.0), "mrr": (0.0, 1.0), "cosine": (-1.0, 1.0), "cka": (0.0, 1.0), "first": (0.0, 1.0)}
+_SHARES = ("jaccard", "mrr", "class agreement", "cka", "first")
+RANGES = {"cosine": (-1.0, 1.0)} | dict.fromkeys(_SHARES, (0.0, 1.0))
 _ROUNDING = 1e-5  # how far float32 may put a score beyond its range
 Z95 = 1.959963984540054  # two-sided 95 % of the normal distribution
 QUANTILE_DRAWS = 200  # fewer draws tell little about their own tails

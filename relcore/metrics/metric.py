@@ -34,6 +34,8 @@ class AlignedPair:
     convention : {"paper", "mutual"}
     n_queries : int, optional
         Number of test rows to draw as queries; default all.
+    labels : array (t,), optional
+        The class of each test row; "" where it has none.
     """
 
     source: np.ndarray
@@ -42,10 +44,13 @@ class AlignedPair:
     k: int = 10
     convention: str = "paper"
     n_queries: int | None = None
+    labels: np.ndarray | None = None
 
     @classmethod
-    def of(cls, source: np.ndarray, target: np.ndarray, split: Split, *settings: Any) -> AlignedPair:
-        """From all rows of both spaces, those of the split; no copy where every row is a test row.
+    def of(
+        cls, source: np.ndarray, target: np.ndarray, split: Split, *settings: Any, labels: np.ndarray | None = None
+    ) -> AlignedPair:
+        """From all rows of both spaces, and their labels, those of the split; no copy where every row is a test row.
 
         Raises
         ------
@@ -57,7 +62,7 @@ class AlignedPair:
                 f"expected {split.n:,} rows in both spaces, those of the split, got {len(source):,} and {len(target):,}"
             )
         pair = (source, target) if len(split.test) == split.n else (source[split.test], target[split.test])
-        return cls(*pair, split, *settings)
+        return cls(*pair, split, *settings, labels=None if labels is None else labels[split.test])
 
     @property
     def same_width(self) -> bool:
@@ -79,7 +84,7 @@ class Metric(ABC):
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:
-        """The score of the held-out rows; None where it needs spaces of one width and these have two."""
+        """The score of the held-out rows; None where it needs spaces of one width, or labels, and these lack it."""
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
         """How far the score moved on the same rows, with its 95 % interval; None where this metric does not tell it."""

@@ -94,8 +94,7 @@ class Neighbours:
         """
         null, rng = None, np.random.default_rng(random_state)
         if n_permutations > 1 and len(self.queries) > 1:
-            n_draws = max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // len(self.queries)))
-            drawn = np.array([self._permuted_overlap(rng) for _ in range(n_draws)])
+            drawn = np.array([self._permuted_overlap(rng) for _ in range(number_of_draws(len(self.queries), n_permutations))])
             if self.convention == "paper":  # of all n rows one in n stays where it is, of those drawn none
                 drawn += (self.overlap.mean() - drawn.mean()) / self.n
             null = Null.from_draws(drawn)
@@ -136,7 +135,7 @@ class Neighbours:
         "mutual": the rows of one space are renamed, so that row π(i) bears the name of row i.
         """
         if self.convention == "paper":
-            return _jaccard_rows(self.own, self.other[_without_fixed_points(len(self.queries), rng)]).mean()
+            return _jaccard_rows(self.own, self.other[without_fixed_points(len(self.queries), rng)]).mean()
         order = rng.permutation(len(self.queries))
         rest = np.setdiff1d(np.arange(self.n), self.queries, assume_unique=True)
         renamed = np.empty(self.n, dtype=np.int64)
@@ -145,7 +144,12 @@ class Neighbours:
         return _jaccard_rows(self.own, renamed[self.other[order]]).mean()
 
 
-def _without_fixed_points(n: int, rng: np.random.Generator) -> np.ndarray:
+def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
+    """How often lists of neighbours are permuted: with few queries more often, as it costs next to nothing."""
+    return max(n_permutations, min(QUANTILE_DRAWS, _DRAWN_LISTS // n_queries))
+
+
+def without_fixed_points(n: int, rng: np.random.Generator) -> np.ndarray:
     """A random permutation of n > 1 without fixed points: one cycle through all, in random order."""
     cycle, order = rng.permutation(n), np.empty(n, dtype=np.int64)
     order[cycle] = np.roll(cycle, 1)
@@ -212,7 +216,7 @@ def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str
     order = np.random.default_rng(crc32(unit[:_SEEDING_ROWS].tobytes())).permutation(len(unit))
     places = np.empty(len(unit), dtype=np.int64)
     places[order] = np.arange(len(unit))
-    return order[_without(places[queries], nearest_directions(unit[queries], unit[order], k + 1, device))]
+    return order[without_itself(places[queries], nearest_directions(unit[queries], unit[order], k + 1, device))]
 
 
 def jaccard(source: np.ndarray, target: np.ndarray, k: int = 10, convention: str = "paper", **settings) -> Score:
@@ -272,7 +276,7 @@ def _rows(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return matrix if len(rows) == len(matrix) and np.array_equal(rows, np.arange(len(matrix))) else matrix[rows]
 
 
-def _without(queries: np.ndarray, lists: np.ndarray) -> np.ndarray:
+def without_itself(queries: np.ndarray, lists: np.ndarray) -> np.ndarray:
     """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced it: (m, k)."""
     itself = lists == queries[:, None]
     itself[~itself.any(axis=1), -1] = True

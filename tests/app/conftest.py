@@ -111,10 +111,10 @@ class Session:
         return "\n".join(caption.value for caption in self.at.caption)
 
 
-def save_space(path: Path, vectors: np.ndarray, prefix: str = "r") -> SpaceSpec:
+def save_space(path: Path, vectors: np.ndarray, prefix: str = "r", **columns: np.ndarray) -> SpaceSpec:
     ids = np.array([f"{prefix}{row}" for row in range(len(vectors))])
     path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez(path, vectors=vectors.astype(np.float32), ids=ids)
+    np.savez(path, vectors=vectors.astype(np.float32), ids=ids, **columns)
     return SpaceSpec("file", str(path))
 
 

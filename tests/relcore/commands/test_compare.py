@@ -10,7 +10,7 @@ from app import compute
 from app.workspace import Workspace
 from relcore import comparison
 from relcore.anchors.selection import select_anchors
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_pair, score_table
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair, score_table
 from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import match
@@ -23,7 +23,7 @@ def pair(files):
 
 def expected(pair, anchors, projection=None, **settings):
     projection = projection or ProjectionSpec()
-    settings = {"k": 10, "convention": "paper", "n_queries": compute.LIVE_QUERIES} | settings
+    settings = {"k": 10, "convention": "paper", "n_queries": compute.LIVE_QUERIES, "labels": class_labels(pair)} | settings
     return score_table(
         {
             form: score_pair(*represent(pair, form, anchors, projection), held_out(pair, anchors, form), **settings)
@@ -53,13 +53,13 @@ def test_the_table_shows_the_digits_of_the_page(run, files, pair):
     out = run("compare", *files, "--anchors", 20)
     table = expected(pair, select_anchors(pair.source, 20))
     lines = [line.split() for line in out.splitlines() if line.startswith("  ")][1:]
-    assert len(lines) == len(table) == 16
+    assert len(lines) == len(table) == 20
     for line, row in zip(lines, table.itertuples(), strict=True):
         assert line[0] == row.form
         assert short(row.score) in line
         assert short(row.chance) in line
     rows = "n = 130 held-out rows, no anchor among them (absolute: all 150 rows)"
-    assert f"{rows}; Jaccard and MRR: k = 10, paper convention; chance" in out
+    assert f"{rows}; Jaccard, MRR and class agreement: k = 10, paper convention; chance" in out
 
 
 def test_settings_reach_the_functions(run, files, pair):
