@@ -33,11 +33,11 @@ class OwnEngine:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def submit(self, key: str, function: Callable[..., None], **arguments: Any) -> Job:
+    def submit(self, key: str, function: Callable[..., None], here: bool = False, **arguments: Any) -> Job:
         """As `Engine.submit`; raises a SpaceError where a spec leads to data that this session may not read."""
         need_access_to_all(arguments, self.store)
-        known = self.store.has(key)
-        job = self._engine.submit(key, function, **arguments)
+        known = self.store.has(key, own=here)
+        job = self._engine.submit(key, function, here=here, **arguments)
         (self._member.found if known else self._member.made).add(key)
         self._member.stopped.discard(key)
         return self._own(job)

@@ -18,11 +18,11 @@ from relcore.sources import encodings
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import put_space
 from relcore.spaces import LatentSpace
-from relcore.store import digest_of
+from relcore.store import Entry, Made, digest_of
 from relcore.task import Task, inputs_of, task_job
 
 AT_ONCE_SECONDS = 1.0
-_ASKED, _LATEST = "relscope.results-asked", "relscope.results-latest"
+_ASKED, _LATEST, _HERE = "relscope.results-asked", "relscope.results-latest", "relscope.results-here"
 Result = TypeVar("Result")
 
 
@@ -51,18 +51,24 @@ def computed(
     """
     spaces = [compute.load_space(spec) for spec in specs] if spaces is None else spaces
     key = task.key(spaces)
+    made, here = engine().store.made(key), key in st.session_state.get(_HERE, ())
+    if made and not here and (result := _came_along(key, task, engine().store.get(key))) is not None:
+        _offer_here(made, key, encoding_costs.in_words(slower * task.seconds(spaces)))
+        return result
     job = engine().job(key)
+    if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
+        job = None
     if job is not None and not asked_again(job):
         if job.status().state == "done":
             return _read(key, task, job)
-        follow([job], below)
+        follow([job], below, dismiss=_forget if made else None)
         return None
     likely = expect(engine().store, task.kind, slower * task.seconds(spaces))
     if job is None and likely.likely < slower * AT_ONCE_SECONDS:
         with st.spinner(f"{plain(task.title)} …"):
             return task.compute(engine().store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = likely.likely <= slower * unasked_seconds
-    if job is None and not by_itself and key not in st.session_state.get(_ASKED, ()):
+    if job is None and not by_itself and not here and key not in st.session_state.get(_ASKED, ()):
         cost, told = encoding_costs.in_words(likely.likely), encoding_costs.learned([likely])
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
         st.button(f"{label} · {cost}", on_click=_ask, args=(key,), **look)
@@ -74,7 +80,7 @@ def computed(
         old.cancel()
     st.session_state[latest] = key
     inputs = inputs_of(engine().store, specs, spaces) if specs else [put_space(engine().store, space) for space in spaces]
-    job = engine().submit(key, task_job, title=task.title, expected=likely, task=task, inputs=inputs)
+    job = engine().submit(key, task_job, title=task.title, expected=likely, here=here, task=task, inputs=inputs)
     if job.status().state == "done":
         return _read(key, task, job)
     follow([job], below)
@@ -84,6 +90,38 @@ def computed(
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _read(key: str, _task: Task[Result], _job: Job) -> Result:
     return _task.read(_job.result())
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _came_along(key: str, _task: Task[Result], _entry: Entry | None) -> Result | None:
+    return _entry and _task.read(_entry)
+
+
+def made_in_words(made: Made) -> str:
+    """``"Computed on 2026-11-22 with commit 3266a07."``"""
+    return f"Computed on {made.date} with commit {made.commit}."
+
+
+def _offer_here(made: Made, key: str, cost: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.caption(f"This result comes with Relscope. {made_in_words(made)}", width="content")
+        st.button(
+            f"Run it here · {cost}",
+            key=f"results.here-{key[:8]}",
+            type="tertiary",
+            icon=":material/play_arrow:",
+            help="Computes it again on this machine, and shows that result from then on.",
+            on_click=_want_here,
+            args=(key,),
+        )
+
+
+def _want_here(key: str) -> None:
+    st.session_state[_HERE] = (*st.session_state.get(_HERE, ()), key)
+
+
+def _forget(job: Job) -> None:
+    st.session_state[_HERE] = tuple(key for key in st.session_state.get(_HERE, ()) if key != job.key)
 
 
 def _ask(key: str) -> None:

@@ -26,10 +26,10 @@ def encoding_job_key(dataset_digest: str, encoder: Encoder) -> str:
     return key_of("encodings", dataset_digest, encoder)
 
 
-def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder) -> dict[str, str] | None:
-    """The key of each output when all are in the store; else None, and `encode_job` can be submitted."""
+def stored_encodings(store: Store, dataset_digest: str, encoder: Encoder, own: bool = False) -> dict[str, str] | None:
+    """The key of each output when all are in the store; else None: `encode_job` can be submitted. `own`: see `Store.has`."""
     keys = {output: encoding_key(dataset_digest, encoder, output) for output in encoder.outputs}
-    if all(map(store.has, keys.values())):
+    if all(store.has(key, own) for key in keys.values()):
         return keys
     if len(keys) > 1:  # a list of spaces of which some are gone would count as done
         store.remove(encoding_job_key(dataset_digest, encoder))

@@ -70,6 +70,7 @@ class Engine:
         title: str,
         priority: int = 0,
         expected: pace.Expected | None = None,
+        here: bool = False,
         **kwargs: Any,
     ) -> Job:
         """Have ``function(context, **kwargs)`` run in a worker; it must ``context.put`` its result.
@@ -77,20 +78,21 @@ class Engine:
         Waiting jobs run by priority, then by time of submission. The same key again gives the same job
         while it waits or runs, and one that is done where the store has the result; a job that failed or was cancelled
         runs again. The function must be importable in the workers by its name. If the expected time is given, the
-        measured time is saved in the store for the next estimate.
+        measured time is saved in the store for the next estimate. With `here` it runs even if the result comes with Relscope,
+        and so does all that it needs.
         """
         with self._lock:
             job = self._jobs.get(key)
             if job and not job._ended.is_set():
                 return job
-            if self.store.has(key):
+            if self.store.has(key, own=here):
                 stored = Job(self, key, title, "done", function, kwargs)
                 return self._remember(job if job and job._state == "done" else stored)
             if self._running and self._client is not None and self._client.status != "running":
                 self._lose_all()
             client = None if self._lost else self._connected()
             job = self._remember(Job(self, key, title, "queued", function, kwargs))
-            job.expected = expected
+            job.expected, job.here = expected, here
             job._pins.add(self.store.root, [key, *(one for one in kwargs.get("inputs", ()) if isinstance(one, str))])
             if client is None:
                 self._lose(job, priority)
@@ -191,7 +193,7 @@ class Engine:
             if self._running and (client is None or client.status != "running"):
                 self._lose_all()
             for job in self._lost:
-                if self.store.has(job.key):  # its worker lived on
+                if self.store.has(job.key, own=True):  # its worker lived on
                     job._end("done")
             self._lost = {job: priority for job, priority in self._lost.items() if not job._ended.is_set()}
         if self._lost:
@@ -226,7 +228,8 @@ class Engine:
 
     def _dispatch(self, client: Any, job: Job, priority: int) -> None:
         token = f"{job.function.__name__}-{uuid.uuid4().hex}"  # Dask learns durations by what precedes the dash
-        place = (str(self.store.root), self.store.limit_bytes, self.store.identity())
+        with_finished = self.store.finished is not None and not job.here
+        place = (str(self.store.root), self.store.limit_bytes, self.store.identity(), with_finished)
         arguments = (job.function, job.key, place, self._topic, token, job.arguments)
         self._running[token] = (job, None, priority)  # noted before it is sent: an idle worker's "started" may outrun `submit`
         future = client.submit(run_in_worker, *arguments, key=token, pure=False, priority=priority)
@@ -261,7 +264,7 @@ class Engine:
             return
         self._running.pop(token, None)
         if future.status == "finished":
-            there = self.store.has(job.key)
+            there = self.store.has(job.key, own=True)
             elsewhere = f"the worker's result is not in {self.store.root}: expected a folder that all workers share"
             job._end("done") if there else job._end("failed", elsewhere)
             if there and job.expected and job._tries == 1 and not job._losses:

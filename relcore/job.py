@@ -31,6 +31,7 @@ class Job:
     ) -> None:
         self.key, self.title = key, title
         self.expected: pace.Expected | None = None
+        self.here = False  # whether it runs without the results that come with Relscope
         self.function, self.arguments = function, arguments or {}
         self._engine = engine
         self._lock = threading.Lock()

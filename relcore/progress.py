@@ -75,11 +75,11 @@ class Context:
 
 
 def run_in_worker(
-    function: Callable[..., None], key: str, place: tuple[str, int, str], topic: str, token: str, kwargs: dict[str, Any]
+    function: Callable[..., None], key: str, place: tuple[str, int, str, bool], topic: str, token: str, kwargs: dict[str, Any]
 ) -> None:
     """What Dask runs for a job: report where it runs, call the function, check that the result is stored.
 
-    `place` is the store's folder, limit and identity.
+    `place` is the store's folder, limit and identity, and whether it finds results that come with Relscope.
     """
     from distributed import get_worker
 
@@ -89,8 +89,8 @@ def run_in_worker(
         worker.log_event(topic, {"token": token, **event})
 
     send({"event": "started", "worker": worker.address, "pid": os.getpid()})
-    root, limit_bytes, identity = place
-    store = Store(root, limit_bytes)
+    root, limit_bytes, identity, with_finished = place
+    store = Store(root, limit_bytes, with_finished)
     if identity and store.identity() not in ("", identity):  # found before hours of work, not after them
         here = f"the worker on {socket.gethostname()} has another folder there"
         raise StoreError(
@@ -99,5 +99,5 @@ def run_in_worker(
     with in_use(), extra(), Context(key, store, send).sending() as context:
         store.require_writable()
         function(context, **kwargs)
-    if not store.has(key):
+    if not store.has(key, own=True):
         raise RuntimeError(f"{function.__module__}.{function.__qualname__} ended without context.put(arrays, metadata)")

@@ -97,5 +97,5 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
         stored = spec.option("key") if spec.source == "encoding" else ""  # a pairing has a key, too, but of its own
-        keys.append(stored if stored and store.has(stored) else put_space(store, space))
+        keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys

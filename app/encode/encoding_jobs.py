@@ -31,17 +31,22 @@ def submit(
     name: str,
     encoders: Iterable[Encoder],
     expected: Mapping[Encoder, Expected] | None = None,
+    here: bool = False,
 ) -> None:
-    """Submit one job per encoder; encodings that the store has join the session at once."""
+    """Submit one job per encoder; encodings that the store has join the session at once.
+
+    With `here`, those that came with Relscope are computed here, too.
+    """
     there: list[SpaceSpec] = []
     for encoder in encoders:
-        keys = stored_encodings(jobs.engine().store, digest, encoder)
+        keys = stored_encodings(jobs.engine().store, digest, encoder, own=here)
         if keys is not None:
             there += own_specs(dataset, encoder, keys)
             continue
         key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
         cost = (expected or {}).get(encoder)
-        job = jobs.engine().submit(key, encode_job, title=title, expected=cost, dataset=dataset, encoder=encoder)
+        settings = {"title": title, "expected": cost, "here": here}
+        job = jobs.engine().submit(key, encode_job, **settings, dataset=dataset, encoder=encoder)
         await_jobs([job])
     join(there)
 
@@ -82,7 +87,7 @@ def collect() -> bool:
     done = []
     for job in awaited():
         if jobs.asked_again(job):
-            jobs.engine().submit(job.key, encode_job, title=job.title, **job.arguments)
+            jobs.engine().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
         elif job.status().state == "done":
             done.append(job)
             forget(job)

@@ -1,63 +1,68 @@
-"""The Stitch page before there is anything to stitch: what it does, and two tasks that can be made here."""
+"""The Stitch page in a session without labelled spaces: what it does, on an example that comes with Relscope."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from app import session
-from app.encode import encoding_jobs, raw_data
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.small_vision import SmallVision
-from relcore.sources.text import MiniLM
-from relcore.sources.wikipedia import TASK as WIKIPEDIA
+from app import jobs, session
+from app.encode import encoding_costs, encoding_jobs, raw_data
+from app.results import made_in_words
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.examples import EXAMPLES, Example, example_spaces
 
-_TASKS: dict[str, tuple[DatasetSpec, tuple[Encoder, ...], str, str]] = {
-    "digits": (
-        DatasetSpec("digits"),
-        tuple(SmallVision(name) for name in ("mlp", "cnn", "residual", "vit")),
-        "Digits: four networks, trained here · about 40 s",
-        "1,797 scans of handwritten digits. Four architectures learn to classify them, each from its own random start.",
-    ),
-    "wikipedia": (
-        WIKIPEDIA,
-        (TfidfSvd(), MiniLM((2, 4, 6))),
-        "Wikipedia: TF-IDF and MiniLM · about 2 min",
-        "5,482 sentences of 16 articles. The label is the article. Encoders: TF-IDF and layers of MiniLM.",
-    ),
-}
+_KEEP = {"persist_state": "session"}
 
 
-def draw() -> None:
-    """Two sentences and two buttons; only progress bars while a task is being made."""
-    under_way = any(not job.status().ended for job in encoding_jobs.awaited())
+def draw() -> list[SpaceSpec]:
+    """The question that the page answers, the chooser of an example, and what to do with it; the example's spaces."""
     st.html(
-        '<div class="relscope-lead" style="max-width: 46rem; padding: 1.5rem 0 0.5rem">'
-        '<p style="font-size: 1.6rem; line-height: 1.3; font-weight: 600; letter-spacing: -0.01em; margin: 0 0 0.75rem">'
-        "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it still work?</p>"
-        '<p style="margin: 0">Two networks that were trained on the same task use different coordinates, so the head of one '
-        "cannot read the rows of the other. Relative to a few shared anchors, their rows are nearly the same. This page "
-        "combines every encoder with every head through anchors and scores the answers.</p></div>"
+        '<p class="relscope-lead">Take the encoder of one model and the classifier of another. Nothing is trained again. '
+        "Does it still work? Relative to a few shared anchors, the rows of two networks are nearly the same, so that the head "
+        "of one can read the rows of the other. This page combines every encoder with every head and scores the answers.</p>"
     )
-    if under_way:
-        return
-    with st.container(horizontal=True, gap="medium"):
-        for name, (dataset, encoders, label, explanation) in _TASKS.items():
-            with st.container(border=True, width=460):
-                st.button(
-                    label,
-                    key=f"stitch.make-{name}",
-                    type="primary" if name == "digits" else "secondary",
-                    icon=":material/play_arrow:",
-                    on_click=session.guarded,
-                    args=(_make, dataset, encoders),
-                    width="stretch",
-                )
-                st.caption(explanation)
-    st.caption("Or encode your own labelled data with two or more encoders on the Spaces page.")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        name = st.segmented_control(
+            "Example",
+            list(EXAMPLES),
+            default="digits",
+            format_func=lambda name: EXAMPLES[name].title,
+            key="stitch.example",
+            required=True,
+            help="Labelled spaces of your own replace the examples: encode your data on the Spaces page.",
+            **_KEEP,
+        )
+        example = EXAMPLES[name]
+        specs, made = example_spaces(name, jobs.engine().store.finished)
+        if specs:
+            st.button(
+                "Add to the session",
+                key=f"stitch.add-{name}",
+                icon=":material/add:",
+                help="Makes these spaces available on all pages, for example to compare two of them.",
+                on_click=session.guarded,
+                args=(encoding_jobs.join, specs),
+            )
+        st.button(
+            f"{_verb(name)} · {_cost(example)}",
+            key=f"stitch.make-{name}",
+            icon=":material/play_arrow:",
+            help="Computes the spaces on this machine, as a background job, and adds them to the session.",
+            on_click=session.guarded,
+            args=(_make, example),
+        )
+    st.caption(f"{example.explanation} {made_in_words(made) if made else ''}")
+    return specs
 
 
-def _make(dataset: DatasetSpec, encoders: tuple[Encoder, ...]) -> None:
-    found = raw_data.preview(dataset)
-    encoding_jobs.submit(dataset, found.digest, found.name, encoders)
+def _verb(name: str) -> str:
+    return "Train them here" if name == "digits" else "Encode them here"
+
+
+def _cost(example: Example) -> str:
+    durations = [encoder.seconds(example.n) for encoder in example.encoders]
+    return encoding_costs.in_words(encoding_costs.together(durations, jobs.engine().n_workers))
+
+
+def _make(example: Example) -> None:
+    found = raw_data.preview(example.dataset)
+    encoding_jobs.submit(example.dataset, found.digest, found.name, example.encoders, here=True)

@@ -37,14 +37,13 @@ _KEEP = {"persist_state": "session"}
 
 
 def choose(workspace: Workspace) -> StitchSetup | None:
-    """All choosers; None where there is nothing to stitch; the page then says why and what to do."""
-    encodings = encoding_jobs.awaited()
+    """All choosers, of an example where the session has nothing to stitch; None where the choice is incomplete."""
     found = candidates(workspace)
     if len(found) < 2:
-        stitch_invitation.draw()
-        jobs.follow(encodings, dismiss=encoding_jobs.forget)
+        found = stitch_invitation.draw()
+    jobs.follow(encoding_jobs.awaited(), dismiss=encoding_jobs.forget)
+    if not found:
         return None
-    jobs.follow(encodings, dismiss=encoding_jobs.forget)
     place = digest_of(found)[:8]  # the defaults depend on the candidates
     specs = _encoders(found, place)
     methods = _methods()

@@ -2,7 +2,20 @@
 
 from relcore.store.digest import digest_of
 from relcore.store.entry_file import Entry, Summary
+from relcore.store.finished import Finished, Made
 from relcore.store.folder import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, StoreError
 from relcore.store.pins import Pins, in_use
 
-__all__ = ["ENVIRONMENT", "LIMIT_ENVIRONMENT", "Entry", "Pins", "Store", "StoreError", "Summary", "digest_of", "in_use"]
+__all__ = [
+    "ENVIRONMENT",
+    "LIMIT_ENVIRONMENT",
+    "Entry",
+    "Finished",
+    "Made",
+    "Pins",
+    "Store",
+    "StoreError",
+    "Summary",
+    "digest_of",
+    "in_use",
+]

@@ -20,6 +20,7 @@ from relcore.access import expanded
 from relcore.spaces import SpaceError
 from relcore.store import entry_file, pins
 from relcore.store.entry_file import Damaged, Entry, Summary
+from relcore.store.finished import Finished, Made, finished
 from relcore.store.partial import bytes_in, orphaned, own_name
 
 ENVIRONMENT = "RELSCOPE_STORE"
@@ -46,9 +47,18 @@ class Store:
     limit_bytes : int, optional
         Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently used entries
         are removed; the newest one always stays, even if it exceeds the limit.
+    finished : Finished or bool, optional
+        Results that come with Relscope and are found where the folder has none of the key; True for those of this installation.
+        Default: only in the default folder, so that a folder of one's own holds what was computed for it and nothing else.
     """
 
-    def __init__(self, root: str | os.PathLike | None = None, limit_bytes: int | None = None) -> None:
+    def __init__(
+        self,
+        root: str | os.PathLike | None = None,
+        limit_bytes: int | None = None,
+        finished: Finished | bool | None = None,
+    ) -> None:
+        self.finished = _finished(root is None if finished is None else finished)
         try:
             self.root = expanded(root or os.environ.get(ENVIRONMENT) or _cache_folder()).absolute()
         except SpaceError as error:
@@ -67,10 +77,15 @@ class Store:
     def __repr__(self) -> str:
         return f"Store({str(self.root)!r}, limit_bytes={self.limit_bytes})"
 
-    def has(self, key: str) -> bool:
+    def has(self, key: str, own: bool = False) -> bool:
+        """Whether there is an entry; with `own`, whether it is in the folder and did not come with Relscope."""
         path = self._path(key)
         pins.note(self.root, key)
-        return os.path.isfile(path)
+        return os.path.isfile(path) or (not own and self.finished is not None and self.finished.made(key) is not None)
+
+    def made(self, key: str) -> Made | None:
+        """When the entry was computed that comes with Relscope; None where the folder has its own, or nothing has one."""
+        return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
 
     def get(self, key: str) -> Entry | None:
         """The entry of the key, or None; a damaged file counts as missing, is removed, and is named in the log.
@@ -85,12 +100,12 @@ class Store:
         try:
             entry = entry_file.read(path)
         except FileNotFoundError:
-            return None
+            return self.finished.get(key) if self.finished else None
         except Damaged as error:
             _log.warning("%s: this entry of the store is damaged and counts as missing: %s", path, error)
             with suppress(OSError):
                 path.unlink(missing_ok=True)
-            return None
+            return self.finished.get(key) if self.finished else None
         except OSError as error:
             raise StoreError(f"{path}: cannot be read, {_reason(error)}; check the disk, or {_ANOTHER}") from error
         with suppress(OSError):  # the time of last use decides what is evicted; a read-only store has none
@@ -104,7 +119,7 @@ class Store:
             shapes, metadata = entry_file.read_header(path)
             return Summary(key, shapes, metadata, path.stat().st_size)
         except (Damaged, OSError):
-            return None
+            return self.finished.summary(key) if self.finished else None
 
     def summaries(self) -> list[Summary]:
         """All entries that can be read, the most recently used first."""
@@ -266,6 +281,10 @@ class Store:
 
 _ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
 _ELSEWHERE = f"free some space, or {_ANOTHER}"
+
+
+def _finished(given: Finished | bool) -> Finished | None:
+    return (finished() if given else None) if isinstance(given, bool) else given
 
 
 def _limit() -> int:

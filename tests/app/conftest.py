@@ -28,7 +28,7 @@ def ran_in_place(monkeypatch):
     """Jobs run where they are submitted, in the page's own run; the list of their titles."""
     ran = []
 
-    def run(engine, key, function, *, title, expected=None, **kwargs):
+    def run(engine, key, function, *, title, expected=None, here=False, **kwargs):
         ran.append(title)
         function(Context(key, engine.store), **kwargs)
         return engine.job(key)

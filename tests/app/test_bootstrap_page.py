@@ -24,7 +24,7 @@ def in_place(monkeypatch):
     """Jobs run where they are submitted, in a moment; each test has an engine on its own store."""
     jobs.whole_engine.clear()
 
-    def submit(self, key, function, *, title, expected=None, **kwargs):
+    def submit(self, key, function, *, title, expected=None, here=False, **kwargs):
         function(Context(key, self.store), **kwargs)
         return self.job(key)
 

@@ -88,7 +88,7 @@ def test_a_head_needs_two_labelled_encodings_and_then_asks_by_a_job(make_session
     session.change("segmented_control", "languages.question", "head")
     assert any("two encodings of labelled texts" in info.value for info in session.info)
 
-    def run(engine, key, function, *, title, expected=None, **kwargs):
+    def run(engine, key, function, *, title, expected=None, here=False, **kwargs):
         function(Context(key, engine.store), **kwargs)
         return engine.job(key)
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from app import results
-from app.encode import encoding_jobs
 from app.stitch import stitch_compute, stitch_panel
 from app.stitch.stitch_setup import largest_family
 from app.workspace import Workspace
@@ -70,23 +69,6 @@ def table(session: Session, column: str):
 
 def notes(session: Session) -> str:
     return " ".join(note["text"] for note in figure(session)["layout"]["annotations"])
-
-
-def test_without_labelled_spaces_the_page_tells_what_stitching_is_and_offers_two_tasks():
-    session = Session().open("stitch")
-    assert "Nothing is trained again" in session.html
-    labels = [button.label for button in session.button]
-    assert any(label.startswith("Digits: four networks, trained here") for label in labels)
-    assert any(label.startswith("Wikipedia: TF-IDF and MiniLM") for label in labels)
-
-
-def test_a_button_submits_the_encoders_of_its_task(monkeypatch):
-    asked = []
-    monkeypatch.setattr(encoding_jobs, "submit", lambda *call: asked.append(call))
-    Session().open("stitch").click("stitch.make-digits")
-    ((dataset, _, _, encoders),) = asked
-    assert dataset == DatasetSpec("digits")
-    assert [encoder.architecture for encoder in encoders] == ["mlp", "cnn", "residual", "vit"]
 
 
 def test_every_number_is_the_cores(make_encoders):

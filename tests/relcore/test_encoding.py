@@ -308,7 +308,7 @@ def test_a_job_of_several_outputs_is_run_anew_when_one_was_evicted(store, log, d
 def test_asking_what_is_stored_removes_nothing_that_came_meanwhile(store, log, digest, monkeypatch):
     encoder = Noted(log)
 
-    def has_too_early(store, key):  # another worker's encoding comes between the question and what follows
+    def has_too_early(store, key, own=False):  # another worker's encoding comes between the question and what follows
         monkeypatch.undo()
         encode_job(Context(key, store), dataset=DIGITS, encoder=encoder)
         return False

@@ -1,0 +1,113 @@
+"""Compute the results that come with Relscope, so that Stitch, Bootstrap and Studies open with a picture.
+
+    python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished]
+
+Groups: digits, sentences, bootstrap, and the names of studies; default: all that are there. Each is what its page computes with
+its default settings. The groups take 10 s to 20 min of one core. Commit first: date and commit are written beside the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+from relcore.bootstrapping.spec import BootstrapSpec
+from relcore.encoding import encode
+from relcore.papers.commit import commit_of
+from relcore.progress import Context
+from relcore.sources.catalog import stored_encoding_spec
+from relcore.sources.datasets import load_dataset
+from relcore.sources.encoder import TrainedEncoder
+from relcore.sources.encodings import encoding_key, held_out_ids, key_of
+from relcore.sources.examples import EXAMPLES
+from relcore.sources.words import BUNDLED, load_words
+from relcore.spaces import LatentSpace
+from relcore.stitching.classification import share_rows
+from relcore.stitching.spec import StitchSpec
+from relcore.store import Store
+from relcore.store.finished import FOLDER
+from relcore.studies import study_of
+from relcore.studies.runs import StudyRuns, finished_run
+from relcore.studies.study import StudySpec
+from relcore.task import Task
+
+_LARGEST = 6_000_000  # bytes of a file
+
+
+def example_keys(name: str, store: Store) -> list[str]:
+    """Encode an example and stitch it: the keys of encodings, trained weights and stitching."""
+    example = EXAMPLES[name]
+    dataset, encodings, trained, spaces = load_dataset(example.dataset, store), [], [], []
+    for encoder in example.encoders:
+        spaces += encode(example.dataset, encoder, store)
+        encodings += [encoding_key(dataset.digest, encoder, output) for output in encoder.outputs]
+        if isinstance(encoder, TrainedEncoder):
+            trained.append(key_of("trained", dataset.digest, encoder))
+    specs = [stored_encoding_spec(store.summary(key)) for key in encodings]
+    rows = share_rows(spaces)
+    test_ids = held_out_ids(specs, spaces, rows.ids)
+    n_train = len(rows.targets) - len(test_ids) if test_ids else int(0.8 * len(rows.targets))
+    widest = max(space.dimension for space in spaces)
+    return [*encodings, *trained, finish(StitchSpec(n_anchors=min(2 * widest, n_train // 2), test_ids=test_ids), spaces, store)]
+
+
+def finish(task: Task, spaces: Sequence[LatentSpace], store: Store) -> str:
+    """Run a task: its key."""
+    key = task.key(spaces)
+    task.finish(Context(key, store), spaces)
+    return key
+
+
+def keys_of(group: str, store: Store) -> list[str]:
+    """Compute a group: its keys."""
+    if group in EXAMPLES:
+        return example_keys(group, store)
+    if group == "bootstrap":
+        return [finish(BootstrapSpec(), [load_words(name) for name in BUNDLED], store)]
+    study = study_of(group)
+    runs = StudyRuns(study, StudySpec.of(study))
+    for number, settings in enumerate(runs.settings, start=1):
+        print(f"{group}: run {number} of {len(runs)}", end="\r", flush=True)
+        finished_run(study, settings, store, lambda *told: None)
+    return runs.keys
+
+
+def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: str) -> None:
+    """Copy the entries of these keys into the folder, and list them; files of the group's last computation are removed."""
+    listed = output / f"{group}.json"
+    for key in json.loads(listed.read_text(encoding="utf-8"))["files"] if listed.is_file() else ():
+        (output / f"{key}.safetensors").unlink(missing_ok=True)
+    files, entries = [], {}
+    for key in keys:
+        entry = store.get(key)
+        if entry.arrays:
+            path = output / f"{key}.safetensors"
+            path.write_bytes((store.root / "entries" / key[:2] / path.name).read_bytes())
+            assert path.stat().st_size <= _LARGEST, (group, path.stat().st_size)
+            files.append(key)
+        else:
+            entries[key] = entry.metadata
+    record = {"date": date.today().isoformat(), "commit": commit, "files": files, "entries": entries}
+    listed.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{group}: {len(keys)} results")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("groups", nargs="*", default=sorted(path.stem for path in FOLDER.glob("*.json")))
+    parser.add_argument("--output", type=Path, default=FOLDER)
+    arguments = parser.parse_args()
+    commit = commit_of()
+    arguments.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(folder)
+        for group in arguments.groups:
+            write(group, keys_of(group, store), store, arguments.output, commit)
+
+
+if __name__ == "__main__":
+    main()
