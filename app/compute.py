@@ -56,7 +56,7 @@ def seconds_of_last_computation() -> float:
 def load_space(spec: SpaceSpec) -> LatentSpace:
     """The space of a spec, read once; a file is read again when it has changed."""
     catalog.need_access(spec)  # before the cache, which all sessions share
-    return _load_space(spec, _stamp(spec))
+    return _load_space(spec, stamp(spec))
 
 
 def digests(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
@@ -72,17 +72,15 @@ def digest_or_blank(spec: SpaceSpec) -> str:
         return ""
 
 
-def _stamp(spec: SpaceSpec) -> tuple[int, int] | None:
-    path = access.allowed(spec.name) if spec.source == "file" else None
-    if not path or not path.is_file():
-        return None
-    about = path.stat()
-    return about.st_mtime_ns, about.st_size
+def stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
+    """When the files of a space were last changed, and their sizes; () for one that comes from no file."""
+    paths = [access.allowed(path) for path in catalog.files_of(spec)]
+    return tuple((about.st_mtime_ns, about.st_size) for path in paths if path.is_file() and (about := path.stat()))
 
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the space …")
 @_timed
-def _load_space(spec: SpaceSpec, stamp: tuple[int, int] | None) -> LatentSpace:
+def _load_space(spec: SpaceSpec, stamp: tuple[tuple[int, int], ...]) -> LatentSpace:
     return catalog.load(spec)
 
 

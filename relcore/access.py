@@ -154,7 +154,9 @@ def beside(path: Path, other: Path) -> bool:
 def _given() -> list[Path]:
     """The files that `relscope app` was given: whoever started it opened them to all."""
     specs = json.loads(os.environ.get(OPENED, "[]"))
-    return [Path(spec["name"]).resolve() for spec in specs if spec["source"] == "file"]
+    files = [spec for spec in specs if spec["source"] == "file"]
+    named = [path for spec in files for path in (spec["name"], (spec.get("options") or {}).get("metadata")) if path]
+    return [Path(path).resolve() for path in named]
 
 
 def regular_file(path: Path) -> Path:

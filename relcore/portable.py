@@ -40,7 +40,13 @@ def without_paths(described: Any) -> Any:
 
 def with_paths(described: Any, find: Find) -> Any:
     """The JSON with ``find(spec)`` in place of the name in each spec of a file or a folder; the reverse of `without_paths`."""
-    return _rewritten(described, lambda spec, key: find(spec) if key == "name" and "encoder" not in spec else spec[key])
+
+    def found(spec: Mapping[str, Any], key: str) -> str:
+        if key == "metadata":
+            return find({"source": "file", "name": spec[key]})
+        return find(spec) if key == "name" and "encoder" not in spec else spec[key]
+
+    return _rewritten(described, found)
 
 
 def _distinct_ends(paths: list[str]) -> dict[str, str]:
@@ -126,10 +132,10 @@ def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> A
 
 
 def _places(spec: Mapping[str, Any]) -> set[str]:
-    """The keys of a spec whose texts may be paths: of a space or a dataset its name, of an encoder every text."""
+    """The keys of a spec, or of its options, whose texts may be paths: of an encoder every text."""
     texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
     if isinstance(spec.get("encoder"), str) and not spec["encoder"].startswith("{"):
         return texts - {"encoder"}
     if spec.get("source") in _OF_FILES:
         return texts & {"name"}
-    return texts & {"folder"}
+    return texts & {"folder", "metadata"}

@@ -9,8 +9,12 @@ import socket
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from relcore.commands.numbers import whole
+
+if TYPE_CHECKING:
+    from relcore.sources.catalog import SpaceSpec
 
 SHARED = (
     "This app is shared, and has no login: everybody who can reach this port can use it, and its computing time. It reads only "
@@ -21,7 +25,10 @@ SHARED = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.naming import SPACE_HELP
 
-    parser.description += " The first two become source and target, if they share ids. Stop the app with Ctrl-C."
+    parser.description += (
+        " The first two become source and target. A table without vectors and with as many rows as the file before it gives "
+        "that file its ids, labels and texts. Stop the app with Ctrl-C."
+    )
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
     parser.add_argument("--port", type=whole, metavar="N", help="where the app listens; default 8501, or the next free port")
     parser.add_argument(
@@ -31,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "named here and uploads (the same as RELSCOPE_SHARE=1)",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser; the terminal shows the address")
-    parser.epilog = "example:\n  relscope app first.npy second.parquet"
+    parser.epilog = "example:\n  relscope app first.npy second.parquet\n  relscope app first.npy metadata.csv second.parquet"
 
 
 def run(options: argparse.Namespace) -> None:
@@ -74,22 +81,32 @@ def own_address() -> str:
 def opened(names: list[str]) -> list:
     """The `SpaceSpec` of each name, with the full path of files; all are loaded once, so that errors appear here.
 
+    A table without vectors is the metadata of the file before it, see `relcore.sources.belonging.joined`.
+
     Raises
     ------
     SpaceError
         A space that cannot be loaded.
     """
-    from dataclasses import replace
-
     from relcore.commands.naming import space_spec
     from relcore.recipe import load_again
+    from relcore.sources.belonging import joined
 
-    specs = []
-    for name in names:
-        spec = space_spec(name)
+    specs = joined([space_spec(name) for name in names])
+    for spec in specs:
         load_again(spec)
-        specs.append(replace(spec, name=str(Path(spec.name).resolve())) if spec.source == "file" else spec)
-    return specs
+    return [with_full_paths(spec) for spec in specs]
+
+
+def with_full_paths(spec: SpaceSpec) -> SpaceSpec:
+    """The spec of a file that leads to the same place from any folder."""
+    from dataclasses import replace
+
+    if spec.source != "file":
+        return spec
+    options = dict(spec.options)
+    options |= {"metadata": str(Path(options["metadata"]).resolve())} if "metadata" in options else {}
+    return replace(spec, name=str(Path(spec.name).resolve()), options=tuple(options.items()))
 
 
 def main_script() -> Path:

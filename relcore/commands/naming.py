@@ -24,7 +24,6 @@ SPACE_HELP = (
     "gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), or a .json file with the "
     "spec of a space"
 )
-FILE_OPTIONS = ("id_column", "label_column", "count_column", "ignore", "invalid", "duplicates")
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
 
@@ -119,6 +118,7 @@ def file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:
         An unknown option.
     """
     from relcore.access import expanded
+    from relcore.sources.files import FILE_OPTIONS
     from relcore.spaces import SpaceError, quote
 
     name, *options = text.split("#")

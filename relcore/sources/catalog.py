@@ -18,19 +18,19 @@ from relcore.sources.dataset import DatasetSpec, Options
 from relcore.sources.delimited import delimiter_of
 from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.sources.encodings import load_encoding
-from relcore.sources.files import load_space, suffix_of
+from relcore.sources.files import FILE_OPTIONS, load_space, suffix_of
 from relcore.sources.keyedvectors import word2vec_shape
 from relcore.sources.parquet_table import holds_vectors
 from relcore.sources.places import dataset_place
 from relcore.sources.renamed import load_pairing, rename
 from relcore.sources.words import BUNDLED, load_words
-from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 from relcore.store import Store, Summary
 
 Source = Literal["bundled", "file", "gensim-data", "encoding", "renamed"]
 _OPTIONS = {
     "bundled": (),
-    "file": ("id_column", "label_column", "count_column", "ignore", "invalid", "duplicates"),
+    "file": FILE_OPTIONS,
     "gensim-data": (),
     "encoding": ("dataset", "encoder", "key", "output"),
     "renamed": ("base", "key"),
@@ -54,10 +54,9 @@ class SpaceSpec:
     limit : int, optional
         Only the first rows.
     options : tuple of (key, value)
-        All strings. For files further arguments of `load_space`: id_column, label_column, count_column, ignore (as a JSON
-        list), invalid, duplicates. For encodings what made them: dataset and encoder as JSON, output, and the key in the
-        store; see `encoding_spec`. For a renamed space the spec of its base as JSON and the key of the
-        pairing in the store; see `renamed_spec`.
+        All strings. For files further arguments of `load_space`, ignore as a JSON list. For encodings what made them: dataset
+        and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its base as
+        JSON and the key of the pairing in the store; see `renamed_spec`.
     """
 
     source: str
@@ -77,6 +76,7 @@ class SpaceSpec:
         if unfit := [option for option, value in self.options if option not in known or not isinstance(value, str)]:
             expected = f"some of {quote(known)}, each with a string" if known else "none"
             raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
+        need_one_of("ids", self.option("ids"), ("", "rows"))
         whole = {"encoding": "an encoding", "renamed": "a renamed space"}.get(self.source)
         if whole and {option for option, _ in self.options} != set(known):
             raise SpaceError(f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}")
@@ -171,12 +171,18 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
         base = load(_base(spec), store)
         return rename(base, load_pairing(store, spec.option("key")), spec.name)
     if spec.source == "file":
-        columns = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
-        return load_space(access.allowed(spec.name), limit=spec.limit, **dict(spec.options) | columns)
+        told: dict[str, Any] = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
+        told |= {"metadata": access.allowed(spec.option("metadata"))} if spec.option("metadata") else {}
+        return load_space(access.allowed(spec.name), limit=spec.limit, **dict(spec.options) | told)
     known = BUNDLED if spec.source == "bundled" else gensim_data.MODELS
     if spec.name not in known:
         raise SpaceError(f"{spec.source}: expected one of {quote(known)}, got {spec.name!r}")
     return load_words(spec.name, limit=spec.limit)
+
+
+def files_of(spec: SpaceSpec) -> tuple[str, ...]:
+    """The paths that a spec of a file names: that of the vectors, and of their metadata."""
+    return tuple(filter(None, (spec.name, spec.option("metadata")))) if spec.source == "file" else ()
 
 
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
@@ -194,7 +200,8 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
     or come from a dataset, through an encoder, that this session may read: naming a key in a session file is not enough.
     """
     if spec.source == "file":
-        access.allowed(spec.name)
+        for path in files_of(spec):
+            access.allowed(path)
     elif spec.source == "renamed":
         need_access(_base(spec), store)
     elif spec.source == "encoding" and not access.made(spec.option("key")):

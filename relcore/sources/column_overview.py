@@ -7,7 +7,7 @@ from itertools import groupby
 
 from relcore.sources.columns import Column, Columns, Role
 
-_ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "dimension", "left out")
+_ORDER: tuple[Role, ...] = ("unclear", "ids", "labels", "counts", "text", "pictures", "dimension", "left out")
 _FEW = 4  # more columns of one kind beside each other are one line
 
 

@@ -1,4 +1,4 @@
-"""Columns of a table: which hold the dimensions, the ids, labels and counts, which are left out, and why.
+"""Columns of a table: which hold the dimensions, ids, labels, counts, texts and pictures, which are left out, and why.
 
 Columns named `id` or `ids`, `label` or `labels`, `count` or `counts` are taken as such; `word` or `token` are ids if there
 is no `id`. A first column without a name is an index. Else the only column of text holds the ids. Whatever this leaves open is
@@ -15,11 +15,11 @@ from typing import Literal
 
 from relcore.spaces import SpaceError, quote
 
-Role = Literal["dimension", "ids", "labels", "counts", "left out", "unclear"]
+Role = Literal["dimension", "ids", "labels", "counts", "text", "pictures", "left out", "unclear"]
 Held = Literal["numbers", "text", "mixed", "nothing", "vectors", "flags", "other"]
 _USUAL = {"ids": ("id", "ids"), "labels": ("label", "labels"), "counts": ("count", "counts")}
-_WORDS = ("word", "words", "token", "tokens")
-_INDEX = ("", "Unnamed: 0", "__index_level_0__")
+WORDS = ("word", "words", "token", "tokens")
+INDEX = ("", "Unnamed: 0", "__index_level_0__")
 _NO_DIMENSION = re.compile(
     r"(.*[_\-. ])?(ids?|idx|index|key|row|labels?|counts?|class|classes|target|category|cluster|words?|tokens?)"
 )
@@ -29,7 +29,14 @@ REMEDY = (
     "mend or rename it, take the column as ids, labels or counts (id_column, label_column, count_column), or leave it out "
     "(ignore)"
 )
-_OPTIONS = {"ids": "id_column", "labels": "label_column", "counts": "count_column"}
+OPTIONS: dict[Role, str] = {
+    "ids": "id_column",
+    "labels": "label_column",
+    "counts": "count_column",
+    "text": "text_column",
+    "pictures": "picture_column",
+}
+TEXT_NAMES = ("text", "sentence", "content", "caption", "title", "document", "abstract", "description", "question", "review")
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,8 @@ class Choices:
     id_column: str | None = None
     label_column: str | None = None
     count_column: str | None = None
+    text_column: str | None = None
+    picture_column: str | None = None
     ignore: tuple[str, ...] = ()
 
 
@@ -154,13 +163,13 @@ def assign(name: str, found: Sequence[Found], choices: Choices = NO_CHOICES) -> 
     """
     names = [column.name for column in found]
     _check_names(name, found)
-    roles = _chosen(name, names, choices)
-    index = next((i for i, one in enumerate(names) if (one in _INDEX and (i == 0 or one)) and i not in roles), None)
+    roles = chosen_roles(name, names, choices)
+    index = next((i for i, one in enumerate(names) if (one in INDEX and (i == 0 or one)) and i not in roles), None)
     if index is not None and found[index].holds == "nothing":
         index = None
     if not any(role == "ids" for role, _ in roles.values()):
         words = [
-            i for i, one in enumerate(found) if one.name.lower() in _WORDS and one.holds in ("text", "mixed") and i not in roles
+            i for i, one in enumerate(found) if one.name.lower() in WORDS and one.holds in ("text", "mixed") and i not in roles
         ]
         roles |= {words[0]: ("ids", f"named {names[words[0]]!r}")} if len(words) == 1 else {}
     decided = {place: Column(names[place], role, reason) for place, (role, reason) in roles.items()}
@@ -181,6 +190,9 @@ def assign(name: str, found: Sequence[Found], choices: Choices = NO_CHOICES) -> 
             )
     elif len(texts) == 1:
         decided[texts[0]] = Column(names[texts[0]], "ids", "the only column of text", sure=False)
+    if choices.text_column is None:
+        left_out = [place for place in texts if decided[place].role == "left out" and names[place].lower() in TEXT_NAMES]
+        decided |= {place: Column(names[place], "text", f"named {names[place]!r}") for place in left_out[:1]}
     return Columns(tuple(decided[place] for place in range(len(found))))
 
 
@@ -200,16 +212,16 @@ def _check_names(name: str, found: Sequence[Found]) -> None:
         )
 
 
-def _chosen(name: str, names: Sequence[str], choices: Choices) -> dict[int, tuple[Role, str]]:
+def chosen_roles(name: str, names: Sequence[str], choices: Choices) -> dict[int, tuple[Role, str]]:
     """Roles by choice and by name, as place → role and reason."""
     roles: dict[int, tuple[Role, str]] = {}
     for option, column in [
-        *((option, getattr(choices, option)) for option in _OPTIONS.values()),
+        *((option, getattr(choices, option)) for option in OPTIONS.values()),
         *(("ignore", c) for c in choices.ignore),
     ]:
         if column is not None and column not in names:
             raise SpaceError(f"{name}: {option} expects one of {quote(names[:8])}, got {quote([column])}; check its name")
-    for role, option in _OPTIONS.items():
+    for role, option in OPTIONS.items():
         if (column := getattr(choices, option)) is not None:
             if names.index(column) in roles:
                 raise SpaceError(
@@ -221,12 +233,12 @@ def _chosen(name: str, names: Sequence[str], choices: Choices) -> dict[int, tupl
             raise SpaceError(f"{name}: ignore: expected columns without a role, got {quote([column])}; choose one of the two")
         roles[names.index(column)] = ("left out", "chosen")
     for role, usual in _USUAL.items():
-        if getattr(choices, _OPTIONS[role]) is None:
+        if getattr(choices, OPTIONS[role]) is None:
             named = [place for place, one in enumerate(names) if one.lower() in usual and place not in roles]
             if len(named) > 1:
                 raise SpaceError(
                     f"{name}: expected one column of {role}, got {quote([names[place] for place in named])}; choose one "
-                    f"with {_OPTIONS[role]}"
+                    f"with {OPTIONS[role]}"
                 )
             roles |= {place: (role, f"named {names[place]!r}") for place in named}
     return roles
@@ -245,7 +257,7 @@ def _by_kind(column: Found, vectors: Sequence[str]) -> Column:
         return Column(name, "unclear", "expected a dimension, got numbers that may be none, judged by the name")
     if held == "numbers":
         return Column(name, "dimension", "numbers")
-    if held == "text" or (held == "mixed" and name.lower() in _WORDS):
+    if held == "text" or (held == "mixed" and name.lower() in WORDS):
         return Column(name, "unclear", TEXT_OR)
     if held == "mixed":
         return Column(name, "unclear", column.note, column.where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,13 +13,14 @@ import pandas as pd
 
 from relcore.access import expanded, regular_file
 from relcore.sources.arrays import read_npy, read_npz, read_safetensors
-from relcore.sources.columns import Choices
+from relcore.sources.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices
 from relcore.sources.keyedvectors import read_word2vec, read_word2vec_binary, read_word2vec_text
 from relcore.sources.memory import usable_bytes
+from relcore.sources.metadata import Metadata, read_metadata
 from relcore.sources.pickled import read_kv
 from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, lines_beside
 from relcore.sources.rows import Rows
-from relcore.sources.tables import TABLES, read_delimited, read_parquet
+from relcore.sources.tables import TABLES, column_roles, read_delimited, read_parquet
 from relcore.spaces import LatentSpace, SpaceError, quote
 
 READERS: dict[str, Callable[..., Rows]] = {
@@ -37,6 +39,10 @@ READERS: dict[str, Callable[..., Rows]] = {
     ".gz": read_word2vec,
     ".kv": read_kv,
 }
+FILE_OPTIONS = (
+    *("id_column", "label_column", "count_column", "text_column", "picture_column", "ignore"),
+    *("metadata", "ids", "invalid", "duplicates"),
+)
 
 
 def load_space(
@@ -44,10 +50,13 @@ def load_space(
     *,
     name: str | None = None,
     limit: int | None = None,
-    ids: Sequence[str] | None = None,
+    ids: Sequence[str] | Literal["rows"] | None = None,
+    metadata: str | Path | None = None,
     id_column: str | None = None,
     label_column: str | None = None,
     count_column: str | None = None,
+    text_column: str | None = None,
+    picture_column: str | None = None,
     ignore: Sequence[str] = (),
     invalid: Literal["error", "drop"] = "error",
     duplicates: Literal["error", "first"] = "error",
@@ -70,12 +79,18 @@ def load_space(
         Else the file's, without its suffix.
     limit : int, optional
         Read only the first rows of the file; what follows is not read where the format allows it.
-    ids : sequence of str, optional
-        One per row of the file, instead of those in it.
+    ids : sequence of str or "rows", optional
+        One per row of the file, instead of those in it; "rows": the row numbers, so that two files pair by row order. The
+        ids of the file then are the payload.
+    metadata : str or Path, optional
+        A .csv, .tsv or .parquet file with one row per vector, which gives ids, labels and counts; see
+        `relcore.sources.metadata`.
     id_column, label_column, count_column : str, optional
-        Columns of a table, else found by name or kind; see `relcore.sources.columns`.
+        Columns of a table, else found by name or kind; see `relcore.sources.columns`. With `metadata`, columns of that.
+    text_column, picture_column : str, optional
+        Columns of texts and pictures that the app shows; they are not loaded.
     ignore : sequence of str
-        Columns of a table to leave out.
+        Columns of a table to leave out; with `metadata`, columns of that.
     invalid : "error" or "drop"
         What becomes of rows with NaN or infinite values; dropped rows are counted in a warning.
     duplicates : "error" or "first"
@@ -102,9 +117,9 @@ def load_space(
     ('words', ['king', 'queen'])
     """
     path = expanded(path)
-    choices = Choices(id_column, label_column, count_column, tuple(ignore))
-    suffix = _check_choices(path, limit, choices, invalid, duplicates)
-    columns = {"choices": choices} if suffix in TABLES else {}
+    choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
+    suffix = _check_choices(path, limit, NO_CHOICES if metadata is not None else choices, invalid, duplicates)
+    columns = {"choices": _only_vectors(path) if metadata is not None else choices} if suffix in TABLES else {}
     max_bytes = usable_bytes() if max_bytes is None else max_bytes
     try:
         rows = READERS[suffix](path, limit=limit, max_bytes=max_bytes, **columns)
@@ -113,14 +128,34 @@ def load_space(
     except PermissionError as error:
         raise SpaceError(f"{path}: expected a file that can be read, got {error.strerror}; change its permissions") from error
     n = len(rows.vectors)
-    found = Rows(
-        rows.vectors,
-        _as_many(path, "ids", ids, n, limit) if ids is not None else _ids(path, suffix, rows, limit),
-        _labels(path, suffix, rows, limit),
-        None if rows.counts is None else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name),
-    )
+    if metadata is not None:
+        about = read_metadata(
+            regular_file(expanded(metadata)), n, of=path.name, limit=limit, max_bytes=max_bytes, choices=choices
+        )
+        rows = _described(rows, about)
+    own_ids = _ids(path, suffix, rows, limit) if ids is None or ids == "rows" else _as_many(path, "ids", ids, n, limit)
+    found = {
+        "vectors": rows.vectors,
+        "ids": own_ids,
+        "labels": _labels(path, suffix, rows, limit),
+        "counts": None if rows.counts is None else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name),
+    }
+    if isinstance(ids, str) and ids == "rows":
+        numbers = list(map(str, range(n)))
+        found |= {"ids": numbers, "payload": None if own_ids == numbers else own_ids}
     name = name or path.name[: -len(suffix)]
     return LatentSpace(**_kept(found, name, invalid, duplicates), name=name)
+
+
+def _only_vectors(path: Path) -> Choices:
+    """The choices that leave out the texts of a table whose ids and labels are in another file."""
+    return Choices(ignore=tuple(column.name for column in column_roles(path).columns if column.reason == TEXT_OR))
+
+
+def _described(rows: Rows, about: Metadata) -> Rows:
+    """The rows with what a table tells about them, and else with what their own file does."""
+    told = {name: found for name in ("ids", "labels", "counts") if (found := getattr(about, name)) is not None}
+    return replace(rows, **told)
 
 
 def suffix_of(path: Path) -> str | None:
@@ -142,8 +177,8 @@ def _check_choices(path: Path, limit: int | None, choices: Choices, invalid: str
             f"{path.name}: expected a file that ends in {', '.join(READERS)}; got {path.suffix or 'no suffix'!r}, "
             "convert or rename it"
         )
-    if choices != Choices() and suffix not in TABLES:
-        column = choices.id_column or choices.label_column or choices.count_column or quote(choices.ignore)
+    if choices != NO_CHOICES and suffix not in TABLES:
+        column = next(filter(None, (getattr(choices, one) for one in OPTIONS.values())), "") or quote(choices.ignore)
         raise SpaceError(
             f"{path.name}: expected columns to be chosen only for {', '.join(TABLES)}, got {column!r:.80} for {suffix}; leave "
             "them out"
@@ -180,22 +215,21 @@ def _as_many(path: Path, what: str, items: Sequence[Any], n: int, limit: int | N
     )
 
 
-def _kept(rows: Rows, name: str, invalid: str, duplicates: str) -> dict:
+def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> dict[str, Any]:
     """Arguments of LatentSpace, without the rows that the choices leave out."""
-    keep = np.ones(len(rows.vectors), dtype=bool)
+    keep = np.ones(len(columns["vectors"]), dtype=bool)
     if invalid == "drop":
-        keep &= np.isfinite(rows.vectors).all(axis=1)
+        keep &= np.isfinite(columns["vectors"]).all(axis=1)
         _warn(name, "NaN or infinite values", keep)
     if duplicates == "first":
         distinct = keep.copy()
-        distinct[keep] = ~pd.Series(np.array(rows.ids, dtype=object)[keep]).duplicated().to_numpy()
+        distinct[keep] = ~pd.Series(np.array(columns["ids"], dtype=object)[keep]).duplicated().to_numpy()
         _warn(name, "ids seen before", distinct, keep)
         keep = distinct
     if not keep.any():
         raise SpaceError(
             f"{name}: expected rows of numbers, got none without NaN or infinite values; look at how the file was written"
         )
-    columns = {"vectors": rows.vectors, "ids": rows.ids, "labels": rows.labels, "counts": rows.counts}
     if keep.all():
         return columns
     return {key: None if column is None else _taken(column, keep) for key, column in columns.items()}

@@ -20,4 +20,4 @@ def test_three_sessions_side_by_side(serve, tmp_path, monkeypatch):
     url = serve("app/main.py", env={"RELSCOPE_STORE": str(tmp_path)})
     measured = run_apart(phase(url, os.getpid(), lambda *given: many_sessions(*given, 3, 15)))
     assert measured.faults == []
-    assert sum(map(len, measured.seconds.values())) >= 3  # drawn at random, so not each kind comes on a busy machine
+    assert {"lasso", "anchor", "page Compare"} <= measured.seconds.keys()

@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relcore import access
@@ -32,6 +33,19 @@ def test_the_server_is_told_the_spaces_by_their_full_paths(started, files, tmp_p
     specs = [SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED])]
     assert specs == [SpaceSpec("file", str(tmp_path / "first.npz")), SpaceSpec("bundled", "word2vec-novels")]
     assert environment["RELSCOPE_STORE"] == str(tmp_path / "kept")
+
+
+def test_a_table_after_vectors_is_their_metadata(started, files, tmp_path, monkeypatch):
+    np.save("a.npy", np.eye(4))
+    Path("meta.csv").write_text("id,genre\n" + "".join(f"r{row},{'pq'[row % 2]}\n" for row in range(4)))
+    assert main(["app", "a.npy", "meta.csv", "first.npz"]) == 0
+    ((_, environment),) = started
+    first, second = (SpaceSpec.from_json(one) for one in json.loads(environment[access.OPENED]))
+    assert first == SpaceSpec("file", str(tmp_path / "a.npy"), options=(("metadata", str(tmp_path / "meta.csv")),))
+    assert second == SpaceSpec("file", str(tmp_path / "first.npz"))
+    monkeypatch.setenv(access.ENVIRONMENT, "1")
+    monkeypatch.setenv(access.OPENED, environment[access.OPENED])
+    assert access.allowed(tmp_path / "meta.csv")  # whoever started a shared app opened it to all
 
 
 def test_without_spaces_the_app_opens_as_usual(started):

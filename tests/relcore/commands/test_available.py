@@ -98,5 +98,5 @@ def test_columns_are_chosen_after_the_name_of_a_table(refuse, tmp_path):
     )
     (tmp_path / "t#x=1.csv").write_text(TABLE)
     assert space_spec("t#x=1.csv").name == "t#x=1.csv"  # a file of that name
-    assert "after '#', got 'ids'" in refuse("available", "t.csv#ids=name")
+    assert "after '#', got 'idz'" in refuse("available", "t.csv#idz=name")
     assert load(space_spec("t.csv#id_column=group")).ids.tolist() == ["p", "q"]

@@ -62,6 +62,8 @@ def test_files_and_folders_of_others_are_refused_by_every_source(shared, closed)
     folder = shared / closed
     refused(catalog.load, SpaceSpec("file", str(folder / "vectors.npy")))
     refused(catalog.load, renamed_spec(SpaceSpec("file", str(folder / "vectors.npy")), "0" * 32, "renamed"))
+    own = str(shared / "data" / "vectors.npy")
+    refused(catalog.load, SpaceSpec("file", own, options=(("metadata", str(folder / "texts.csv")),)))
     specs = [
         DatasetSpec("file", str(folder / "texts.csv")),
         DatasetSpec("folder", str(folder)),

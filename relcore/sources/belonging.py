@@ -1,0 +1,88 @@
+"""Which files belong together: a table of metadata goes with the vectors that it has as many rows as."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from relcore.sources.catalog import SpaceSpec, load, shape_of
+from relcore.sources.item_tables import open_table
+from relcore.sources.metadata import SUFFIXES, holds_vectors
+from relcore.spaces import LatentSpace, SpaceError
+
+
+def is_metadata(path: Path) -> bool:
+    """Whether a file is a table without vectors; False for one that cannot be read."""
+    try:
+        return path.suffix.lower() in SUFFIXES and not holds_vectors(path)
+    except SpaceError:
+        return False
+
+
+def n_rows(spec: SpaceSpec) -> int:
+    """The number of rows in a file, from its header where that tells it; else it is read."""
+    path = Path(spec.name)
+    shape = shape_of(path)
+    if shape is not None and shape[0] is not None:
+        return shape[0]
+    return len(open_table([path])) if path.suffix.lower() in SUFFIXES else len(load(spec))
+
+
+def joined(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
+    """The spaces of these files, in their order, each with the table of metadata that belongs to it.
+
+    A table without vectors belongs to the vectors before it that have as many rows: to one file of the same name, else to the
+    last one, and to every .npy file before that one. A table that fits none of them, or has options of its own, is a space.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> np.save(folder / "a.npy", np.eye(2))
+    >>> _ = (folder / "meta.csv").write_text("id,genre\\nr1,jazz\\nr2,rock\\n")
+    >>> (found,) = joined([SpaceSpec("file", str(folder / one)) for one in ("a.npy", "meta.csv")])
+    >>> Path(found.name).name, Path(found.option("metadata")).name
+    ('a.npy', 'meta.csv')
+    """
+    found: list[SpaceSpec] = []
+    for spec in specs:
+        plain_file = spec.source == "file" and not spec.options
+        owners = _owners(found, spec) if plain_file and is_metadata(Path(spec.name)) else []
+        found = [with_metadata(one, spec.name) if one in owners else one for one in found]
+        found += [] if owners else [spec]
+    return found
+
+
+def _owners(before: Sequence[SpaceSpec], table: SpaceSpec) -> list[SpaceSpec]:
+    n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
+    fit = [one for one in before if one.source == "file" and not one.option("metadata") and n_rows(one) == n]
+    if same := [one for one in fit if stem.startswith(Path(one.name).stem)]:
+        return same[-1:]
+    return [one for one in fit[:-1] if Path(one.name).suffix.lower() == ".npy"] + fit[-1:]
+
+
+def with_metadata(spec: SpaceSpec, path: str, options: Sequence[tuple[str, str]] = ()) -> SpaceSpec:
+    """The space with its ids, labels and counts from the table at `path`, whose columns the options choose."""
+    of_table = ("ignore", "metadata", "ids")
+    kept = [(name, value) for name, value in spec.options if name not in of_table and not name.endswith("_column")]
+    return replace(spec, options=(*kept, ("metadata", path), *options))
+
+
+def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
+    """Both spaces with row numbers as ids, so that they pair by row order; None where one of them is no file."""
+    if source.source != "file" or target.source != "file":
+        return None
+    return tuple(replace(one, options=tuple((dict(one.options) | {"ids": "rows"}).items())) for one in (source, target))
+
+
+def is_numbered(space: LatentSpace) -> bool:
+    """Whether the ids of a space are nothing but its row numbers, as they are where a file has no ids."""
+    return space.ids[-1] == str(len(space) - 1) and np.array_equal(space.ids, np.arange(len(space)).astype(str))
+
+
+def pairs_by_rows(source: LatentSpace, target: LatentSpace) -> bool:
+    """Whether row order is the likely way to pair two spaces: equally many rows, and just one of them with ids of its own."""
+    return len(source) == len(target) and is_numbered(source) != is_numbered(target)
