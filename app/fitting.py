@@ -24,7 +24,7 @@ def settle() -> None:
         if fits(present, pair):
             return
         fitted = fit_to_pair(present, pair)
-        session.history().amend(fitted)
+        session.amend(fitted)
         if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.anchors_from:
             messages.toast(f"{lost:,} anchors are not in both spaces and were left out.")
 
@@ -51,6 +51,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         The pair has no rows that anchors could be chosen from.
     """
     fitted = replace(workspace, view=_fitting_view(workspace.view, pair))
+    if not workspace.anchors and not workspace.anchors_from:  # the user removed them all
+        return fitted
     kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
     unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
     if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.anchors_from):

@@ -10,8 +10,9 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from app.reducer import reduce
 from app.sharing import Member
-from app.workspace import MOST_ANCHORS, History, Workspace
+from app.workspace import History, Workspace
 from relcore.access import Asker, set_asker
 from relcore.engine import EngineError
 from relcore.spaces import SpaceError
@@ -28,7 +29,8 @@ _AWAITED = "relscope.encodings-awaited"
 def history(first: Callable[[], Workspace] = Workspace) -> History:
     """This session's history; made of `first()` when the session begins."""
     if _HISTORY not in st.session_state:
-        st.session_state[_HISTORY] = History(first())
+        begun = first()
+        st.session_state[_HISTORY] = History(reduce(begun, begun))
     return st.session_state[_HISTORY]
 
 
@@ -37,9 +39,25 @@ def workspace() -> Workspace:
     return history().present
 
 
+def become(step: str, changed: Workspace) -> None:
+    """Make this the workspace as one undoable step; the one place where steps are made.
+
+    Raises
+    ------
+    SpaceError
+        As `app.reducer.reduce`.
+    """
+    history().edit(step, reduce(workspace(), changed))
+
+
+def amend(changed: Workspace) -> None:
+    """Make this the workspace within the step that led to it."""
+    history().amend(reduce(workspace(), changed))
+
+
 def edit(step: str, **changes: Any) -> None:
     """Change fields of the workspace as one undoable step."""
-    history().edit(step, dataclasses.replace(workspace(), **changes))
+    become(step, dataclasses.replace(workspace(), **changes))
 
 
 def edit_spec(step: str, field: str, **changes: Any) -> None:
@@ -56,11 +74,8 @@ def guarded(change: Callable[..., None], *arguments: Any) -> None:
 
 
 def set_anchors(step: str, ids: tuple[str, ...], anchors_from: str = "") -> None:
-    """Replace the anchors as one step; raises above the app's limit."""
-    if len(ids) > MOST_ANCHORS:
-        notify(f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(ids):,}; choose fewer, or use a script")
-        return
-    history().edit(step, workspace().with_anchors(ids, anchors_from))
+    """Replace the anchors as one step; above the app's limit an error is shown."""
+    guarded(become, step, workspace().with_anchors(ids, anchors_from))
 
 
 def add_anchors(ids: tuple[str, ...]) -> None:

@@ -166,4 +166,4 @@ def _open_session(content: bytes) -> None:
     except SpaceError as error:
         session.notify(str(error))
     else:
-        session.history().edit("open session", workspace)
+        session.become("open session", workspace)

@@ -16,7 +16,7 @@ from app.plain_text import plain_name
 from app.tables import chosen_rows
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
-from app.workspace import BUNDLED, Workspace
+from app.workspace import Workspace
 from relcore.comparing.figures import Norms
 from relcore.sources.catalog import Entry, SpaceSpec, shape_of
 from relcore.sources.column_overview import what_loads
@@ -215,7 +215,7 @@ def add_space(spec: SpaceSpec) -> None:
 def remove_space(spec: SpaceSpec) -> None:
     """Remove a space from the session; undo restores it."""
     spaces = tuple(one for one in session.workspace().spaces if one != spec)
-    session.edit(f"remove {space_name(spec)}", spaces=spaces or BUNDLED)
+    session.edit(f"remove {space_name(spec)}", spaces=spaces)
 
 
 def show_gone(spec: SpaceSpec) -> None:

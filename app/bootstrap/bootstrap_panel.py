@@ -129,5 +129,5 @@ def use(setup: Setup, outcome: Outcome) -> None:
     pair = compute.matched(setup.source_spec, renamed)
     anchors = tuple(one for one, _ in result.anchors if one in pair.source.index)
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(anchors)
-    session.history().edit(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
+    session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
     session.announce(f"Compare, Anchors and Invert now use {len(anchors):,} anchors and {len(pair):,} paired rows.")

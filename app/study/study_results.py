@@ -190,7 +190,7 @@ def open_run(opening: Opening, step: str) -> None:
     source, target = opening.spaces
     changed = replace(session.workspace(), spaces=(*spaces, *new), source=source, target=target)
     changed = replace(changed, anchors=opening.anchors, anchors_from="", pinned=())
-    session.history().edit(step, fit_to_pair(changed, compute.matched(source, target)))
+    session.become(step, fit_to_pair(changed, compute.matched(source, target)))
     session.announce(f"{_names(opening.spaces)}, with {len(opening.anchors)} anchors: see Compare.")
 
 

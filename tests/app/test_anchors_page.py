@@ -87,7 +87,7 @@ def test_anchors_can_be_picked_from_nothing(make_session):
 
 
 def test_more_anchors_than_the_app_can_carry_are_refused(anchors_page, monkeypatch):
-    monkeypatch.setattr("app.session.MOST_ANCHORS", 21)
+    monkeypatch.setattr("app.reducer.MOST_ANCHORS", 21)
     anchors_page.change("text_input", "anchors.search", "r50, r51")
     assert len(anchors_page.workspace.anchors) == 20
     assert "expected at most 21 in the app, got 22" in anchors_page.errors[0]
