@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import compute, exports, messages, panes, session, view_choosers
 from app.all_pairs_panel import all_pairs
+from app.differences_panel import differences
 from app.headline import headline, scores_of
 from app.inspector import inspector, neighbours_html
 from app.items import with_items
@@ -52,8 +53,10 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
 
 
 def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
-    """Rows whose neighbourhoods changed most and least; one row's neighbours in both spaces."""
-    moved, agree, one = st.tabs(["Changed most", "Changed least", "Neighbours of a row"])
+    """Rows, classes and clusters whose neighbourhoods changed most; one row's neighbours in both spaces."""
+    st.subheader("Where do they differ?", anchor=False)
+    names = ["Changed most", "Changed least", "Classes and clusters", "Neighbours of a row"]
+    moved, agree, groups, one = st.tabs(names, key="compare.differences", on_change="rerun")
     table = compute.agreement(pair, drawn).rename(columns={"overlap": "neighbours kept"}).drop(columns="row")
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
     note = (
@@ -67,6 +70,9 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
             look["column_config"]["neighbours kept"] = st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f")
             brushing_table(shown, f"compare.{key}", height=300, **look)
             st.caption(note)
+    with groups:
+        if groups.open:  # it takes seconds where there are many rows
+            differences(workspace, pair)
     with one:
         asked = st.text_input("Row", placeholder="Type an id, for example: river", key="compare.asked", persist_state="session")
         if asked and asked not in pair.source.index:

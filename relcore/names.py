@@ -178,6 +178,7 @@ FIGURES = {
     "training": Named("", "relcore.comparing.figures:Training"),
     "all-pairs": Named("", "relcore.comparing.figures:PairMap"),
     "layers": Named("", "relcore.comparing.layers_figure:LayerMaps"),
+    "differences": Named("", "relcore.comparing.differences_figure:GroupDifferences"),
     "study": Named("", "relcore.studies.figures:StudyChart"),
     "stitch-matrix": Named("", "relcore.stitching.figures:StitchMatrix"),
     "stitch-confusion": Named("", "relcore.stitching.figures:StitchConfusion"),

@@ -83,8 +83,17 @@ READERS = {
 }
 
 
+_FILE = {"source": "file", "name": "here.npz"}
+# Figures that version 0.1.0 had not.
+NEWER = {
+    "differences": {"figure": "differences", "spaces": [_FILE, _FILE], "anchors": ["a"], "groups": "clusters", "k": 5},
+}
+
+
 def sound():
     """The name of what is read, its reader, and a sound JSON value."""
+    for name, described in NEWER.items():
+        yield name, figure, described
     for path in sorted((EARLIER / "recipes").glob("*.json")):
         yield path.stem, figure, json.loads(path.read_text(encoding="utf-8"))
     for kind, described in json.loads((EARLIER / "specs.json").read_text(encoding="utf-8")).items():

@@ -60,7 +60,7 @@ class Neighbours:
     @cached_property
     def overlap(self) -> np.ndarray:
         """Jaccard index |own ∩ other| / |own ∪ other| of each query, (m,), 0 … 1."""
-        return _jaccard_rows(self.own, self.other)
+        return jaccard_rows(self.own, self.other)
 
     @cached_property
     def note(self) -> str:
@@ -135,13 +135,13 @@ class Neighbours:
         "mutual": the rows of one space are renamed, so that row π(i) bears the name of row i.
         """
         if self.convention == "paper":
-            return _jaccard_rows(self.own, self.other[without_fixed_points(len(self.queries), rng)]).mean()
+            return jaccard_rows(self.own, self.other[without_fixed_points(len(self.queries), rng)]).mean()
         order = rng.permutation(len(self.queries))
         rest = np.setdiff1d(np.arange(self.n), self.queries, assume_unique=True)
         renamed = np.empty(self.n, dtype=np.int64)
         renamed[self.queries[order]] = self.queries
         renamed[rng.permutation(rest)] = rest
-        return _jaccard_rows(self.own, renamed[self.other[order]]).mean()
+        return jaccard_rows(self.own, renamed[self.other[order]]).mean()
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
@@ -283,7 +283,8 @@ def without_itself(queries: np.ndarray, lists: np.ndarray) -> np.ndarray:
     return lists[~itself].reshape(len(lists), -1)
 
 
-def _jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Jaccard index of two neighbour lists (m, k) of the same rows, (m,), 0 … 1."""
     # Sorted together, an element of both lists stands next to its twin.
     together = np.sort(np.concatenate([first, second], axis=1).astype(np.int32), axis=1)
     shared = np.count_nonzero(together[:, 1:] == together[:, :-1], axis=1)

@@ -1,0 +1,61 @@
+"""The test of groups against closed forms, a planted group, and its stated rate where no group differs."""
+
+import numpy as np
+import pytest
+
+from relcore.metrics.calibration import Z95
+from relcore.metrics.group_test import lowest_groups
+from relcore.spaces import SpaceError
+
+
+def test_z_is_that_of_a_sample_without_replacement():
+    values, groups = np.arange(6.0), np.array([0, 0, 1, 1, 1, -1])
+    found = lowest_groups(values, groups, n_permutations=9)
+    # σ² of 0 … 5 is 35/12; two of six rows: σ²/2 · 4/5, three: σ²/3 · 3/5
+    errors = np.sqrt(35 / 12 * np.array([4 / 10, 3 / 15]))
+    np.testing.assert_allclose(found.mean, [0.5, 3])
+    np.testing.assert_allclose(found.z, [-2 / errors[0], 0.5 / errors[1]])
+    np.testing.assert_allclose(found.reach, Z95 * errors)
+
+
+def test_the_only_group_of_two_rows_has_its_exact_p():
+    values, groups = np.arange(6.0), np.array([0, 0, -1, -1, -1, -1])
+    found = lowest_groups(values, groups, n_permutations=4999)
+    # one of 15 pairs is as low; the error of a share of 4,999 is .0035
+    assert found.p[0] == pytest.approx(1 / 15, abs=4 * 0.0035)
+
+
+def test_groups_whose_rows_move_together_need_the_variance_between_them():
+    """Of 100 draws 5 are expected to be significant; groups that move by a standard deviation of .3 are so in nearly all."""
+    groups, found = np.repeat(np.arange(6), 50), []
+    for draw in range(100):
+        rng = np.random.default_rng(draw)
+        values = rng.normal(size=300) + (0.3 * rng.normal(size=6))[groups]
+        tested = (lowest_groups(values, groups, between=between, n_permutations=199) for between in (0.0, 0.09))
+        found.append([bool(test.p.min() < 0.05) for test in tested])
+    without, with_it = np.sum(found, axis=0)
+    assert without > 50
+    assert with_it <= 13  # 13 or more come once in 500 times
+
+
+def test_one_group_in_twenty_draws_is_low_by_chance():
+    groups = np.concatenate([np.full(size, number) for number, size in enumerate((5, 20, 80, 200))])
+    lowest = []
+    for draw in range(200):
+        values = np.random.default_rng(draw).random(len(groups))
+        lowest.append(lowest_groups(values, groups, n_permutations=199).p.min())
+    # 10 of 200 are expected, standard error 3.1; without the correction for four groups it would be 37
+    assert 1 <= np.count_nonzero(np.array(lowest) < 0.05) <= 22
+
+
+@pytest.mark.parametrize(
+    ("groups", "told"),
+    [
+        (np.zeros(3, int), "expected 5 numbers"),
+        (np.full(5, -1), "one group or more"),
+        (np.array([0, 0, 2, 2, 2]), "empty groups"),
+    ],
+)
+def test_what_is_no_grouping_is_refused(groups, told):
+    with pytest.raises(SpaceError, match=told):
+        lowest_groups(np.arange(5.0), groups)
