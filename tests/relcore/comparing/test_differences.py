@@ -75,7 +75,7 @@ def test_a_shuffled_cluster_comes_first_without_labels(rng):
 
 @pytest.mark.parametrize("form", ["absolute", pytest.param("relative", marks=pytest.mark.slow)])
 def test_noise_alone_moves_no_class(form):
-    """40 draws of one space twice, with noise: at p < .05 two draws with a finding are expected, 7 or more come once in 300 times.
+    """40 draws of one space twice, with noise. At p < .05 two are expected to have a finding; 7 or more come once in 300 times.
 
     Test data have what misleads: classes of unequal size and density. A test of the agreement itself takes the densest class
     for moved in nearly every draw, because the same noise costs dense classes more neighbours.
