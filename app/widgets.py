@@ -15,7 +15,7 @@ from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import SIMILARITIES, STRATEGIES
 from relcore.sources.catalog import SpaceSpec
-from relcore.sources.files import suffix_of
+from relcore.sources.readers import suffix_of
 from relcore.spaces import Match
 
 

@@ -20,7 +20,7 @@ from app.workspace import Workspace
 from relcore.comparing.figures import Norms
 from relcore.sources.catalog import Entry, SpaceSpec, shape_of
 from relcore.sources.column_overview import what_loads
-from relcore.sources.files import READERS
+from relcore.sources.readers import READERS
 from relcore.sources.tables import TABLES
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import digest_of

@@ -60,7 +60,7 @@ LAYERS = {
     "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.umap_map", "relcore.tsne_map"},
     "relcore.umap_map": BASE | JOBS,
     "relcore.tsne_map": {"relcore.umap_map"},
-    "relcore.sources": BASE | JOBS | TRAINING | {"relcore.access"},
+    "relcore.sources": BASE | JOBS | TRAINING | {"relcore.access", "relcore.text_lines"},
     "relcore.charts": BASE,
     "relcore.figures": BASE | {"relcore.access", "relcore.charts"},
     "relcore.determinism": set(),

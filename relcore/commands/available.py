@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description += (
         " Nothing is downloaded. With a table: what each of its columns is read as. Columns are chosen after the table's name, "
         "here and wherever a space is named: FILE#OPTION=VALUE#OPTION=VALUE, where the options are id_column, label_column, "
-        "count_column, and ignore with names separated by commas."
+        "count_column, ignore with names separated by commas, and matrix for a file with several."
     )
     parser.epilog = (
         "example:\n"

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from relcore.store import Store, Summary
 
 SPACE_HELP = (
-    "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME; see relscope available --help), a "
-    "gensim-data model, the name or key of an encoding in the store (the first 8 digits are enough), or a .json file with the "
-    "spec of a space"
+    "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with several matrices "
+    "FILE#matrix=NAME; see relscope available --help), a gensim-data model, the name or key of an encoding in the store (the "
+    "first 8 digits are enough), or a .json file with the spec of a space"
 )
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
@@ -80,8 +80,8 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
         An unknown name, with similar ones; several encodings of one name; a .json file that is not a space.
     """
     from relcore.sources.catalog import SpaceSpec
-    from relcore.sources.files import suffix_of
     from relcore.sources.gensim_data import MODELS
+    from relcore.sources.readers import suffix_of
     from relcore.sources.words import BUNDLED
     from relcore.spaces import SpaceError, quote
     from relcore.store import Store

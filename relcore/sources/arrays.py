@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from relcore.plain_text import visible
+from relcore.sources.embedding_tensors import bfloat16_rows, token_ids, token_matrix
 from relcore.sources.rows import Rows, check_size, readable, rows_to_read
 from relcore.spaces import SpaceError, quote
 
@@ -24,6 +25,7 @@ _LONGEST_HEADER = 10_000  # NumPy itself parses no longer one
 _LONGEST_TEXT = 1 << 16
 _MOST_ARRAYS = 1000
 _BLOCK = 1 << 24
+_CHOOSE = "choose one with the option matrix, as FILE#matrix=NAME, or rename the one meant"
 _READERS = {1: (2, np.lib.format.read_array_header_1_0), 2: (4, np.lib.format.read_array_header_2_0)}
 
 
@@ -39,8 +41,8 @@ def npy_shape(path: Path) -> tuple[int, ...]:
         return _header(stream, path.name)[0]
 
 
-def read_npz(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
-    """Arrays `vectors` (or the only matrix) and, where present, `ids`, `labels` and `counts` of a .npz file.
+def read_npz(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
+    """Array `matrix`, else `vectors`, else the only matrix, and, where present, `ids`, `labels` and `counts` of a .npz file.
 
     A zip can promise little and unpack to terabytes: sizes in its directory and in the arrays' headers must agree with
     each other and with `max_bytes` before anything beyond a header is unpacked. Members that are no arrays are left alone.
@@ -59,7 +61,7 @@ def read_npz(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
                 with archive.open(f"{name}.npy") as stream:
                     return _header(stream, f"{path.name}, array {name!r:.60}")
 
-            main = _the_matrix(path, sizes, lambda name: header(name)[0])
+            main = _the_matrix(path, sizes, lambda name: header(name)[0], matrix)
             n = header(main)[0][0]
             headers = {name: header(name) for name in _TEXTS if name in sizes}
             for name, (shape, _, dtype) in headers.items():
@@ -83,10 +85,11 @@ def read_npz(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
         ) from error
 
 
-def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
-    """Tensor `vectors` (or the only matrix); `ids` and `labels` as UTF-8 text, one line a row; `counts` as integers.
+def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
+    """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix; texts and counts of its rows.
 
-    The texts are uint8 tensors, or strings of the same form in the metadata. With a limit only the first rows are read.
+    `ids` and `labels` are UTF-8 text, one line per row, in uint8 tensors or in the metadata; `counts` are integers. The ids of
+    token embeddings come from a vocabulary beside the file. With a limit only the first rows are read.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -97,7 +100,7 @@ def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int) ->
             def shape(name: str) -> tuple[int, ...]:
                 return tuple(file.get_slice(name).get_shape())
 
-            main = _the_matrix(path, names, shape)
+            main = _the_matrix(path, names, shape, matrix)
             in_file, d = shape(main)
             n = rows_to_read(path, in_file, limit)
             check_size(path, n, d, max_bytes)
@@ -114,14 +117,20 @@ def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int) ->
 
             counts = file.get_slice("counts")[:n] if "counts" in names else None
             vectors, rows = np.empty((n, d), dtype=np.float32), file.get_slice(main)
+            halves = rows.get_dtype() == "BF16"  # which NumPy does not have
             step = max(1, _BLOCK // (8 * d))
             for start in range(0, n, step):
-                _fill(vectors[start : start + step], rows[start : min(start + step, n)], f"{path.name}, tensor {main!r:.60}")
+                stop = min(start + step, n)
+                found = bfloat16_rows(path, main, start, stop, d) if halves else rows[start:stop]
+                _fill(vectors[start:stop], found, f"{path.name}, tensor {main!r:.60}")
             vectors.flags.writeable = False
-            return Rows(vectors, lines("ids"), lines("labels"), counts)
+            ids = lines("ids")
+            if ids is None and (tokens := token_ids(path, main, in_file)):
+                ids = tokens[:n]
+            return Rows(vectors, ids, lines("labels"), counts)
     except (SafetensorError, UnicodeDecodeError, TypeError, AttributeError) as error:
         raise SpaceError(
-            f"{path.name}: expected a safetensors file of float16, float32 or float64 vectors and UTF-8 ids, got one "
+            f"{path.name}: expected a safetensors file of bfloat16, float16, float32 or float64 vectors and UTF-8 ids, got one "
             f"that cannot be read ({visible(error, 200)}); write it again, or save the vectors as float32"
         ) from error
 
@@ -238,22 +247,28 @@ def _fill(rows: np.ndarray, found: np.ndarray, what: str) -> None:
         rows[...] = found
 
 
-def _the_matrix(path: Path, names: Mapping[str, Any] | set[str], shape: Callable[[str], tuple[int, ...]]) -> str:
-    """The name of the matrix, of which `vectors` is the first to be looked at and often the only one."""
+def _the_matrix(
+    path: Path, names: Mapping[str, Any] | set[str], shape: Callable[[str], tuple[int, ...]], chosen: str | None = None
+) -> str:
+    """The name of the matrix: the chosen one, else `vectors`, else the token embeddings of a model, else the only matrix."""
+    if chosen is not None:
+        if chosen in names and len(shape(chosen)) == 2:
+            return chosen
+        got = f"one of shape {shape(chosen)!s:.60}" if chosen in names else "no array of this name"
+        near = quote([name for name in sorted(names) if len(shape(name)) == 2][:6]) or "none"
+        raise SpaceError(f"{path.name}: expected a matrix named {chosen!r:.80}, got {got}; its matrices: {near}")
     if "vectors" in names and len(shape("vectors")) == 2:
         return "vectors"
+    if (tokens := token_matrix(names)) and len(shape(tokens)) == 2:
+        return tokens
     if len(names) > _MOST_ARRAYS:
-        raise SpaceError(
-            f"{path.name}: expected a matrix named 'vectors' among its {len(names):,} arrays; rename the one meant"
-        )
+        raise SpaceError(f"{path.name}: expected a matrix named 'vectors' among its {len(names):,} arrays; {_CHOOSE}")
     shapes = {name: shape(name) for name in sorted(names)}
     matrices = [name for name, found in shapes.items() if len(found) == 2]
     if len(matrices) == 1:
         return matrices[0]
     found = quote([f"{name:.20} {one}" for name, one in list(shapes.items())[:8]]) or "nothing"
-    raise SpaceError(
-        f"{path.name}: expected a matrix named 'vectors', or one matrix (n, d) alone, got {found}; rename the one meant"
-    )
+    raise SpaceError(f"{path.name}: expected a matrix named 'vectors', or one matrix (n, d) alone, got {found}; {_CHOOSE}")
 
 
 def _check_texts(path: Path, name: str, got: int, expected: int, itemsize: int) -> None:

@@ -12,17 +12,15 @@ from typing import Any, Literal
 from relcore import access, record
 from relcore.plain_json import parse
 from relcore.sources import gensim_data
-from relcore.sources.arrays import npy_shape, safetensors_shape
-from relcore.sources.cells import delimited_rows, is_number
+from relcore.sources.arrays import safetensors_shape
 from relcore.sources.dataset import DatasetSpec, Options
-from relcore.sources.delimited import delimiter_of
 from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.sources.encodings import load_encoding
-from relcore.sources.files import FILE_OPTIONS, load_space, suffix_of
-from relcore.sources.keyedvectors import word2vec_shape
-from relcore.sources.parquet_table import holds_vectors
+from relcore.sources.files import FILE_OPTIONS, load_space
 from relcore.sources.places import dataset_place
+from relcore.sources.readers import suffix_of
 from relcore.sources.renamed import load_pairing, rename
+from relcore.sources.shapes import shape_of
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 from relcore.store import Store, Summary
@@ -268,53 +266,3 @@ def _files(folder: Path) -> Iterator[Entry]:
             yield Entry(
                 name, "file", SpaceSpec("file", str(path)), "here", path.stat().st_size, *shape, f"{suffix_of(path)} file"
             )
-
-
-def shape_of(path: Path) -> tuple[int | None, int | None] | None:
-    """(n, d) as far as the header tells it; None for a file that is no space."""
-    try:
-        match suffix_of(path):
-            case ".npy":
-                shape = npy_shape(path)
-            case ".safetensors":
-                shape = safetensors_shape(path)
-            case ".bin" | ".bin.gz" | ".gz":
-                shape = word2vec_shape(path)
-            case ".vec" | ".vec.gz" | ".txt" | ".txt.gz":
-                shape = word2vec_shape(path) or (_glove_shape(path) if path.suffix != ".gz" else None)
-            case ".csv" | ".tsv":
-                return (None, None) if _holds_numbers(path) else None
-            case ".parquet":
-                return _parquet_shape(path)
-            case _:
-                return None, None
-    except (SpaceError, OSError):
-        return None
-    return shape if shape is not None and len(shape) == 2 else None
-
-
-def _glove_shape(path: Path) -> tuple[None, int] | None:
-    with path.open(encoding="utf-8-sig", errors="replace") as stream:
-        cells = stream.readline(1 << 20).split()
-    return (None, len(cells) - 1) if len(cells) > 2 and all(map(is_number, cells[1:])) else None
-
-
-def _holds_numbers(path: Path) -> bool:
-    rows = list(islice(delimited_rows(path, delimiter_of(path)), 2))
-    return len(rows) == 2 and sum(map(is_number, rows[1][1])) >= 2
-
-
-def _parquet_shape(path: Path) -> tuple[int, int | None] | None:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
-    try:
-        with parquet.ParquetFile(path) as file:
-            floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
-            lists = sum(holds_vectors(field.type, of=pa.types.is_floating) for field in file.schema_arrow)
-            n = file.metadata.num_rows
-    except pa.ArrowException:
-        return None
-    if lists == 1:
-        return n, None
-    return (n, floats) if floats >= 2 and not lists else None

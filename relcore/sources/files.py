@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,35 +12,17 @@ import numpy as np
 import pandas as pd
 
 from relcore.access import expanded, regular_file
-from relcore.sources.arrays import read_npy, read_npz, read_safetensors
 from relcore.sources.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices
-from relcore.sources.keyedvectors import read_word2vec, read_word2vec_binary, read_word2vec_text
 from relcore.sources.memory import usable_bytes
 from relcore.sources.metadata import Metadata, read_metadata
-from relcore.sources.pickled import read_kv
+from relcore.sources.readers import READERS, WITH_MATRICES, known_suffix
 from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, lines_beside
 from relcore.sources.rows import Rows
-from relcore.sources.tables import TABLES, column_roles, read_delimited, read_parquet
+from relcore.sources.tables import TABLES, column_roles
 from relcore.spaces import LatentSpace, SpaceError, quote
 
-READERS: dict[str, Callable[..., Rows]] = {
-    ".npy": read_npy,
-    ".npz": read_npz,
-    ".safetensors": read_safetensors,
-    ".parquet": read_parquet,
-    ".csv": read_delimited,
-    ".tsv": read_delimited,
-    ".bin": read_word2vec_binary,
-    ".bin.gz": read_word2vec_binary,
-    ".vec": read_word2vec_text,
-    ".vec.gz": read_word2vec_text,
-    ".txt": read_word2vec_text,
-    ".txt.gz": read_word2vec_text,
-    ".gz": read_word2vec,
-    ".kv": read_kv,
-}
 FILE_OPTIONS = (
-    *("id_column", "label_column", "count_column", "text_column", "picture_column", "ignore"),
+    *("id_column", "label_column", "count_column", "text_column", "picture_column", "ignore", "matrix"),
     *("metadata", "ids", "invalid", "duplicates"),
 )
 
@@ -58,6 +40,7 @@ def load_space(
     text_column: str | None = None,
     picture_column: str | None = None,
     ignore: Sequence[str] = (),
+    matrix: str | None = None,
     invalid: Literal["error", "drop"] = "error",
     duplicates: Literal["error", "first"] = "error",
     max_bytes: int | None = None,
@@ -67,10 +50,12 @@ def load_space(
     ============================  =======================================================================================
     .npy                          a matrix; ids from `<stem>.ids.txt` beside it, one per line, else "0", "1", …
     .npz                          `vectors` (or the only matrix), and `ids`, `labels`, `counts` where present
-    .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the metadata
-    .parquet .csv .tsv            number columns (in parquet also one column of lists) and a text column of ids
+    .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the metadata; of a
+                                  model its token embeddings, with a vocabulary beside it as ids
+    .parquet .arrow .csv .tsv     number columns (in the first two also one column of lists) and a text column of ids
     .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
     .kv                           gensim's KeyedVectors, read without unpickling
+    .faiss .index                 a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat
     ============================  =======================================================================================
 
     Parameters
@@ -91,6 +76,8 @@ def load_space(
         Columns of texts and pictures that the app shows; they are not loaded.
     ignore : sequence of str
         Columns of a table to leave out; with `metadata`, columns of that.
+    matrix : str, optional
+        The array or tensor to read where a file has several.
     invalid : "error" or "drop"
         What becomes of rows with NaN or infinite values; dropped rows are counted in a warning.
     duplicates : "error" or "first"
@@ -118,11 +105,13 @@ def load_space(
     """
     path = expanded(path)
     choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
-    suffix = _check_choices(path, limit, NO_CHOICES if metadata is not None else choices, invalid, duplicates)
-    columns = {"choices": _only_vectors(path) if metadata is not None else choices} if suffix in TABLES else {}
+    suffix = _check_choices(path, limit, NO_CHOICES if metadata is not None else choices, matrix, invalid, duplicates)
+    chosen: dict[str, Any] = {} if matrix is None else {"matrix": matrix}
+    if suffix in TABLES:
+        chosen["choices"] = _only_vectors(path) if metadata is not None else choices
     max_bytes = usable_bytes() if max_bytes is None else max_bytes
     try:
-        rows = READERS[suffix](path, limit=limit, max_bytes=max_bytes, **columns)
+        rows = READERS[suffix](path, limit=limit, max_bytes=max_bytes, **chosen)
     except MemoryError as error:
         raise SpaceError(f"{path.name}: expected vectors that fit into memory, got more; pass limit=… to read fewer") from error
     except PermissionError as error:
@@ -158,30 +147,24 @@ def _described(rows: Rows, about: Metadata) -> Rows:
     return replace(rows, **told)
 
 
-def suffix_of(path: Path) -> str | None:
-    """The known suffix of a file, ``".vec.gz"`` before ``".gz"``, or None."""
-    endings = sorted((suffix for suffix in READERS if path.name.lower().endswith(suffix)), key=len)
-    return endings[-1] if endings else None
-
-
-def _check_choices(path: Path, limit: int | None, choices: Choices, invalid: str, duplicates: str) -> str:
+def _check_choices(path: Path, limit: int | None, choices: Choices, matrix: str | None, invalid: str, duplicates: str) -> str:
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise SpaceError(f"limit: expected a whole number of rows, at least 1, got {limit!r}")
     for option, value, allowed in (("invalid", invalid, ("error", "drop")), ("duplicates", duplicates, ("error", "first"))):
         if value not in allowed:
             raise SpaceError(f"{option}: expected one of {quote(allowed)}, got {value!r}")
     regular_file(path)
-    suffix = suffix_of(path)
-    if suffix is None:
-        raise SpaceError(
-            f"{path.name}: expected a file that ends in {', '.join(READERS)}; got {path.suffix or 'no suffix'!r}, "
-            "convert or rename it"
-        )
+    suffix = known_suffix(path)
     if choices != NO_CHOICES and suffix not in TABLES:
         column = next(filter(None, (getattr(choices, one) for one in OPTIONS.values())), "") or quote(choices.ignore)
         raise SpaceError(
             f"{path.name}: expected columns to be chosen only for {', '.join(TABLES)}, got {column!r:.80} for {suffix}; leave "
             "them out"
+        )
+    if matrix is not None and suffix not in WITH_MATRICES:
+        raise SpaceError(
+            f"{path.name}: expected a matrix to be chosen only for {', '.join(WITH_MATRICES)}, got {matrix!r:.80} for {suffix}"
+            "; leave it out"
         )
     if path.stat().st_size == 0:
         raise SpaceError(f"{path.name}: expected vectors, got an empty file; write or download it again")

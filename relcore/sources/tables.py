@@ -1,4 +1,4 @@
-"""Table files: .csv, .tsv and .parquet, read batch by batch once the role of every column is clear; see `columns`."""
+"""Table files: .csv, .tsv, .parquet and .arrow, read batch by batch once the role of every column is clear; see `columns`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from relcore.plain_text import visible
+from relcore.sources.arrow_table import ArrowTable, check_account
 from relcore.sources.cells import MISSING, NUMBER
 from relcore.sources.columns import EMPTY, NO_CHOICES, Choices, Columns
 from relcore.sources.delimited import batches, delimited_columns, fault, line_of, number_in_text
@@ -18,7 +19,8 @@ from relcore.sources.parquet_table import check_stored, floats, holds_vectors, p
 from relcore.sources.rows import GrowingMatrix, Rows
 from relcore.spaces import SpaceError
 
-TABLES = (".parquet", ".csv", ".tsv")
+TABLES = (".parquet", ".csv", ".tsv", ".arrow")
+_TYPED = (".parquet", ".arrow")
 _BATCH_BYTES = 1 << 23
 _BATCH_ROWS = 4096
 
@@ -29,7 +31,7 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     Parameters
     ----------
     path : Path
-        A .csv, .tsv or .parquet file.
+        A .csv, .tsv, .parquet or .arrow file.
     choices : Choices
         What the user chose already; the rest is found by name or kind. A column that this leaves open has the role "unclear".
 
@@ -47,8 +49,8 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     >>> [(column.name, column.role) for column in column_roles(path).columns]
     [('word', 'ids'), ('x', 'dimension'), ('y', 'dimension'), ('year', 'left out')]
     """
-    if path.suffix.lower() == ".parquet":
-        with _parquet(path) as file:
+    if path.suffix.lower() in _TYPED:
+        with _opened(path) as file:
             return parquet_columns(path.name, file, choices)
     try:
         return delimited_columns(path, choices)[1]
@@ -94,14 +96,15 @@ def read_delimited(path: Path, *, limit: int | None = None, max_bytes: int, choi
     )
 
 
-def read_parquet(path: Path, *, limit: int | None = None, max_bytes: int, choices: Choices = NO_CHOICES) -> Rows:
-    """A .parquet file. Number columns, or one column of lists of equal length, are the vectors."""
-    with _parquet(path) as file:
+def read_typed(path: Path, *, limit: int | None = None, max_bytes: int, choices: Choices = NO_CHOICES) -> Rows:
+    """A .parquet or .arrow file. Number columns, or one column of lists of equal length, are the vectors."""
+    with _opened(path) as file:
         columns = parquet_columns(path.name, file, choices)
         columns.check(path.name)
         place_of = {one: place for place, one in enumerate(file.schema_arrow.names)}
         wanted = [columns.columns[place].name for place in (*columns.places("dimension"), *_texts(columns))]
-        width = check_stored(path, file, columns, limit, max_bytes)
+        check = check_account if isinstance(file, ArrowTable) else check_stored
+        width = check(path, file, columns, limit, max_bytes)
         at_once = min(_BATCH_ROWS, limit or _BATCH_ROWS, max(1, _BATCH_BYTES // (4 * width)))
         found = file.iter_batches(at_once, columns=wanted, use_threads=False)
         named = ({place_of[one]: column for one, column in zip(b.schema.names, b.columns, strict=True)} for b in found)
@@ -109,19 +112,24 @@ def read_parquet(path: Path, *, limit: int | None = None, max_bytes: int, choice
 
 
 @contextmanager
-def _parquet(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Iterator[Any]:
+    """The file as a `ParquetFile`, or as an `ArrowTable`, which has what is used here of one."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
+    arrow = path.suffix.lower() == ".arrow"
     try:
-        with parquet.ParquetFile(path) as file:
-            yield file
+        if arrow:
+            yield ArrowTable(path)
+        else:
+            with parquet.ParquetFile(path) as file:
+                yield file
     except SpaceError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        said = visible(error, 200)
+        said, kind = visible(error, 200), "an Arrow table" if arrow else "a parquet file"
         raise SpaceError(
-            f"{path.name}: expected a parquet file, got one that cannot be read ({said}); write or copy it again"
+            f"{path.name}: expected {kind}, got one that cannot be read ({said}); write or copy it again"
         ) from error
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from relcore.access import expanded
 from relcore.sources import gensim_data
 from relcore.sources.categories import categorise
-from relcore.sources.files import load_space, suffix_of
+from relcore.sources.files import load_space
+from relcore.sources.readers import suffix_of
 from relcore.spaces import LatentSpace, SpaceError, quote
 
 _FOLDER = files("relcore") / "data" / "words"

@@ -123,6 +123,13 @@ def cases() -> Iterator[Case]:
         yield Case(name, read, {FILE: content}, truth(content))
 
 
+def _of_halves(halves: np.ndarray) -> np.ndarray:
+    """bfloat16 numbers: sign, eight bits of exponent and seven of fraction."""
+    sign, exponent, fraction = halves >> 15, (halves >> 7 & 255).astype(int), halves & 127
+    size = np.where(exponent > 0, np.ldexp(1 + fraction / 128, exponent - 127), np.ldexp(fraction / 128, -126))
+    return np.where(sign, -size, size)
+
+
 def _headers(read) -> Iterator[Case]:
     arrays, body = {"vectors": TABLE}, TABLE.tobytes()
     entry = {"dtype": "F32", "shape": [12, 4], "data_offsets": [0, 192]}
@@ -136,7 +143,6 @@ def _headers(read) -> Iterator[Case]:
         "fractions in the shape": {"shape": [12.0, 4]},
         "one dimension of text": {"shape": ["12", 4]},
         "unknown type": {"dtype": "Q9"},
-        "bfloat16": {"dtype": "BF16", "shape": [12, 8]},
         "8-bit floats": {"dtype": "F8_E4M3", "shape": [12, 16]},
         "ends before it begins": {"data_offsets": [192, 0]},
         "begins late": {"data_offsets": [4, 196]},
@@ -145,6 +151,8 @@ def _headers(read) -> Iterator[Case]:
     }.items():
         content = packed(arrays, change={"vectors": entry | change})
         yield Case(f"header: {name}", read, {FILE: content}, truth(content) if name == "a key too many" else None)
+    halves = packed(arrays, change={"vectors": entry | {"dtype": "BF16", "shape": [12, 8]}})
+    yield Case("control: bfloat16", read, {FILE: halves}, rows(_of_halves(TABLE.view("<u2").reshape(12, 8))), accept=True)
     for name, header in {
         "not JSON": b"{hello}",
         "a list": b"[]",

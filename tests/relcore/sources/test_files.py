@@ -3,13 +3,16 @@
 import gzip
 import warnings
 
+import faiss
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
-from relcore.sources.files import READERS, load_space, suffix_of
+from relcore.sources.files import load_space
+from relcore.sources.readers import READERS, suffix_of
 from relcore.spaces import SpaceError
 
 
@@ -77,7 +80,7 @@ def test_no_file_a_folder_and_an_unknown_suffix(tmp_path):
     with pytest.raises(SpaceError, match="got the folder"):
         load_space(tmp_path)
     (tmp_path / "x.docx").write_text("?")
-    with pytest.raises(SpaceError, match=r"ends in \.npy, \.npz, \.safetensors, .*\.kv; got '\.docx'"):
+    with pytest.raises(SpaceError, match=r"ends in \.npy, \.npz, \.safetensors, .*\.index; got '\.docx'"):
         load_space(tmp_path / "x.docx")
 
 
@@ -97,7 +100,7 @@ def test_choices_that_are_none(table, choice, message):
 
 def test_columns_are_for_tables(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(2))
-    with pytest.raises(SpaceError, match=r"only for \.parquet, \.csv, \.tsv, got 'w' for \.npy"):
+    with pytest.raises(SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, got 'w' for \.npy"):
         load_space(tmp_path / "x.npy", id_column="w")
 
 
@@ -122,6 +125,12 @@ def write_every_format(folder):
     frame = pd.DataFrame(vectors, columns=list("xyz"), index=pd.Index(list("abcd"), name="id")).reset_index()
     frame.to_csv(folder / "x.csv", index=False)
     frame.to_parquet(folder / "x.parquet", index=False)
+    index = faiss.IndexFlatL2(3)
+    index.add(vectors)
+    faiss.write_index(index, str(folder / "x.faiss"))
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    with pa.OSFile(str(folder / "x.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
 
 
 def test_damage_of_any_kind_ends_in_a_space_or_a_space_error(tmp_path):

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from relcore.sources import memory
-from relcore.sources.files import READERS, load_space
+from relcore.sources.files import load_space
+from relcore.sources.readers import READERS
 from relcore.sources.rows import GrowingMatrix
 from relcore.spaces import SpaceError
 

@@ -1,0 +1,67 @@
+"""What a file of vectors promises, (n, d), from its header alone."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+from relcore.sources.arrays import npy_shape, safetensors_shape
+from relcore.sources.cells import delimited_rows, is_number
+from relcore.sources.delimited import delimiter_of
+from relcore.sources.faiss_index import faiss_shape
+from relcore.sources.keyedvectors import word2vec_shape
+from relcore.sources.parquet_table import holds_vectors
+from relcore.sources.readers import suffix_of
+from relcore.spaces import SpaceError
+
+
+def shape_of(path: Path) -> tuple[int | None, int | None] | None:
+    """(n, d) as far as the header tells it; None for a file that is no space."""
+    try:
+        match suffix_of(path):
+            case ".npy":
+                shape = npy_shape(path)
+            case ".safetensors":
+                shape = safetensors_shape(path)
+            case ".faiss" | ".index":
+                shape = faiss_shape(path)
+            case ".bin" | ".bin.gz" | ".gz":
+                shape = word2vec_shape(path)
+            case ".vec" | ".vec.gz" | ".txt" | ".txt.gz":
+                shape = word2vec_shape(path) or (_glove_shape(path) if path.suffix != ".gz" else None)
+            case ".csv" | ".tsv":
+                return (None, None) if _holds_numbers(path) else None
+            case ".parquet":
+                return _parquet_shape(path)
+            case _:
+                return None, None
+    except (SpaceError, OSError):
+        return None
+    return shape if shape is not None and len(shape) == 2 else None
+
+
+def _glove_shape(path: Path) -> tuple[None, int] | None:
+    with path.open(encoding="utf-8-sig", errors="replace") as stream:
+        cells = stream.readline(1 << 20).split()
+    return (None, len(cells) - 1) if len(cells) > 2 and all(map(is_number, cells[1:])) else None
+
+
+def _holds_numbers(path: Path) -> bool:
+    rows = list(islice(delimited_rows(path, delimiter_of(path)), 2))
+    return len(rows) == 2 and sum(map(is_number, rows[1][1])) >= 2
+
+
+def _parquet_shape(path: Path) -> tuple[int, int | None] | None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
+            lists = sum(holds_vectors(field.type, of=pa.types.is_floating) for field in file.schema_arrow)
+            n = file.metadata.num_rows
+    except pa.ArrowException:
+        return None
+    if lists == 1:
+        return n, None
+    return (n, floats) if floats >= 2 and not lists else None

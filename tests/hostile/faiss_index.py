@@ -1,0 +1,105 @@
+"""Hostile faiss indexes; the truth is what faiss itself was given, or an independent reading of a flat index's bytes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
+from tests.hostile.corpus import changes
+from tests.hostile.npy import TABLE
+
+FILE = "words.faiss"
+_HEAD = "<iqqq?i"
+NUMBERS = np.arange(12) * 5 + 2
+
+
+def header(kind: bytes = b"IxF2", d: int = 4, n: int = 12, metric: int = 1) -> bytes:
+    return kind + struct.pack(_HEAD, d, n, 1 << 20, 1 << 20, True, metric)
+
+
+def flat(vectors: np.ndarray = TABLE, length: int | None = None, **head: int) -> bytes:
+    content = vectors.astype("<f4").tobytes()
+    return header(**head) + struct.pack("<Q", len(content) // 4 if length is None else length) + content
+
+
+def with_ids(inner: bytes, ids: np.ndarray = NUMBERS, length: int | None = None, **head: int) -> bytes:
+    return (
+        header(b"IxMp", **head)
+        + inner
+        + struct.pack("<Q", len(ids) if length is None else length)
+        + ids.astype("<i8").tobytes()
+    )
+
+
+def truth(content: bytes) -> dict | None:
+    """Of a flat index, read by NumPy from its bytes."""
+    try:
+        if content[:4] not in (b"IxF2", b"IxFI", b"IxFl"):
+            return None
+        d, n, _, _, _, metric = struct.unpack_from(_HEAD, content, 4)
+        at = 4 + struct.calcsize(_HEAD) + 4 * (metric > 1)
+        (length,) = struct.unpack_from("<Q", content, at)
+        numbers = np.frombuffer(content[at + 8 :], "<f4")
+    except (struct.error, ValueError):
+        return None
+    return good(rows(numbers.reshape(n, d))) if n > 0 and d > 0 and length == n * d == len(numbers) else None
+
+
+def cases() -> Iterator[Case]:
+    read, named = space(FILE), [str(one) for one in NUMBERS]
+    yield Case("control: flat", read, {FILE: flat()}, rows(TABLE), accept=True)
+    yield Case("control: flat, as faiss writes it", read, {FILE: _by_faiss("Flat")}, rows(TABLE), accept=True)
+    yield Case("control: HNSW, as faiss writes it", read, {FILE: _by_faiss("HNSW4,Flat")}, rows(TABLE), accept=True)
+    yield Case("control: ids", read, {FILE: with_ids(flat())}, rows(TABLE, named), accept=True)
+    yield Case("control: limit", space(FILE, limit=5), {FILE: with_ids(flat())}, rows(TABLE[:5], named[:5]), accept=True)
+    for name, content in {
+        "NaN": flat(TABLE * np.float32(np.nan)),
+        "infinity": flat(TABLE * np.float32(np.inf)),
+        "no rows": flat(TABLE[:0], n=0),
+        "no columns": flat(TABLE[:0], d=0),
+        "negative rows": flat(n=-12),
+        "negative columns": flat(d=-4),
+        "negative rows and columns": flat(d=-4, n=-12),
+        "more rows than numbers": flat(n=13),
+        "fewer rows than numbers": flat(n=11),
+        "a list longer than the file": flat(length=10**12),
+        "a list beyond 64 bits in bytes": flat(length=2**62 + 48),
+        "rows beyond 64 bits in bytes": flat(length=0, n=2**62, d=4),
+        "more follows": flat() + b"x",
+        "an unknown kind": flat(kind=b"IxQQ"),
+        "IVF": flat(kind=b"IwFl"),
+        "a pickle": b"cos\nsystem\n(S'touch executed'\ntR.",
+        "ids: one missing": with_ids(flat(), NUMBERS[:-1]),
+        "ids: one too many": with_ids(flat(), np.arange(13)),
+        "ids: one twice": with_ids(flat(), NUMBERS // 10),
+        "ids: a list longer than the file": with_ids(flat(), length=10**15),
+        "ids: of another index": with_ids(flat(TABLE[:6], n=6)),
+        "ids: of none": header(b"IxMp"),
+        "nested 10,000 deep": header(b"IxMp") * 10_000 + flat(),
+        "nested five deep": with_ids(with_ids(with_ids(with_ids(with_ids(flat()))))),
+        "HNSW: a list longer than the file": header(b"IHNf") + struct.pack("<Q", 2**61) + flat(),
+        "HNSW: nothing inside": _by_faiss("HNSW4,Flat")[: -(48 * 4 + 8 + 37)],
+    }.items():
+        yield Case(name, read, {FILE: content})
+    yield Case(
+        "12 GB of zeros", read, {FILE: hole(12 * 10**9 + 45, header(d=1000, n=3 * 10**6) + struct.pack("<Q", 3 * 10**9))}
+    )
+    yield from places(FILE, read)
+    whole = flat()
+    for name, content in spoiled(whole, points=(3, 4, 8, 40, 41, 44), n_flips=16):
+        yield Case(name, read, {FILE: content}, truth(content))
+
+
+def _by_faiss(description: str) -> bytes:
+    import faiss
+
+    index = faiss.index_factory(4, description)
+    index.add(TABLE.astype(np.float32))
+    return faiss.serialize_index(index).tobytes()
+
+
+def drawn():
+    return changes(flat(), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))

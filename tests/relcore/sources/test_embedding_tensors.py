@@ -1,0 +1,118 @@
+"""A matrix chosen among several; token embeddings of a model with its vocabulary; bfloat16; pickles refused with a remedy."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from relcore.sources.files import load_space
+from relcore.sources.shapes import shape_of
+from relcore.spaces import SpaceError
+
+WORDS = ["[PAD]", "the", "river", "##s", "sea"]
+WEIGHTS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+NAME = "embeddings.word_embeddings.weight"
+
+
+@pytest.fixture
+def model(tmp_path):
+    tensors = {
+        f"bert.{NAME}": torch.tensor(WEIGHTS),
+        "bert.embeddings.position_embeddings.weight": torch.ones(4, 3),
+        "bert.pooler.dense.weight": torch.zeros(3, 3),
+    }
+    save_file(tensors, tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+def vocabulary(folder, name):
+    if name == "vocab.txt":
+        (folder / name).write_text("\n".join(WORDS) + "\n")
+    elif name == "vocab.json":
+        (folder / name).write_text(json.dumps({word: row for row, word in enumerate(WORDS)}))
+    elif name == "tokenizer.json":
+        words = {word: row for row, word in enumerate(WORDS[:4])}
+        found = {"model": {"vocab": words}, "added_tokens": [{"id": 4, "content": WORDS[4]}]}
+        (folder / name).write_text(json.dumps(found))
+    else:
+        found = {"model": {"vocab": [[word, -1.5] for word in WORDS]}}
+        (folder / "tokenizer.json").write_text(json.dumps(found))
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "vocab.json", "tokenizer.json", "unigram"])
+@pytest.mark.parametrize("limit", [None, 3])
+def test_the_token_embeddings_of_a_model_with_its_vocabulary(model, name, limit):
+    vocabulary(model.parent, name)
+    assert shape_of(model) == (6, 3)
+    space = load_space(model, limit=limit)
+    assert list(space.ids) == [*WORDS, "[row 5]"][:limit]
+    np.testing.assert_array_equal(space.vectors, WEIGHTS[:limit])
+
+
+def test_without_a_vocabulary_rows_have_numbers(model):
+    assert list(load_space(model).ids) == [str(row) for row in range(6)]
+
+
+def test_another_matrix_has_no_tokens(model):
+    vocabulary(model.parent, "vocab.txt")
+    space = load_space(model, matrix="bert.embeddings.position_embeddings.weight")
+    assert list(space.ids) == ["0", "1", "2", "3"]
+    np.testing.assert_array_equal(space.vectors, np.ones((4, 3)))
+
+
+def test_a_vocabulary_of_another_model_is_refused(model):
+    (model.parent / "vocab.txt").write_text("\n".join("abcdefg"))
+    with pytest.raises(
+        SpaceError, match=r"vocab\.txt: expected at most 6 tokens, one per row of model\.safetensors, got number 6"
+    ):
+        load_space(model)
+
+
+@pytest.mark.parametrize(
+    "content", ["[]", "{}", '{"model": 3}', '{"model": {"vocab": {"a": 1.5}}}', '{"model": {"vocab": [[]]}}', "x"]
+)
+def test_a_damaged_vocabulary_is_named(model, content):
+    (model.parent / "tokenizer.json").write_text(content)
+    with pytest.raises(SpaceError, match=r"tokenizer\.json.*expected.*got"):
+        load_space(model)
+
+
+def test_bfloat16_is_read_exactly(tmp_path):
+    halves = torch.tensor(np.vstack([WEIGHTS] * 3)).to(torch.bfloat16)
+    save_file({"other": torch.ones(7, dtype=torch.bfloat16), "x": halves}, tmp_path / "x.safetensors")
+    for limit in (None, 4):
+        space = load_space(tmp_path / "x.safetensors", limit=limit)
+        np.testing.assert_array_equal(space.vectors, halves.float().numpy()[:limit])
+
+
+def test_a_matrix_is_chosen_by_name(tmp_path):
+    np.savez(tmp_path / "x.npz", a=WEIGHTS, b=2 * WEIGHTS, flat=WEIGHTS[0], ids=[*WORDS, "z"])
+    with pytest.raises(SpaceError, match=r"got 'a \(6, 3\)', .*; choose one with the option matrix, as FILE#matrix=NAME"):
+        load_space(tmp_path / "x.npz")
+    space = load_space(tmp_path / "x.npz", matrix="b")
+    np.testing.assert_array_equal(space.vectors, 2 * WEIGHTS)
+    assert list(space.ids) == [*WORDS, "z"]
+    with pytest.raises(SpaceError, match=r"expected a matrix named 'c', got no array of this name; its matrices: 'a', 'b'"):
+        load_space(tmp_path / "x.npz", matrix="c")
+    with pytest.raises(SpaceError, match=r"expected a matrix named 'flat', got one of shape \(3,\)"):
+        load_space(tmp_path / "x.npz", matrix="flat")
+
+
+def test_a_matrix_is_chosen_only_where_there_are_several(tmp_path):
+    np.save(tmp_path / "x.npy", WEIGHTS)
+    with pytest.raises(SpaceError, match=r"chosen only for \.npz, \.safetensors.*, got 'a' for \.npy"):
+        load_space(tmp_path / "x.npy", matrix="a")
+
+
+@pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".joblib", ".PKL"])
+def test_a_pickle_is_refused_unread_with_a_remedy_that_works(tmp_path, suffix):
+    path, data = tmp_path / f"embeddings{suffix}", {"embeddings": WEIGHTS, "sentences": [*WORDS, "a last one"]}
+    path.write_bytes(pickle.dumps(data))
+    with pytest.raises(SpaceError, match="opening a pickle can run code, so Relscope never does") as error:
+        load_space(path)
+    remedy = str(error.value).split("once as .npz: ")[1].replace("'vectors.npz'", "target")
+    exec(remedy, {"pickle": pickle, "numpy": np, "path": path, "target": tmp_path / "vectors.npz"})
+    assert list(load_space(tmp_path / "vectors.npz").ids) == data["sentences"]
