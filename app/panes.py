@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import streamlit as st
 
 from app import compute, exports, jobs, session
 from app.components.linked_scatter import PaneEvent, linked_scatter
@@ -14,8 +13,9 @@ from app.items import hover_columns, items_of, sheet_of
 from app.sheets import Sheet
 from app.workspace import Workspace
 from relcore.charts.scene import Scene
+from relcore.charts.star_look import StarLook
 from relcore.comparing.figures import Panes
-from relcore.comparing.scene import ComparisonRecipe, assemble_scene
+from relcore.comparing.scene import assemble_scene
 from relcore.engine import Job
 from relcore.spaces import Match
 from relcore.views import View
@@ -27,7 +27,7 @@ class Drawing:
 
     scene: Scene
     view: View
-    recipe: ComparisonRecipe
+    recipe: Panes
     waiting: tuple[Job, ...] = ()
     sheet: Sheet | None = None
 
@@ -56,34 +56,32 @@ def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawin
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
     items = items_of(workspace)
     texts, notes = hover_columns(pair, view, items, label=workspace.view.color_by != "labels")
-    recipe = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
-    return Drawing(replace(scene, texts=texts, notes=notes), view, recipe, sheet=sheet_of(pair, view, items))
+    settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
+    recipe = Panes.of(settings, stars=None if workspace.stars == StarLook() else workspace.stars)
+    look = {"stars": workspace.stars, "prominence": compute.prominence(pair, view)}
+    return Drawing(replace(scene, texts=texts, notes=notes, **look), view, recipe, sheet=sheet_of(pair, view, items))
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
-    """The panes, linked where they are flat, their export bar, and the bars of jobs under way."""
+    """The linked panes, their export bar, and the bars of jobs under way."""
     scene, ids = drawing.scene, pair.ids[drawing.view.rows]
-    if drawing.recipe.reduction.n_components == 3:
-        from relcore.figures.panes_interactive import panes_figure
-
-        figure = panes_figure(scene, exports.theme(), height=height)
-        exports.chart(figure, f"{key}-solid")
-        st.caption("Points cannot be selected in three dimensions. Use two dimensions or the tables.")
-    else:
-        linked_scatter(
-            scene,
-            key=key,
-            selected=_rows_among(drawing.view.rows, pair, session.selection()),
-            height=height,
-            sheet=drawing.sheet,
-            on_event=lambda event: _receive(event, ids),
-        )
+    linked_scatter(
+        scene,
+        key=key,
+        selected=_rows_among(drawing.view.rows, pair, session.selection()),
+        height=height,
+        sheet=drawing.sheet,
+        on_event=lambda event: _receive(event, ids),
+    )
     jobs.follow(drawing.waiting)
-    exports.export_bar(Panes.of(drawing.recipe).draw(scene), key)
+    exports.export_bar(drawing.recipe.draw(scene), key)
 
 
 def _receive(event: PaneEvent, ids: np.ndarray) -> None:
-    session.select(tuple(ids[event.rows]))
+    if event.stars is None:
+        session.select(tuple(ids[event.rows]))
+    else:
+        session.edit("look of the anchors", stars=event.stars)
 
 
 def _rows_among(rows: np.ndarray, pair: Match, chosen: Sequence[str]) -> np.ndarray:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from relcore import __version__, record
+from relcore.charts.star_look import StarLook
 from relcore.comparing.scene import ComparisonRecipe
 from relcore.comparison import ProjectionSpec
 from relcore.inverting.recovery import InversionSpec
@@ -49,6 +50,7 @@ class Workspace:
     k: int = 10
     convention: str = "paper"
     inversion: InversionSpec = InversionSpec()
+    stars: StarLook = StarLook()
 
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
@@ -85,6 +87,10 @@ class Workspace:
             source_digest,
             target_digest,
         )
+
+
+# Settings that version 0.1.0 had not: left out of a session file while they are as at first, so that earlier files stay equal.
+_NEWER = ("stars",)
 
 
 class History:
@@ -139,7 +145,9 @@ class History:
 
 def to_session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
     """The workspace as JSON text, with the digests of its spaces."""
-    body = record.to_json(workspace) | {
+    usual, written = Workspace(), record.to_json(workspace)
+    unused = [name for name in _NEWER if getattr(workspace, name) == getattr(usual, name)]
+    body = {name: value for name, value in written.items() if name not in unused} | {
         "spaces": [record.to_json(spec) | {"digest": digests.get(spec, "")} for spec in workspace.spaces],
         "source": workspace.spaces.index(workspace.source),
         "target": workspace.spaces.index(workspace.target),

@@ -1,17 +1,8 @@
 /* LinkedScatter: panes, legend and toolbar around one selection. Streamlit calls the default export at mount, with every new payload and
    with every change of theme, always with the same parent. */
 
-const ICONS = {
-  lasso: "M10 3.2c-4 0-7 2-7 4.7 0 2.1 1.7 3.7 4.3 4.4M10 3.2c4 0 7 2 7 4.7s-3 4.6-7 4.6c-1 0-1.9-.1-2.7-.3M7.3 12.3a1.8 1.8 0 1 1-3 1.5c0-1 .8-1.8 1.8-1.8s1.6 1 1.6 2.2c0 1.5-1 2.8-2.4 3",
-  box: "M3.5 3.5h3M8.5 3.5h3M13.5 3.5h3v3M16.5 8.5v3M16.5 13.5v3h-3M11.5 16.5h-3M6.5 16.5h-3v-3M3.5 11.5v-3M3.5 6.5v-3",
-  pan: "M10 2.5v15M2.5 10h15M10 2.5 7.8 4.7M10 2.5l2.2 2.2M10 17.5l-2.2-2.2M10 17.5l2.2-2.2M2.5 10l2.2-2.2M2.5 10l2.2 2.2M17.5 10l-2.2-2.2M17.5 10l-2.2 2.2",
-  link: "M8.3 11.7a3.2 3.2 0 0 0 4.6 0l2.7-2.7a3.25 3.25 0 0 0-4.6-4.6l-1 1M11.7 8.3a3.2 3.2 0 0 0-4.6 0L4.4 11a3.25 3.25 0 0 0 4.6 4.6l1-1",
-  home: "M3 7.5V3h4.5M17 7.5V3h-4.5M3 12.5V17h4.5M17 12.5V17h-4.5M7.5 10h5M10 7.5v5",
-  clear: "M5 5l10 10M15 5 5 15",
-};
-const TOOLS = { lasso: "Lasso (L); Shift adds", box: "Box (B); Shift adds", pan: "Move and zoom (P): drag, wheel" };
 const NONE = 0xffff;
-const COLUMNS = { selected: Uint8Array, categories: Uint16Array, anchors: Uint32Array, cells: Uint32Array, ids: Uint8Array };
+const COLUMNS = { selected: Uint8Array, categories: Uint16Array, anchors: Uint32Array, cells: Uint32Array, prominence: Uint32Array, ids: Uint8Array };
 const instances = new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -45,25 +36,15 @@ class LinkedScatter {
     this.serial = 0;
     this.legend = element("div", "ls-legend", { role: "group", "aria-label": "Categories: click to select, Shift adds" });
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
-    this.toolbar = element("div", "ls-toolbar", { role: "toolbar", "aria-label": "Tools of the panes" });
+    this.stars = new StarControl((look, settled) => this.starred(look, settled));
+    this.named = true;
+    this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
+    this.toolbar.press("names", true);
     this.grid = element("div", "ls-grid");
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
-    const bar = element("div", "ls-bar", {}, this.legend, element("div", "ls-side", {}, this.status, this.toolbar));
+    const bar = element("div", "ls-bar", {}, this.legend, element("div", "ls-side", {}, this.status, this.toolbar.root));
     this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.grid, this.caption, this.tip.root);
-    this.buttons = {};
-    const button = (name, label, action) => {
-      const icon = element("svg", "", { viewBox: "0 0 20 20", "aria-hidden": "true" }, element("path", "", { d: ICONS[name] }));
-      this.buttons[name] = element("button", "ls-button", { type: "button", title: label, "aria-label": label, "data-tool": name }, icon);
-      this.buttons[name].addEventListener("click", action);
-      return this.buttons[name];
-    };
-    this.toolbar.append(
-      element("span", "ls-segments", {}, ...Object.entries(TOOLS).map(([name, label]) => button(name, label, () => this.setTool(name)))),
-      button("link", "Zoom all panes together", () => this.setLinked(!this.linked)),
-      button("home", "Show everything (0)", () => this.home()),
-      button("clear", "Clear the selection (Escape)", () => this.brushed([], false)),
-    );
     this.root.addEventListener("keydown", (event) => this.key(event));
     parent.append(this.root);
   }
@@ -83,12 +64,19 @@ class LinkedScatter {
     this.root.setAttribute("aria-label", header.alt);
     this.caption.textContent = header.caption;
     if (past?.tool !== header.tool) this.setTool(header.tool);
+    const [solid, wasSolid] = [header, past].map((one) => one?.panes.some((pane) => pane.dimensions === 3) ?? false);
+    this.toolbar.buttons.turn.hidden = !solid;
+    if (solid !== wasSolid) this.setTool(solid ? "turn" : header.tool);
+    this.toolbar.buttons.stars.hidden = !header.arrays.anchors[1];
+    const settled = !this.unanswered.some((event) => event.kind === "stars");
+    if (settled && JSON.stringify(past?.stars) !== JSON.stringify(header.stars)) this.stars.show(header.stars);
     if (past?.linkZoom !== header.linkZoom) this.setLinked(header.linkZoom);
 
     const other = fresh("ids"); // other rows: what was selected among the old ones means nothing now
     if (other) [this.idBytes, this.ids, this.unanswered] = [take("ids"), null, []];
     if (fresh("cells")) this.cells = header.sheet ? take("cells") : null;
     this.tip.serve(header.files, header.sheet);
+    if (fresh("prominence") || other) this.prominence = header.arrays.prominence ? take("prominence") : Uint32Array.from({ length: header.n }, (_, row) => row);
     const recategorised = fresh("categories") || other;
     if (recategorised) this.categories = take("categories");
     const recolored = this.setTheme() || recategorised || JSON.stringify(past?.names) !== JSON.stringify(header.names);
@@ -103,21 +91,26 @@ class LinkedScatter {
     this.panes.forEach((pane, i) => {
       pane.setTitle(header.panes[i]);
       const moved = fresh(`pane${i}`) || i >= this.panes.length - born;
-      if (moved) pane.setPositions(take(`pane${i}`));
+      if (moved) pane.setPositions(take(`pane${i}`), header.panes[i].dimensions);
+      if (moved || recolored) pane.setGroups(this.categories, header.names.length);
       if (recolored || born) pane.points.upload("color", this.colors);
-      if (reanchored) pane.setAnchors(this.anchors, header, (row) => this.colorOf(row));
+      if (!reanchored && pane.stars.look === this.stars.look) return;
+      pane.stars.set(this.anchors, header, this.stars.look, (row) => this.colorOf(row));
+      pane.redraw();
     });
     // Python's selection is law, unless it is older than a brush that Python has not answered yet.
     const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
     const rows = law ? this.bits(take("selected")) : other ? [] : this.rows;
     const same = rows.length === this.rows?.length && rows.every((row, i) => row === this.rows[i]);
     if (!same || born || recolored) this.select(rows);
+    else if (reanchored) this.dimStars();
     this.awaited = new Set(this.panes.filter((pane) => pane.frame));
     this.drawn();
   }
 
   newPane() {
     const pane = new Pane(this);
+    if (this.panes.length) pane.turn = this.panes[0].turn;
     if (this.linked && this.panes.length) pane.setView(this.panes[0].view);
     this.grid.append(pane.root);
     return pane;
@@ -185,25 +178,32 @@ class LinkedScatter {
   /* Show these rows in every pane; selected rows and named categories are drawn last, so they lie on top. */
   select(rows) {
     const { n } = this.header;
-    const [flags, order, ends] = [new Uint8Array(n), new Uint32Array(n), [0, 0, 0, 0]];
+    const flags = new Uint8Array(n);
     for (let row = 0; row < n; row++) if (this.categories[row] === NONE) flags[row] = 2;
     for (const row of rows) flags[row] |= 1;
-    const layer = (flag) => (flag & 1) * 2 + (flag < 2 ? 1 : 0);
-    for (let row = 0; row < n; row++) ends[layer(flags[row])]++;
-    for (let i = 0, end = 0; i < 4; i++) [ends[i], end] = [end, end + ends[i]];
-    for (let row = 0; row < n; row++) order[ends[layer(flags[row])]++] = row;
+    const order = paintingOrder(flags);
     this.rows = rows;
     this.style.brushed = rows.length > 0;
     this.style.lift = rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0; // a small selection is drawn larger and stronger than a large one
-    for (const pane of this.panes) {
-      pane.points.upload("flags", flags);
-      pane.points.upload("order", order);
-      pane.redraw();
-    }
+    this.chosen = this.mostProminent(rows, flags);
+    for (const pane of this.panes) pane.setFlags(flags, order);
+    this.dimStars();
     this.awaited = new Set(this.panes);
     this.status.textContent = rows.length ? `${rows.length.toLocaleString()} of ${n.toLocaleString()} selected` : "";
     this.root.classList.toggle("ls-brushed", rows.length > 0);
-    this.buttons.clear.disabled = !rows.length;
+    for (const name of ["clear", "chosen"]) this.toolbar.buttons[name].disabled = !rows.length;
+  }
+
+  /* As many of the selected rows as get a name, the most prominent first. */
+  mostProminent(rows, flags) {
+    const found = [];
+    if (rows.length) for (const row of this.prominence) if (flags[row] & 1 && found.push(row) >= Math.min(rows.length, NAMED_SELECTED)) break;
+    return found;
+  }
+
+  dimStars() {
+    const chosen = new Set(this.rows);
+    for (const pane of this.panes) pane.stars.dim(chosen);
   }
 
   // What panes report.
@@ -221,6 +221,21 @@ class LinkedScatter {
     this.report({ kind: "select", bits: btoa(text) });
   }
 
+  starred(look, settled) {
+    for (const pane of this.panes) {
+      pane.stars.setLook(look);
+      pane.redraw();
+    }
+    this.root.dataset.stars = look.shown;
+    if (!settled) return;
+    this.unanswered = this.unanswered.filter((event) => event.kind !== "stars");
+    this.report({ kind: "stars", ...look });
+  }
+
+  turned(turn) {
+    for (const pane of this.panes) pane.setTurn(turn);
+  }
+
   clicked(row) {
     clearTimeout(this.clickTimer); // a second click makes it a double click, which is no click on a point
     if (row >= 0) this.clickTimer = setTimeout(() => this.report({ kind: "click", row }), 220);
@@ -228,7 +243,7 @@ class LinkedScatter {
 
   doubleClicked(pane) {
     clearTimeout(this.clickTimer);
-    if (this.tool === "pan") this.home(pane);
+    if (!DRAWING.has(this.tool)) this.home(pane);
     else this.brushed([], false);
   }
 
@@ -238,14 +253,18 @@ class LinkedScatter {
     this.send(this.unanswered);
   }
 
+  idOf(row) {
+    this.ids ??= new TextDecoder().decode(this.idBytes).split("\x1f");
+    return this.ids[row];
+  }
+
   hovered(row, pane) {
     if (row === this.hoverRow) return;
     this.hoverRow = row;
     this.panes.forEach((each) => each.setRing(row));
     if (row < 0) return this.tip.hide();
-    this.ids ??= new TextDecoder().decode(this.idBytes).split("\x1f");
     const [name, number] = [this.header.names[this.categories[row]], this.anchors.indexOf(row) + 1];
-    this.tip.show(row, this.cells?.[row], { id: this.ids[row], category: name, color: this.colorOf(row), anchor: number });
+    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category: name, color: this.colorOf(row), anchor: number });
     this.tip.place(pane.pixel(row), pane.plot, this.root);
   }
 
@@ -268,29 +287,36 @@ class LinkedScatter {
 
   setTool(tool) {
     this.tool = this.root.dataset.tool = tool;
-    for (const name of Object.keys(TOOLS)) this.buttons[name].setAttribute("aria-pressed", name === tool);
+    for (const name of Object.keys(TOOLS)) this.toolbar.press(name, name === tool);
   }
 
   setLinked(linked) {
     this.linked = linked;
-    this.buttons.link.setAttribute("aria-pressed", linked);
+    this.toolbar.press("link", linked);
     if (linked && this.panes.length) this.viewed(this.panes.find((pane) => pane.view.zoom !== 1) ?? this.panes[0]);
   }
 
   home(pane) {
     for (const each of pane && !this.linked ? [pane] : this.panes) each.setView(HOME);
+    if (!pane) this.turned(FACING);
+  }
+
+  setNamed(named) {
+    this.named = named;
+    this.toolbar.press("names", named);
+    for (const pane of this.panes) pane.redraw();
+  }
+
+  zoomToSelection() {
+    if (!this.rows.length) return;
+    for (const pane of this.linked ? this.panes.slice(0, 1) : this.panes) pane.zoomTo(this.rows);
+    this.viewed(this.panes[0]);
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const zoom = (factor) => this.panes.forEach((pane) => pane.setView({ ...pane.view, zoom: pane.view.zoom * factor }));
-    const actions = { Escape: () => this.brushed([], false), 0: () => this.home(), "+": () => zoom(1.25), "-": () => zoom(0.8) };
-    for (const tool of Object.keys(TOOLS)) actions[tool[0]] = () => this.setTool(tool);
-    const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
-    if (!action) return;
+    if (!this.toolbar.key(event)) return;
     event.preventDefault();
     event.stopPropagation(); // or Streamlit would take the key for one of its own
-    action();
   }
 
   dispose() {

@@ -21,7 +21,8 @@ import streamlit as st
 
 from app.sheets import Sheet, digest_of_bytes
 from relcore.charts.scene import Scene
-from relcore.figures.marks import NAMED, NUMBERED, OTHER, point_size, scene_alt, star_size
+from relcore.charts.star_look import OPACITIES, SIZES, StarLook
+from relcore.figures.marks import NAMED, NUMBERED, OTHER, point_size, scene_alt, star_opacity, star_size
 from relcore.figures.palette import DARK, LIGHT, Theme
 
 TOOLS = ("lasso", "box", "pan")
@@ -30,7 +31,11 @@ NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
 _HERE = Path(__file__).parent
 _SCRIPTS = (
     "linked_scatter_points.js",
+    "linked_scatter_solid.js",
     "linked_scatter_pane.js",
+    "linked_scatter_stars.js",
+    "linked_scatter_names.js",
+    "linked_scatter_toolbar.js",
     "linked_scatter_tip.js",
     "linked_scatter.js",
 )  # one module: inline scripts cannot import
@@ -44,10 +49,11 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """What the user did in the panes: brushed `rows`, cleared the brush (no rows), or clicked one row."""
+    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, or set how the anchors look."""
 
-    kind: Literal["select", "clear", "click"]
+    kind: Literal["select", "clear", "click", "stars"]
     rows: np.ndarray
+    stars: StarLook | None = None
 
     @property
     def row(self) -> int:
@@ -75,7 +81,7 @@ def linked_scatter(
     Parameters
     ----------
     scene : Scene
-        Panes of two dimensions.
+        Its panes may have two or three dimensions.
     key : str
         Names the component: the same key keeps zoom and tool through reruns.
     selected : row numbers, optional
@@ -96,7 +102,7 @@ def linked_scatter(
     Raises
     ------
     ValueError
-        A pane of three dimensions, coordinates that are not finite, rows or a tool that do not exist.
+        Coordinates that are not finite, rows or a tool that do not exist.
     """
     if tool not in TOOLS:
         raise ValueError(f"tool: expected one of {', '.join(TOOLS)}, got {tool!r}")
@@ -157,6 +163,10 @@ def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answer
         if message["serial"] <= answered:
             continue
         answered = message["serial"]
+        if message["kind"] == "stars":
+            look = {name: float(np.clip(message[name], *most)) for name, most in (("size", SIZES), ("opacity", OPACITIES))}
+            events.append(PaneEvent("stars", np.empty(0, dtype=np.int64), StarLook(**look, shown=bool(message["shown"]))))
+            continue
         if message["version"] != version:
             continue
         if message["kind"] == "click":
@@ -206,6 +216,8 @@ def pack_scene(
     arrays["categories"] = _categories(scene)
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"] = _joined(scene.ids)
+    if scene.prominence is not None:
+        arrays["prominence"] = np.asarray(scene.prominence, dtype="<u4").tobytes()
     if sheet is not None:
         if len(sheet.cells) != n:
             raise ValueError(f"sheet: expected {n} cells, one per row, got {len(sheet.cells)}")
@@ -221,7 +233,7 @@ def pack_scene(
         "answered": answered,
         "n": n,
         "arrays": layout,
-        "panes": [{"title": pane.title, "note": pane.note} for pane in scene.panes],
+        "panes": [{"title": pane.title, "note": pane.note, "dimensions": pane.coordinates.shape[1]} for pane in scene.panes],
         "names": [str(name) for name in scene.category_names],
         "other": OTHER,
         "named": NAMED,
@@ -230,6 +242,8 @@ def pack_scene(
         "pointSize": point_size(colored or n),
         "otherSize": point_size(n),
         "starSize": star_size(len(scene.anchors)),
+        "starOpacity": star_opacity(len(scene.anchors)),
+        "stars": asdict(scene.stars),
         "numbered": len(scene.anchors) <= NUMBERED,
         "files": files or {},
         "sheet": sheet and {"side": sheet.side, "columns": sheet.columns, "lines": sheet.lines, "crisp": sheet.crisp},
@@ -252,10 +266,6 @@ def _joined(strings: np.ndarray) -> bytes:
 
 
 def _coordinates(title: str, coordinates: np.ndarray) -> bytes:
-    if coordinates.shape[1] != 2:
-        raise ValueError(
-            f"pane {title!r}: expected 2 dimensions to pick in, got {coordinates.shape[1]}; show 3-D as a Plotly figure"
-        )
     if not np.isfinite(coordinates).all():
         bad = int((~np.isfinite(coordinates).all(axis=1)).sum())
         raise ValueError(

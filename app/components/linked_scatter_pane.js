@@ -1,13 +1,11 @@
 /* Pane: one picture of the rows. Positions live in units of the full range, -1 … 1 in x and y, so that a view { x, y, zoom } means the same
-   part of every pane, whatever its scale: linking zooms is sharing views. */
+   part of every pane, whatever its scale: linking zooms is sharing views. Of three dimensions, `units` is what the turn shows. */
 
 const MARGIN = 1.08;
+const CLOSEST = 24; // how far "zoom to the selection" goes into a single point
 const REACH = 9; // pixels within which the pointer takes a point
+const DRAWING = new Set(["lasso", "box"]); // tools that draw the edge of a selection
 const HOME = Object.freeze({ x: 0, y: 0, zoom: 1 });
-const STAR = Array.from({ length: 10 }, (_, i) => {
-  const [radius, angle] = [i % 2 ? 0.42 : 1, (Math.PI * (i - 2.5)) / 5];
-  return `${(radius * Math.cos(angle)).toFixed(3)},${(radius * Math.sin(angle)).toFixed(3)}`;
-}).join(" ");
 
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 const opacity = (n) => clamp(1.08 - 0.1 * Math.log10(Math.max(n, 1)), 0.5, 0.95);
@@ -34,11 +32,12 @@ class Pane {
     this.title = element("span", "ls-title");
     this.note = element("span", "ls-note");
     this.canvas = element("canvas", "ls-points");
-    this.stars = element("g");
-    this.numbers = element("g");
+    this.stars = new Stars();
+    this.names = new Names();
+    this.turn = FACING;
     this.lasso = element("path", "ls-lasso");
     this.ring = element("circle", "ls-ring", { r: 8, visibility: "hidden" });
-    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.stars, this.numbers, this.ring, this.lasso);
+    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.stars.root, this.names.root, this.ring, this.lasso);
     this.plot = element("div", "ls-plot", {}, this.canvas, this.overlay);
     this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
     this.points = new Points(this.canvas);
@@ -55,35 +54,53 @@ class Pane {
     this.root.setAttribute("aria-label", [title, note].filter(Boolean).join(", "));
   }
 
-  setPositions(xy) {
-    const units = new Float32Array(xy.length);
-    for (const axis of [0, 1]) {
+  /* Coordinates (n × 2 or 3): each axis to its own full range in the plane, all to that of the longest in a solid, which must not bend. */
+  setPositions(coordinates, dimensions) {
+    const n = coordinates.length / dimensions;
+    const ranges = Array.from({ length: dimensions }, (_, axis) => {
       let [low, high] = [Infinity, -Infinity];
-      for (let i = axis; i < xy.length; i += 2) {
-        if (xy[i] < low) low = xy[i];
-        if (xy[i] > high) high = xy[i];
+      for (let i = axis; i < coordinates.length; i += dimensions) {
+        if (coordinates[i] < low) low = coordinates[i];
+        if (coordinates[i] > high) high = coordinates[i];
       }
-      const [middle, half] = [(low + high) / 2, (high - low) / 2 || 1];
-      for (let i = axis; i < xy.length; i += 2) units[i] = (xy[i] - middle) / half;
-    }
-    this.units = units;
+      return [(low + high) / 2, (high - low) / 2];
+    });
+    const longest = Math.max(...ranges.map(([, half]) => half)) || 1;
+    const units = new Float32Array(coordinates.length);
+    ranges.forEach(([middle, half], axis) => {
+      const unit = dimensions === 3 ? longest : half || 1;
+      for (let i = axis; i < units.length; i += dimensions) units[i] = (coordinates[i] - middle) / unit;
+    });
+    this.solid = dimensions === 3 ? units : null;
+    this.depths = this.solid && new Float32Array(n);
+    this.units = this.solid ? new Float32Array(2 * n) : units;
+    if (!this.solid && this.points.content.depth) this.points.upload("depth", new Float32Array(n));
+    this.names.groups = [];
+    if (this.solid) return this.setTurn(this.turn);
     this.points.upload("position", units);
     this.redraw();
   }
 
-  setAnchors(anchors, { starSize, numbered }, colorOf) {
-    this.anchors = anchors;
-    // Stars that are there are kept: one anchor more is one star more, not hundreds of new ones.
-    const stars = this.stars.children;
-    while (stars.length > anchors.length) this.stars.lastChild.remove();
-    while (stars.length < anchors.length) {
-      this.stars.append(element("g", "ls-star", {}, element("polygon", "ls-halo", { points: STAR }), element("polygon", "ls-body", { points: STAR })));
-    }
-    for (let i = 0; i < anchors.length; i++) stars[i].lastChild.setAttribute("fill", colorOf(anchors[i]));
-    this.stars.style.setProperty("--ls-star", starSize / 2);
-    const place = { x: starSize * 0.55, y: -starSize * 0.28 };
-    this.numbers.replaceChildren(...Array.from(numbered ? anchors : [], (_, i) => element("text", "ls-number", place, String(i + 1))));
+  setTurn(turn) {
+    this.turn = turn;
+    if (!this.solid) return;
+    project(this.solid, turn, this.units, this.depths);
+    this.points.upload("position", this.units);
+    this.points.upload("depth", this.depths);
+    if (this.flags?.length === this.depths.length) this.points.upload("order", paintingOrder(this.flags, this.depths));
     this.redraw();
+  }
+
+  /* Which rows are selected or have no category; `order` is that of painting, the same for all flat panes. */
+  setFlags(flags, order) {
+    this.flags = flags;
+    this.points.upload("flags", flags);
+    this.points.upload("order", this.solid ? paintingOrder(flags, this.depths) : order);
+    this.redraw();
+  }
+
+  setGroups(categories, n) {
+    this.names.groups = n ? middles(this.solid ?? this.units, this.solid ? 3 : 2, categories, n) : [];
   }
 
   redraw() {
@@ -100,37 +117,42 @@ class Pane {
     if (!width || !height || !this.units) return;
     const [columns, rows] = [Math.round(width * ratio), Math.round(height * ratio)];
     if (this.canvas.width !== columns || this.canvas.height !== rows) Object.assign(this.canvas, { width: columns, height: rows });
-    const scale = this.view.zoom / MARGIN;
-    const offset = [-this.view.x * scale, -this.view.y * scale];
+    const scale = this.scales(width, height);
+    const offset = [-this.view.x * scale[0], -this.view.y * scale[1]];
     const growth = this.view.zoom ** 0.35; // zooming in spreads the points, so they may grow, but less
     const { sizes, alphas, brushed, lift, surface } = this.owner.style;
-    this.points.draw({ scale: [scale, scale], offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, brushed, lift, surface, ratio });
-    for (let i = 0; i < this.stars.children.length; i++) {
-      const [x, y] = this.pixel(this.anchors[i], width, height);
-      for (const { children } of [this.stars, this.numbers]) children[i]?.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
-    }
+    this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, brushed, lift, surface, ratio });
+    this.stars.place((row) => this.pixel(row, width, height));
+    this.names.place(this, this.owner, width, height);
     this.placeRing();
+  }
+
+  /* Shares of half the width and half the height by a unit: in the plane the picture fills the pane, a solid keeps its form. */
+  scales(width, height) {
+    const scale = this.view.zoom / MARGIN;
+    const side = Math.min(width, height);
+    return this.solid ? [(scale * side) / width, (scale * side) / height] : [scale, scale];
   }
 
   /* Sizes are asked for once a drawing: reading them between changes of stars would lay the page out anew for each. */
   pixel(row, width = this.plot.clientWidth, height = this.plot.clientHeight) {
-    const scale = this.view.zoom / MARGIN;
-    const x = (this.units[2 * row] - this.view.x) * scale;
-    const y = (this.units[2 * row + 1] - this.view.y) * scale;
+    const [across, up] = this.scales(width, height);
+    const x = (this.units[2 * row] - this.view.x) * across;
+    const y = (this.units[2 * row + 1] - this.view.y) * up;
     return [((1 + x) / 2) * width, ((1 - y) / 2) * height];
   }
 
-  unit(x, y) {
-    const scale = this.view.zoom / MARGIN;
-    return [((2 * x) / this.plot.clientWidth - 1) / scale + this.view.x, (1 - (2 * y) / this.plot.clientHeight) / scale + this.view.y];
+  unit(x, y, width = this.plot.clientWidth, height = this.plot.clientHeight) {
+    const [across, up] = this.scales(width, height);
+    return [((2 * x) / width - 1) / across + this.view.x, (1 - (2 * y) / height) / up + this.view.y];
   }
 
   /* The row under a pixel or -1: anchors first, then the nearest. */
   rowAt(x, y) {
-    const reach = Math.max(REACH, this.owner.header.starSize / 2);
+    const reach = Math.max(REACH, this.stars.reach);
     let [best, nearest] = [-1, reach * reach];
     const { clientWidth, clientHeight } = this.plot;
-    for (const row of this.anchors) {
+    for (const row of this.stars.shown ? this.stars.rows : []) {
       const [px, py] = this.pixel(row, clientWidth, clientHeight);
       const distance = (px - x) ** 2 + (py - y) ** 2;
       if (distance <= nearest) [best, nearest] = [row, distance];
@@ -138,8 +160,8 @@ class Pane {
     if (best >= 0) return best;
     nearest = REACH * REACH;
     const [ux, uy] = this.unit(x, y);
-    const scale = this.view.zoom / MARGIN / 2;
-    const [toX, toY, units] = [scale * this.plot.clientWidth, scale * this.plot.clientHeight, this.units];
+    const [across, up] = this.scales(clientWidth, clientHeight);
+    const [toX, toY, units] = [(across / 2) * clientWidth, (up / 2) * clientHeight, this.units];
     for (let row = 0, i = 0; i < units.length; row++, i += 2) {
       const [dx, dy] = [(units[i] - ux) * toX, (units[i + 1] - uy) * toY];
       const distance = dx * dx + dy * dy;
@@ -192,6 +214,19 @@ class Pane {
     this.owner.viewed(this);
   }
 
+  /* Show these rows as large as the pane allows, with room around them. */
+  zoomTo(rows) {
+    const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
+    for (const row of rows) {
+      for (const axis of [0, 1]) {
+        low[axis] = Math.min(low[axis], this.units[2 * row + axis]);
+        high[axis] = Math.max(high[axis], this.units[2 * row + axis]);
+      }
+    }
+    const half = Math.max(high[0] - low[0], high[1] - low[1]) / 2;
+    this.setView({ x: (low[0] + high[0]) / 2, y: (low[1] + high[1]) / 2, zoom: clamp((0.75 * MARGIN) / half, 0.5, CLOSEST) });
+  }
+
   listen() {
     const { plot } = this;
     const at = (event) => {
@@ -202,7 +237,7 @@ class Pane {
     plot.addEventListener("pointerdown", (event) => {
       if (event.button !== 0) return;
       plot.setPointerCapture(event.pointerId);
-      drag = { path: [at(event)], view: this.view, tool: this.owner.tool, moved: false };
+      drag = { path: [at(event)], view: this.view, turn: this.turn, tool: this.owner.tool, moved: false };
       this.owner.hovered(-1, this);
     });
     plot.addEventListener("pointermove", (event) => {
@@ -212,15 +247,18 @@ class Pane {
       drag.moved ||= Math.hypot(x - startX, y - startY) > 4;
       if (!drag.moved) return;
       if (drag.tool === "pan") {
-        const scale = drag.view.zoom / MARGIN / 2;
-        this.setView({ ...drag.view, x: drag.view.x - (x - startX) / plot.clientWidth / scale, y: drag.view.y + (y - startY) / plot.clientHeight / scale });
+        const [across, up] = this.scales(plot.clientWidth, plot.clientHeight);
+        const [dx, dy] = [(x - startX) / plot.clientWidth, (y - startY) / plot.clientHeight];
+        this.setView({ ...drag.view, x: drag.view.x - (2 * dx) / across, y: drag.view.y + (2 * dy) / up });
         this.owner.viewed(this);
+      } else if (drag.tool === "turn") {
+        this.owner.turned(turnedBy(drag.turn, x - startX, y - startY));
       } else if (drag.tool === "box") {
         drag.path = [drag.path[0], [x, startY], [x, y], [startX, y]];
       } else if (Math.hypot(x - lastX, y - lastY) > 3) {
         drag.path.push([x, y]);
       }
-      if (drag.tool !== "pan") this.lasso.setAttribute("d", `M${drag.path.map((point) => point.map(Math.round).join(" ")).join("L")}Z`);
+      if (DRAWING.has(drag.tool)) this.lasso.setAttribute("d", `M${drag.path.map((point) => point.map(Math.round).join(" ")).join("L")}Z`);
     });
     const end = (event) => {
       if (!drag) return;
@@ -229,7 +267,7 @@ class Pane {
       this.lasso.removeAttribute("d");
       if (event.type === "pointercancel") return;
       if (!moved) this.owner.clicked(this.rowAt(...at(event)));
-      else if (tool !== "pan") this.owner.brushed(this.rowsWithin(path.map(([x, y]) => this.unit(x, y))), event.shiftKey);
+      else if (DRAWING.has(tool)) this.owner.brushed(this.rowsWithin(path.map(([x, y]) => this.unit(x, y))), event.shiftKey);
     };
     plot.addEventListener("pointerup", end);
     plot.addEventListener("pointercancel", end);
@@ -238,7 +276,6 @@ class Pane {
     plot.addEventListener(
       "wheel",
       (event) => {
-        if (this.owner.tool !== "pan" && !event.ctrlKey && !event.metaKey) return; // the page scrolls on
         event.preventDefault();
         this.zoomAt(...at(event), Math.exp(-clamp(event.deltaY, -120, 120) * (event.ctrlKey ? 0.006 : 0.0025)));
       },

@@ -2,15 +2,15 @@
    3 to 8 times as long to link 4 × 100,000 points, and its script alone is 4.8 MB to load. */
 
 const VERTEX = `#version 300 es
-in vec2 position; in vec3 color; in float flags;
+in vec2 position; in vec3 color; in float flags, depth;
 uniform vec2 scale, offset, sizes, alphas; uniform float brushed, lift, ratio;
 out vec4 tint; out float diameter;
 void main() {
   float selected = mod(flags, 2.), other = step(2., flags);
   gl_Position = vec4(position * scale + offset, 0., 1.);
-  diameter = ratio * mix(sizes.x, sizes.y, other) * (1. + .35 * lift * selected);
+  diameter = ratio * mix(sizes.x, sizes.y, other) * (1. + .35 * lift * selected) * (1. + .3 * depth);
   gl_PointSize = diameter + 1.;
-  float alpha = mix(alphas.x, alphas.y, other);
+  float alpha = mix(alphas.x, alphas.y, other) * clamp(1. + .45 * depth, .35, 1.);
   tint = vec4(color, mix(alpha, mix(alpha * .14, mix(alpha, 1., .3 + .7 * lift), selected), brushed));
 }`;
 
@@ -59,7 +59,7 @@ class Points {
     this.uniforms = {};
   }
 
-  /* position: Float32Array (2n); color: Uint8Array (3n); flags: Uint8Array (n), 1 selected, 2 no category; order: Uint32Array (n), last on top. */
+  /* position: Float32Array (2n); depth: Float32Array (n), near is positive, 0 unless given; color: Uint8Array (3n); flags: Uint8Array (n), 1 selected, 2 no category; order: Uint32Array (n), last on top. */
   upload(name, array) {
     const { gl, program, buffers } = this;
     const target = name === "order" ? gl.ELEMENT_ARRAY_BUFFER : gl.ARRAY_BUFFER;
@@ -69,7 +69,7 @@ class Points {
     if (name === "order") return;
     const place = gl.getAttribLocation(program, name);
     gl.enableVertexAttribArray(place);
-    gl.vertexAttribPointer(place, { position: 2, color: 3, flags: 1 }[name], name === "position" ? gl.FLOAT : gl.UNSIGNED_BYTE, name === "color", 0, 0);
+    gl.vertexAttribPointer(place, { position: 2, depth: 1, color: 3, flags: 1 }[name], array instanceof Float32Array ? gl.FLOAT : gl.UNSIGNED_BYTE, name === "color", 0, 0);
   }
 
   set(name, ...values) {

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from relcore.charts.star_look import StarLook
+
 
 @dataclass(frozen=True)
 class Pane:
@@ -39,6 +41,10 @@ class Scene:
         One sentence on the content; also the alt text.
     texts, notes : arrays (n,) of str, optional
         For hover only: the item behind each row, such as its sentence, and small print about it, such as its count.
+    stars : StarLook
+        How the anchors are drawn.
+    prominence : array (n,) of int, optional
+        All rows, those first whose names matter most on a screen; None is their own order.
     """
 
     panes: tuple[Pane, ...]
@@ -50,6 +56,8 @@ class Scene:
     texts: np.ndarray | None = None
     notes: np.ndarray | None = None
     category_colors: tuple[str, ...] = ()
+    stars: StarLook = StarLook()
+    prominence: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.panes) <= 4:
@@ -65,7 +73,7 @@ class Scene:
             raise ValueError(f"expected {n} categories, one per row, got {len(self.categories)}")
         if self.category_colors and len(self.category_colors) != len(self.category_names):
             raise ValueError(f"expected {len(self.category_names)} colours, one per category, got {len(self.category_colors)}")
-        for name, column in (("texts", self.texts), ("notes", self.notes)):
+        for name, column in (("texts", self.texts), ("notes", self.notes), ("prominence", self.prominence)):
             if column is not None and len(column) != n:
                 raise ValueError(f"{name}: expected {n}, one per row, got {len(column)}")
         if n and not (np.min(self.categories) >= -1 and np.max(self.categories) < len(self.category_names)):

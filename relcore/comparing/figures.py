@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
 from relcore.charts.scene import Scene
+from relcore.charts.star_look import StarLook
 from relcore.comparing.all_pairs import SETTINGS, AllPairs, used_settings
 from relcore.comparing.pair_scores import PairScores
 from relcore.comparing.pairs_figure import pair_matrices
@@ -54,9 +55,13 @@ class Panes(Recipe, ComparisonRecipe):
     """The linked panes of a comparison."""
 
     figure: ClassVar[str] = "comparison"
+    newer: ClassVar[tuple[str, ...]] = ("stars",)
+
+    stars: StarLook | None = None
 
     def draw(self, result: Scene | None = None) -> Exportable:
-        return scene_exportable(result or comparison_scene(self), self.to_json(), "relscope-panes")
+        scene = result or replace(comparison_scene(self), stars=self.stars or StarLook())
+        return scene_exportable(scene, self.to_json(), "relscope-panes")
 
 
 def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:

@@ -59,10 +59,15 @@ def star_size(n_anchors: int) -> float:
     return float(np.clip(16 * max(n_anchors / 8, 1) ** -0.3, 6, 16))
 
 
+def star_opacity(n_anchors: int) -> float:
+    """Of an anchor's star: hundreds let the points shine through."""
+    return float(np.clip((max(n_anchors, 1) / 60) ** -0.25, 0.6, 1))
+
+
 def anchor_numbers(scene: Scene) -> list[str]:
     """``"1"``, ``"2"``, …, or empty strings if there are too many to read."""
     k = len(scene.anchors)
-    return [str(number) for number in range(1, k + 1)] if k <= NUMBERED else [""] * k
+    return [str(number) for number in range(1, k + 1)] if k <= NUMBERED and scene.stars.shown else [""] * k
 
 
 def scene_alt(scene: Scene) -> str:

@@ -9,7 +9,17 @@ import plotly.graph_objects as go
 
 from relcore.charts.scene import Pane, Scene
 from relcore.figures.interactive import plain_text, relscope_template
-from relcore.figures.marks import Group, anchor_numbers, grid_shape, groups, point_size, row_colors, scene_alt, star_size
+from relcore.figures.marks import (
+    Group,
+    anchor_numbers,
+    grid_shape,
+    groups,
+    point_size,
+    row_colors,
+    scene_alt,
+    star_opacity,
+    star_size,
+)
 from relcore.figures.palette import LIGHT, Theme
 
 _GAP = 0.035  # between panes, in shares of the plot
@@ -68,22 +78,24 @@ def _draw_plane(
                 x=x, y=y, mode="markers", marker={**points, "color": group.color}, **on, **_entry(group, order, i, ids)
             )
         )
-    if not len(scene.anchors):
+    if not len(scene.anchors) or not scene.stars.shown:
         return
     x, y = pane.coordinates[scene.anchors].T
-    size, hover = star_size(len(scene.anchors)), _anchor_hover(scene, ids)
+    opacity = star_opacity(len(scene.anchors)) * scene.stars.opacity
+    size, hover = star_size(len(scene.anchors)) * scene.stars.size, _anchor_hover(scene, ids)
     ring = {
         "symbol": "circle",
         "size": size * 1.45,
         "color": theme.surface,
-        "opacity": 0.9,
-        "line": {"color": theme.text, "width": 1.4},
+        "opacity": 0.9 * opacity,
+        "line": {"width": 0},
     }
     star = {
         "symbol": "star",
         "size": size,
+        "opacity": opacity,
         "color": row_colors(scene, theme)[scene.anchors],
-        "line": {"color": theme.text, "width": 0.6},
+        "line": {"color": theme.text, "width": max(size / 13, 0.4)},
     }
     # Scattergl too: the browser paints WebGL above all of SVG, so stars in SVG would lie beneath the points.
     figure.add_scattergl(x=x, y=y, mode="markers", marker=ring, showlegend=False, hoverinfo="skip", **on)
@@ -106,10 +118,10 @@ def _draw_cloud(
         x, y, z = pane.coordinates[group.rows].T
         marker = {**points, "color": group.color}
         figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, scene=name, **_entry(group, order, i, ids))
-    if not len(scene.anchors):
+    if not len(scene.anchors) or not scene.stars.shown:
         return
     x, y, z = pane.coordinates[scene.anchors].T
-    size = star_size(len(scene.anchors))
+    size = star_size(len(scene.anchors)) * scene.stars.size
     # Plotly has no star in 3-D: a diamond in a ring is its stand-in there.
     ring = {"symbol": "circle-open", "size": size, "color": theme.text}
     star = {

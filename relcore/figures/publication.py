@@ -19,7 +19,7 @@ from matplotlib.patheffects import withStroke
 from mpl_toolkits.mplot3d import Axes3D
 
 from relcore.charts.scene import Pane, Scene
-from relcore.figures.marks import anchor_numbers, grid_shape, groups, point_size, row_colors, star_size
+from relcore.figures.marks import anchor_numbers, grid_shape, groups, point_size, row_colors, star_opacity, star_size
 from relcore.figures.paper import blank_figure, cut_to, height_of, legend_below, quiet_ticks, settings
 from relcore.figures.style import COLUMN, PAPER, POINT, Style
 from relcore.figures.tables import (
@@ -146,7 +146,7 @@ def spectrum_figure(singular_values_by_name: Mapping[str, np.ndarray], style: St
 
 def _draw_plane(axes: Axes, pane: Pane, scene: Scene, style: Style, wide: float) -> None:
     _draw_marks(axes, pane, scene, style, wide)
-    away = 0.42 * np.sqrt(_star_area(scene, wide)[0])
+    away = 0.5 * _star_diameter(scene, wide)
     for number, place in zip(anchor_numbers(scene), pane.coordinates[scene.anchors], strict=True):
         axes.annotate(number, place, xytext=(away, away), textcoords="offset points", **_number_look(style, wide))
     axes.set(xticks=[], yticks=[])
@@ -168,17 +168,17 @@ def _draw_cloud(axes: Axes3D, pane: Pane, scene: Scene, style: Style, wide: floa
 
 
 def _draw_marks(axes: Axes, pane: Pane, scene: Scene, style: Style, wide: float, **options: bool) -> None:
-    """Points, then the anchors' rings and stars, in two or three dimensions."""
+    """Points, then the anchors' stars with a halo, as on a screen, in two or three dimensions."""
     theme, colors, order = style.theme, row_colors(scene, style.theme), _painting_order(scene)
     diameter = point_size(len(scene)) * min(wide, 4) / 7  # in proportion as on a screen's pane, a little larger
     look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2, **options}
     axes.scatter(*pane.coordinates[order].T, rasterized=len(scene) > style.raster_above, **look)
-    if not len(scene.anchors):
+    if not len(scene.anchors) or not scene.stars.shown:
         return
-    at, (ring, star) = pane.coordinates[scene.anchors].T, _star_area(scene, wide)
-    line = {"edgecolor": theme.text, "lw": 0.06 * np.sqrt(ring), **options}
-    axes.scatter(*at, s=ring, marker="o", color=[(theme.surface, 0.85)], zorder=3, **line)
-    axes.scatter(*at, s=star, marker="*", c=colors[scene.anchors].tolist(), zorder=4, **{**line, "lw": 0.04 * np.sqrt(star)})
+    at, diameter = pane.coordinates[scene.anchors].T, _star_diameter(scene, wide)
+    star = {"s": diameter**2, "marker": "*", "alpha": star_opacity(len(scene.anchors)) * scene.stars.opacity, **options}
+    axes.scatter(*at, color=theme.surface, edgecolor=theme.surface, lw=diameter / 2.5, zorder=3, **star)
+    axes.scatter(*at, c=colors[scene.anchors].tolist(), edgecolor=theme.text, lw=diameter / 13, zorder=4, **star)
 
 
 def _painting_order(scene: Scene) -> np.ndarray:
@@ -187,10 +187,9 @@ def _painting_order(scene: Scene) -> np.ndarray:
     return shuffled[np.argsort(np.asarray(scene.categories)[shuffled] >= 0, kind="stable")]
 
 
-def _star_area(scene: Scene, wide: float) -> tuple[float, float]:
-    """Areas in square points of an anchor's ring and star."""
-    diameter = star_size(len(scene.anchors)) * 0.5 * np.clip(wide / 3, 0.6, 1)
-    return (1.35 * diameter) ** 2, diameter**2
+def _star_diameter(scene: Scene, wide: float) -> float:
+    """Of an anchor's star, in points."""
+    return star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)
 
 
 def _number_look(style: Style, wide: float) -> dict:

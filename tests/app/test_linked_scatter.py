@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from app.components.linked_scatter import NO_CATEGORY, PaneEvent, ids_digest, pack_rows, pack_scene, read_events, unpack_rows
 from app.sheets import Sheet
 from relcore.charts.scene import Pane, Scene
+from relcore.charts.star_look import SIZES, StarLook
 
 
 def make_scene(n=11, **changes):
@@ -64,7 +65,7 @@ def test_payload_carries_every_number():
     assert arrays["selected"] == bytes([0b1, 0b100])
     assert header["n"] == 11
     assert header["tool"] == "box"
-    assert header["panes"] == [{"title": "pane 0", "note": "PCA"}, {"title": "pane 1", "note": "PCA"}]
+    assert header["panes"] == [{"title": f"pane {i}", "note": "PCA", "dimensions": 2} for i in range(2)]
     assert "Eleven rows." in header["alt"]
 
 
@@ -149,6 +150,22 @@ def test_events_on_other_rows_are_answered_but_dropped():
     assert read_events([message(5, rows=[1], version="older", n=99)], "v", 11, 0) == ([], 5)
 
 
+def test_the_look_of_the_anchors_is_heard_for_any_rows_and_kept_within_its_limits():
+    sent = [{"serial": 5, "kind": "stars", "version": "older", "size": 99, "opacity": 0.5, "shown": False}]
+    ((event,), answered) = read_events(sent, "v", 11, 0)
+    assert (event.stars, len(event.rows), answered) == (StarLook(SIZES[1], 0.5, shown=False), 0, 5)
+    header, _ = read(pack(make_scene(stars=event.stars)))
+    assert header["stars"] == {"size": SIZES[1], "opacity": 0.5, "shown": False}
+
+
+def test_a_solid_pane_and_the_order_of_names_travel_whole():
+    solid, order = np.random.default_rng(0).normal(size=(11, 3)), np.arange(11)[::-1]
+    header, arrays = read(pack(make_scene(panes=(Pane("solid", solid),), prominence=order)))
+    assert header["panes"][0]["dimensions"] == 3
+    np.testing.assert_array_equal(np.frombuffer(arrays["pane0"], "<f4").reshape(-1, 3), solid.astype(np.float32))
+    assert np.frombuffer(arrays["prominence"], "<u4").tolist() == order.tolist()
+
+
 def test_only_a_click_has_one_row():
     with pytest.raises(ValueError, match="expected a click, which has one row"):
         PaneEvent("select", np.array([1, 2])).row  # noqa: B018
@@ -157,7 +174,6 @@ def test_only_a_click_has_one_row():
 @pytest.mark.parametrize(
     ("changes", "options", "match"),
     [
-        ({"panes": (Pane("solid", np.zeros((11, 3))),)}, {}, "'solid': expected 2 dimensions to pick in, got 3"),
         ({"panes": (Pane("holes", np.full((11, 2), np.nan)),)}, {}, "'holes': expected finite coordinates, got 11 rows"),
         ({}, {"selected": [11]}, "selected: expected rows from 0 to 10, got 11 to 11"),
         ({}, {"selected": [-1, 3]}, "got -1 to 3"),

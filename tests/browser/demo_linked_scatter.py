@@ -12,6 +12,7 @@ from PIL import Image
 from app.components.linked_scatter import linked_scatter
 from app.sheets import make_sheet
 from relcore.charts.scene import Pane, Scene
+from relcore.charts.star_look import StarLook
 
 st.set_page_config(layout="wide")
 given = st.query_params
@@ -52,6 +53,8 @@ if columns[1].button("Move one pane"):
     st.rerun()
 if columns[2].button("Highlight ten"):
     state.chosen = list(range(10))
+if columns[0].button("Highlight one"):
+    state.chosen = [7]
 if columns[3].button("More anchors"):
     state.more = state.get("more", 0) + 1
 
@@ -61,6 +64,7 @@ scene = Scene(
     categories=categories,
     category_names=NAMES,
     anchors=np.arange(k + state.get("more", 0)) * 7 % n,
+    stars=state.get("stars", StarLook()),
     caption=f"{n:,} made-up words in {panes} panes; the same word has the same colour everywhere.",
     texts=np.array([f"This is what word {i} said, at length. " * 8 for i in range(n)], dtype=object)
     if "texts" in given
@@ -70,6 +74,10 @@ scene = Scene(
 
 
 def remember(event):
+    if event.stars:
+        state.stars = event.stars
+        log.append(["stars", [event.stars.size, event.stars.opacity, event.stars.shown]])
+        return
     if event.kind != "click":
         state.chosen = event.rows.tolist()
     log.append([event.kind, len(event.rows), event.rows[:5].tolist()])

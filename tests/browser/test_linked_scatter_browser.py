@@ -171,6 +171,75 @@ def test_hover_says_who_it_is_and_rings_it_everywhere(demo):
     page.wait_for_selector(".ls-tip", state="hidden")
 
 
+def test_one_key_hides_the_anchors_and_python_hears_their_look(demo):
+    page = demo("callback=1")
+    shown = page.locator(".ls-stars").first
+    page.locator(ROOT).focus()
+    page.keyboard.press("a")
+    assert wait_for_events(page, 1) == [["stars", [1, 1, False]]]
+    assert not shown.is_visible()
+    page.click(f"{ROOT} [data-tool=stars]")
+    page.get_by_label("Size of the anchors").fill("0.5")
+    assert wait_for_events(page, 2)[1] == ["stars", [0.5, 1, True]]
+    assert shown.is_visible()
+
+
+def test_a_selected_row_has_a_ring_and_its_name_and_other_anchors_are_dimmed(demo):
+    page = demo()
+    page.get_by_text("Highlight one").click()
+    page.wait_for_selector(f"{ROOT}[data-selected='1']")
+    at_rest(page)
+    for pane in range(4):
+        plot = page.locator(".ls-plot").nth(pane)
+        assert plot.locator(".ls-names .ls-ring").count() == 1
+        assert plot.locator(".ls-name-chosen").text_content() == "word 7"  # the second anchor
+        bodies = plot.locator(".ls-star .ls-body")
+        opacities = bodies.evaluate_all("all => all.map(one => Number(getComputedStyle(one).fillOpacity))")
+        assert opacities[1] == 1
+        assert max(opacities[:1] + opacities[2:]) < 0.5
+
+
+def boxes_of(page, pane, selector):
+    found = page.locator(".ls-plot").nth(pane).locator(selector)
+    return [found.nth(i).bounding_box() for i in range(found.count())]
+
+
+def test_names_come_with_zoom_and_never_touch_each_other(demo):
+    page = demo("link=1&named=.5")
+    assert page.locator(".ls-name-row").count() == 0
+    assert page.locator(".ls-plot").first.locator(".ls-name-group").count() > 3
+    counts = []
+    for _ in range(2):
+        zoom(page, 0, clicks=3)  # in lasso mode: the wheel zooms with every tool
+        counts.append(page.locator(".ls-plot").first.locator(".ls-name-row").count())
+    assert 0 < counts[0] < counts[1]
+    boxes = boxes_of(page, 0, ".ls-name")
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            apart = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+            assert apart or abs(one["y"] - other["y"]) > 12
+    page.locator(ROOT).focus()
+    page.keyboard.press("n")
+    page.wait_for_function("document.querySelectorAll('.ls-name-row').length === 0")
+
+
+def test_zoom_to_the_selection_shows_all_of_it(demo):
+    page = demo()
+    page.get_by_text("Highlight ten").click()
+    page.wait_for_selector(f"{ROOT}[data-selected='10']")
+    before = page.get_attribute(ROOT, "data-views")
+    page.locator(ROOT).focus()
+    page.keyboard.press("z")
+    page.wait_for_function("before => document.querySelector('.ls-root').dataset.views !== before", arg=before)
+    for pane in range(4):
+        plot = page.locator(".ls-plot").nth(pane).bounding_box()
+        rings = boxes_of(page, pane, ".ls-names .ls-ring")
+        assert len(rings) == 10
+        assert all(plot["x"] <= ring["x"] and ring["x"] + ring["width"] <= plot["x"] + plot["width"] for ring in rings)
+        spans = [max(ring[axis] for ring in rings) - min(ring[axis] for ring in rings) for axis in ("x", "y")]
+        assert spans[0] > 0.5 * plot["width"] or spans[1] > 0.5 * plot["height"]
+
+
 def hover(page, pane, x, y):
     """Move the pointer there, away first so that it is a new hover, and give the box of the tip that comes up."""
     page.mouse.move(2, 2)

@@ -1,0 +1,115 @@
+/* Names: ids of rows and names of groups, written on a pane where there is room. First the selected rows, then the groups, then single
+   rows: none on the whole map, more with each step of zooming in. A name that would touch another one is left out. */
+
+const NAME_LETTERS = 30;
+const NAMED_SELECTED = 24; // rings and names of a selection; more would hide what they point at
+const NAMED_ROWS = 60; // names of single rows at most, however far one zooms in
+const NAMES_A_DOUBLING = 14; // as many more names each time the view is half as wide
+const FONTS = { row: "500 11.5px", group: "650 13px", chosen: "650 12px" };
+const widths = new Map();
+let ruler = null;
+
+function widthOf(text, kind, family) {
+  const font = `${FONTS[kind]} ${family}`;
+  const key = `${font}|${text}`;
+  if (!widths.has(key)) {
+    if (widths.size > 20000) widths.clear();
+    ruler ??= document.createElement("canvas").getContext("2d");
+    ruler.font = font;
+    widths.set(key, ruler.measureText(text).width);
+  }
+  return widths.get(key);
+}
+
+const touches = ([left, top, right, bottom], boxes) => boxes.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1]);
+const shortened = (name) => (name.length > NAME_LETTERS ? `${name.slice(0, NAME_LETTERS - 1)}…` : name);
+
+/* The row nearest to the middle of each category, by the median of each coordinate: one far away does not pull it. */
+function middles(coordinates, dimensions, categories, n) {
+  const members = new Map();
+  for (let row = 0; row < categories.length; row++) {
+    if (categories[row] >= n) continue;
+    const rows = members.get(categories[row]);
+    rows ? rows.push(row) : members.set(categories[row], [row]);
+  }
+  const found = [];
+  for (const [category, rows] of members) {
+    const axes = Array.from({ length: dimensions }, (_, axis) => Float32Array.from(rows, (row) => coordinates[dimensions * row + axis]).sort());
+    const middle = axes.map((values) => values[values.length >> 1]);
+    let [best, nearest] = [rows[0], Infinity];
+    for (const row of rows) {
+      const distance = middle.reduce((sum, value, axis) => sum + (coordinates[dimensions * row + axis] - value) ** 2, 0);
+      if (distance < nearest) [best, nearest] = [row, distance];
+    }
+    found.push({ category, row: best, count: rows.length });
+  }
+  return found.sort((a, b) => b.count - a.count);
+}
+
+class Names {
+  constructor() {
+    this.rings = element("g");
+    this.texts = element("g");
+    this.root = element("g", "ls-names", {}, this.rings, this.texts);
+    this.groups = [];
+  }
+
+  /* `owner` knows the selected rows, the ids, which rows are prominent, and whether names are wanted. */
+  place(pane, owner, width, height) {
+    const [{ font }, chosen] = [owner.theme, owner.chosen];
+    this.used = 0;
+    this.boxes = [];
+    const stars = pane.stars.boxes((row) => pane.pixel(row, width, height));
+    const put = (row, text, kind, color) => {
+      const [x, y] = pane.pixel(row, width, height);
+      if (x < 0 || x > width || y < 0 || y > height) return false;
+      const wide = widthOf(text, kind, font);
+      const places = kind === "group" ? [0, -16, 16, -32, 32].map((up) => [x - wide / 2, y - up]) : [[x + 8, y], [x - 8 - wide, y]];
+      for (const [left, middle] of places) {
+        const box = [left - 3, middle - 8, left + wide + 3, middle + 8];
+        if (box[0] < 0 || box[2] > width || touches(box, this.boxes) || (kind !== "chosen" && touches(box, stars))) continue;
+        this.boxes.push(box);
+        this.write(text, left, middle + 4, kind, color);
+        return true;
+      }
+      return false;
+    };
+    const ringed = owner.rows.length <= NAMED_SELECTED ? chosen : [];
+    while (this.rings.children.length > ringed.length) this.rings.lastChild.remove();
+    while (this.rings.children.length < ringed.length) this.rings.append(element("circle", "ls-ring", { r: 7 }));
+    ringed.forEach((row, i) => {
+      const [x, y] = pane.pixel(row, width, height);
+      this.rings.children[i].setAttribute("cx", x);
+      this.rings.children[i].setAttribute("cy", y);
+    });
+    for (const row of chosen) put(row, shortened(owner.idOf(row)), "chosen");
+    if (owner.named) {
+      for (const { row, category } of this.groups) put(row, shortened(owner.header.names[category]), "group", owner.theme.colors[category]);
+      if (!chosen.length) this.placeRows(pane, owner, put, width, height);
+    }
+    while (this.texts.children.length > this.used) this.texts.lastChild.remove();
+  }
+
+  placeRows(pane, owner, put, width, height) {
+    const doublings = Math.log2(Math.max(pane.view.zoom, 1));
+    let left = Math.min(Math.round(NAMES_A_DOUBLING * doublings), NAMED_ROWS);
+    const [low, high] = [pane.unit(0, height, width, height), pane.unit(width, 0, width, height)];
+    const { units } = pane;
+    for (const row of owner.prominence) {
+      if (left <= 0) return;
+      const [x, y] = [units[2 * row], units[2 * row + 1]];
+      if (x < low[0] || x > high[0] || y < low[1] || y > high[1]) continue;
+      if (put(row, shortened(owner.idOf(row)), "row")) left -= 1;
+    }
+  }
+
+  write(text, x, y, kind, color) {
+    const node = this.texts.children[this.used] ?? this.texts.appendChild(element("text"));
+    this.used += 1;
+    if (node.textContent !== text) node.textContent = text;
+    node.setAttribute("class", `ls-name ls-name-${kind}`);
+    node.setAttribute("x", x.toFixed(1));
+    node.setAttribute("y", y.toFixed(1));
+    node.style.setProperty("--ls-name", color ?? "var(--ls-text)");
+  }
+}
