@@ -18,7 +18,6 @@ import streamlit as st
 from relcore import access, comparison
 from relcore.anchors import diagnostics, selection
 from relcore.comparing import scene as recipe
-from relcore.comparing.prominence import prominent_rows
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
@@ -145,16 +144,6 @@ def _view(
     key: str, spec: ViewSpec, anchors_key: str, reduction: ReductionSpec, _space: LatentSpace, _anchors: tuple[str, ...]
 ) -> View:
     return recipe.drawn_view(_space, spec, _anchors, reduction)
-
-
-def prominence(pair: Match, drawn: View) -> np.ndarray:
-    """Positions among the drawn rows, those first whose names matter most."""
-    return _prominence(pair_key(pair), drawn.digest, digest_of(drawn.categories), pair.source, drawn)
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _prominence(key: str, rows: str, categories: str, _space: LatentSpace, _view: View) -> np.ndarray:
-    return prominent_rows(_space, _view)
 
 
 def pane_matrices(

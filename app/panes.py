@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from app import compute, exports, jobs, session
+from app import compute, exports, jobs, map_looks, session
 from app.components.linked_scatter import PaneEvent, linked_scatter
 from app.items import hover_columns, items_of, sheet_of
 from app.sheets import Sheet
@@ -58,7 +58,7 @@ def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawin
     texts, notes = hover_columns(pair, view, items, label=workspace.view.color_by != "labels")
     settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
     recipe = Panes.of(settings, stars=None if workspace.stars == StarLook() else workspace.stars)
-    look = {"stars": workspace.stars, "prominence": compute.prominence(pair, view)}
+    look = {"stars": workspace.stars, "prominence": map_looks.prominence(pair, view)}
     return Drawing(replace(scene, texts=texts, notes=notes, **look), view, recipe, sheet=sheet_of(pair, view, items))
 
 

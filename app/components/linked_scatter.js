@@ -2,7 +2,6 @@
    with every change of theme, always with the same parent. */
 
 const NONE = 0xffff;
-const COLUMNS = { selected: Uint8Array, categories: Uint16Array, anchors: Uint32Array, cells: Uint32Array, prominence: Uint32Array, ids: Uint8Array };
 const instances = new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -15,17 +14,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
     scatter.dispose();
     instances.delete(parentElement);
   };
-}
-
-function unpack(bytes) {
-  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  const take = (name) => {
-    const [start, size] = header.arrays[name];
-    const copy = bytes.slice(4 + length + start, 4 + length + start + size); // aligned, and free of Streamlit's message
-    return new (COLUMNS[name] ?? Float32Array)(copy.buffer);
-  };
-  return { header, take };
 }
 
 class LinkedScatter {

@@ -36,6 +36,7 @@ _SCRIPTS = (
     "linked_scatter_stars.js",
     "linked_scatter_names.js",
     "linked_scatter_toolbar.js",
+    "linked_scatter_payload.js",
     "linked_scatter_tip.js",
     "linked_scatter.js",
 )  # one module: inline scripts cannot import

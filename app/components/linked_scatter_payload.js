@@ -1,0 +1,14 @@
+/* The payload of a scene: a header in JSON and arrays of numbers; `pack_scene` in Python writes it. */
+
+const COLUMNS = { selected: Uint8Array, categories: Uint16Array, anchors: Uint32Array, cells: Uint32Array, prominence: Uint32Array, ids: Uint8Array };
+
+function unpack(bytes) {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const take = (name) => {
+    const [start, size] = header.arrays[name];
+    const copy = bytes.slice(4 + length + start, 4 + length + start + size); // aligned, and free of Streamlit's message
+    return new (COLUMNS[name] ?? Float32Array)(copy.buffer);
+  };
+  return { header, take };
+}
