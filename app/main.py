@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import fitting, messages, session, sharing, sidebar, start  # noqa: E402
+from app import fitting, messages, session, sharing, sidebar, start, unpaired  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
 from relcore.extras import extra  # noqa: E402
-from relcore.spaces import SpaceError  # noqa: E402
+from relcore.spaces import NoCommonId, SpaceError  # noqa: E402
 from relcore.store import StoreError, in_use  # noqa: E402
 
 sharing.confine_if_reachable()
@@ -56,6 +56,8 @@ try:
         fitting.settle()
         sidebar.draw(page.title)
         page.run()
+except NoCommonId:
+    unpaired.draw(session.workspace())
 except (SpaceError, EngineError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")

@@ -20,7 +20,7 @@ from app.widgets import (
 from app.workspace import Workspace, from_session_file, to_query
 from relcore.numbers import counted
 from relcore.portable import last_part
-from relcore.spaces import Match, SpaceError
+from relcore.spaces import Match, NoCommonId, SpaceError
 
 ON_THEIR_OWN = ("Stitch", "Studies", "Papers")  # they choose their own spaces
 
@@ -92,6 +92,9 @@ def _undo_and_redo() -> None:
 def _matched(workspace: Workspace) -> Match | None:
     try:
         pair = compute.matched(workspace.source, workspace.target)
+    except NoCommonId:
+        st.caption(":material/link_off: No row is paired yet: the two spaces have no id in common.")
+        return None
     except SpaceError:  # the page says what is wrong; here the choosers stay at hand
         st.caption(":material/link_off: These two spaces cannot be compared. Choose another one.")
         return None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 
 import streamlit as st
 
-from app import compute, session, uploads
+from app import compute, session, unpaired, uploads
 from app.fitting import fit_to_pair
 from app.widgets import space_name
 from app.workspace import BUNDLED, Workspace, from_query
@@ -15,7 +16,7 @@ from relcore import record
 from relcore.access import OPENED
 from relcore.plain_json import parse
 from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
+from relcore.spaces import NoCommonId, SpaceError
 
 DEFAULT_ANCHORS = "random 300 0"
 
@@ -32,12 +33,20 @@ def first_workspace() -> Workspace:
 
 
 def _with_chosen_anchors(workspace: Workspace) -> Workspace:
-    return fit_to_pair(workspace, compute.matched(workspace.source, workspace.target))
+    with suppress(NoCommonId):  # the page offers to pair them
+        return fit_to_pair(workspace, compute.matched(workspace.source, workspace.target))
+    return workspace
 
 
 def _with_opened_spaces(workspace: Workspace) -> Workspace:
-    """The spaces that `relscope app` was given, before the bundled ones; the first two are compared if they share ids."""
+    """The spaces that `relscope app` was given, before the bundled ones; the first two are compared.
+
+    They pair by row order where just one of them has ids, and equally many rows.
+    """
     opened = [record.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
+    if len(opened) > 1 and (paired := unpaired.likely_by_rows(*opened[:2])):
+        opened[:2] = paired
+        session.announce("The first two spaces are paired by row order, because only one of them has ids.")
     workspace = replace(workspace, spaces=tuple(dict.fromkeys((*opened, *BUNDLED))))
     if len(opened) < 2:
         if opened:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import catalogue, compute, exports, messages, session
+from app import catalogue, compute, exports, messages, session, unpaired
 from app.column_panel import choose_columns
 from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
 from app.encode.dataset_panel import data_folder
@@ -22,7 +22,7 @@ from relcore.sources.catalog import Entry, SpaceSpec, shape_of
 from relcore.sources.column_overview import what_loads
 from relcore.sources.readers import READERS
 from relcore.sources.tables import TABLES
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.spaces import LatentSpace, NoCommonId, SpaceError
 from relcore.store import digest_of
 
 
@@ -94,8 +94,12 @@ def offset(space: LatentSpace) -> float:
 
 
 def show_match(workspace: Workspace) -> None:
-    """How many rows the two chosen spaces share."""
-    pair = compute.matched(workspace.source, workspace.target)
+    """How many rows the two chosen spaces share, or how to pair those that share no id."""
+    try:
+        pair = compute.matched(workspace.source, workspace.target)
+    except NoCommonId:
+        unpaired.draw(workspace)
+        return
     columns = st.columns(4)
     for column, (label, value) in zip(
         columns,

@@ -23,6 +23,10 @@ class SpaceError(ValueError):
     """A space, a file or a setting is wrong; the message says what and how to fix it."""
 
 
+class NoCommonId(SpaceError):
+    """Two spaces have no id in common, so that their rows cannot be paired by id."""
+
+
 class LatentSpace:
     """An absolute space: a float32 vector and an id per row; immutable.
 
@@ -195,8 +199,10 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
 
     Raises
     ------
+    NoCommonId
+        No shared id; a SpaceError.
     SpaceError
-        No shared id, or none left after zero vectors are taken out.
+        None left after zero vectors are taken out.
 
     Examples
     --------
@@ -214,7 +220,7 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
     in_source = np.flatnonzero(rows >= 0)
     in_target = rows[in_source]
     if not len(in_source):
-        raise SpaceError(
+        raise NoCommonId(
             f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and "
             f"{quote(target.ids[:2])}); encode the same items with both, or give both files the same id column"
         )

@@ -23,8 +23,8 @@ def draw(workspace: Workspace) -> None:
     if len(workspace.anchors) < 2:
         st.info(NO_ANCHORS, icon=":material/star:")
         return
+    pair = compute.matched(workspace.source, workspace.target)
     try:
-        pair = compute.matched(workspace.source, workspace.target)
         specs, spaces = (workspace.source, workspace.target), [pair.source, pair.target]
         label = f"Invert by {len(DELTAS)} δ and {len(OMEGAS)} ω"
         task = InversionSweep(workspace.anchors, _spec(workspace))

@@ -37,8 +37,8 @@ def draw(workspace: Workspace) -> None:
     if not workspace.anchors:
         st.info(NO_ANCHORS, icon=":material/star:")
         return
+    pair = compute.matched(workspace.source, workspace.target)
     try:
-        pair = compute.matched(workspace.source, workspace.target)
         found = inverting.inverted(pair, workspace)
         color_by = _color(pair)
         scene = inverting.scene(pair, found, workspace, color_by)

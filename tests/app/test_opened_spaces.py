@@ -8,6 +8,7 @@ import pytest
 from app.workspace import BUNDLED
 from relcore import record
 from relcore.access import OPENED
+from relcore.sources.catalog import SpaceSpec
 from tests.app.conftest import Session, save_space
 
 
@@ -34,15 +35,31 @@ def test_two_files_are_compared_and_a_third_can_be_chosen(open_with, make_worksp
     assert session.button(key="history.undo").disabled
 
 
-def test_two_files_without_a_common_id_are_loaded_and_the_reason_is_shown(open_with, make_workspace, tmp_path):
+def test_two_files_without_a_common_id_are_chosen_and_the_page_offers_to_pair_them(open_with, make_workspace, tmp_path):
     first = make_workspace(60).source
     other = save_space(tmp_path / "other.npz", np.random.default_rng(1).normal(size=(60, 6)), prefix="x")
     session = open_with(first, other)
-    assert (session.workspace.source, session.workspace.target) == BUNDLED
+    assert (session.workspace.source, session.workspace.target) == (first, other)
     assert session.workspace.spaces == (first, other, *BUNDLED)
-    (error,) = session.errors
-    assert error.startswith("The first two spaces cannot be compared")
-    assert "'first60' and 'other' share no ids" in error
+    assert not session.errors
+    session.click("unpaired.rows")
+    assert "60 rows in both" in session.captions
+
+
+def test_a_file_without_ids_pairs_with_one_that_has_them_by_row_order(open_with, make_workspace, tmp_path):
+    first = make_workspace(60).source
+    np.save(tmp_path / "plain.npy", np.random.default_rng(1).normal(size=(60, 3)))
+    rows = "".join(f"{'pqr'[row % 3]}\n" for row in range(60))
+    (tmp_path / "meta.csv").write_text(f"label\n{rows}")
+    plain = SpaceSpec("file", str(tmp_path / "plain.npy"), options=(("metadata", str(tmp_path / "meta.csv")),))
+    session = open_with(plain, first)
+    assert not session.errors
+    assert [one.option("ids") for one in (session.workspace.source, session.workspace.target)] == ["rows", "rows"]
+    assert "60 rows in both" in session.captions
+    assert session.workspace.view.color_by == "labels"
+    assert [toast.value for toast in session.toast] == [
+        "The first two spaces are paired by row order, because only one of them has ids."
+    ]
 
 
 def test_one_file_is_loaded_and_can_be_chosen(open_with, make_workspace):
