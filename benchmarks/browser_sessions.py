@@ -108,8 +108,8 @@ class Session:
         await self.page.mouse.up()
 
     async def change_anchor(self) -> None:
-        """Add or remove the inspected row, or those of the lasso, by the first button that offers it."""
-        offers = re.compile(r"^((Add as|Remove) anchor|(Add|Remove) [\d,]+ anchors)")
+        """Add or remove the inspected row, or add those of the lasso; to remove many would leave too few to invert."""
+        offers = re.compile(r"^((Add as|Remove) anchor|Add [\d,]+ anchors)")
         buttons = self.page.get_by_test_id("stMain").get_by_role("button", name=offers).filter(visible=True)
         enabled = [button for button in await buttons.all() if await button.is_enabled()]
         await (self.random.choice(enabled) if enabled else self.page.locator(".st-key-inspector-clear button")).click()
