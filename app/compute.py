@@ -25,6 +25,7 @@ from relcore.metrics.paired import Difference
 from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
 from relcore.sources.catalog import SpaceSpec
+from relcore.sources.series import parts_of
 from relcore.spaces import LatentSpace, Match, SpaceError, match
 from relcore.store import digest_of
 from relcore.views import View, ViewSpec, sample_view
@@ -75,7 +76,8 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 def stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
     """When the files of a space were last changed, and their sizes; () for one that comes from no file."""
     paths = [access.allowed(path) for path in catalog.files_of(spec)]
-    return tuple((about.st_mtime_ns, about.st_size) for path in paths if path.is_file() and (about := path.stat()))
+    files = [file for path in paths for file in (parts_of(path) if path.is_dir() else [path])]
+    return tuple((about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat()))
 
 
 @st.cache_resource(max_entries=24, show_spinner="Reading the space …")

@@ -12,6 +12,7 @@ from app import compute, session
 from app.fitting import anchors_origin, behind
 from app.plain_text import plain
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
+from relcore.access import all_uploads
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import SIMILARITIES, STRATEGIES
 from relcore.sources.catalog import SpaceSpec
@@ -48,8 +49,11 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     labels: dict[SpaceSpec, str] = {}
     for spec in spaces:
         name, number = space_name(spec), 2
+        if name in labels.values() and spec.source == "file" and not Path(spec.name).is_relative_to(all_uploads()):
+            name = f"{Path(spec.name).parent.name}/{name}"  # of checkpoints, each in a folder of its own
+        plain = name
         while name in labels.values():
-            name, number = f"{space_name(spec)} ({number})", number + 1
+            name, number = f"{plain} ({number})", number + 1
         labels[spec] = name
     return labels
 

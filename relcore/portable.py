@@ -109,7 +109,7 @@ def finder(
 
 def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
     try:
-        return path.is_file() if spec["source"] == "file" else path.is_dir()
+        return path.is_dir() or (spec["source"] == "file" and path.is_file())  # a space may be a folder of parts
     except (OSError, ValueError):  # a name that no file can have
         return False
 

@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.description += (
         " The first two become source and target. A table without vectors and with as many rows as the file before it gives "
-        "that file its ids, labels and texts. Stop the app with Ctrl-C."
+        "that file its ids, labels and texts. A folder of vector files, as of checkpoints, opens all of them. Stop the app "
+        "with Ctrl-C."
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
     parser.add_argument("--port", type=whole, metavar="N", help="where the app listens; default 8501, or the next free port")
@@ -88,11 +89,11 @@ def opened(names: list[str]) -> list:
     SpaceError
         A space that cannot be loaded.
     """
-    from relcore.commands.naming import space_spec
+    from relcore.commands.naming import space_specs
     from relcore.recipe import load_again
     from relcore.sources.belonging import joined
 
-    specs = joined([space_spec(name) for name in names])
+    specs = joined([spec for name in names for spec in space_specs(name)])
     for spec in specs:
         load_again(spec)
     return [with_full_paths(spec) for spec in specs]

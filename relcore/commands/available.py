@@ -1,16 +1,23 @@
-"""available: two lists of spaces, one line each, without and with the network; or the columns of one table."""
+"""available: two lists of spaces, one line each, without and with the network; or what one file or folder holds."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.sources.catalog import SpaceSpec
 
 _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "table", nargs="?", metavar="TABLE", help="a .csv, .tsv or .parquet file: show what each of its columns is read as"
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a vector file or a folder of them: show rows and dimensions; of a table, what each of its columns is read as",
     )
     parser.add_argument(
         "--data", type=Path, metavar="FOLDER", help="also list the vector files in this folder (default: $RELSCOPE_DATA)"
@@ -34,8 +41,8 @@ def run(options: argparse.Namespace) -> None:
 
     if options.data and not options.data.is_dir():
         raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
-    if options.table is not None:
-        show_columns(options.table)
+    if options.file is not None:
+        show_file(options.file)
         return
     entries = available(options.data)
     for where, title in _WHERE.items():
@@ -57,21 +64,37 @@ def run(options: argparse.Namespace) -> None:
                 print(f"  {row[0]:<{name}}  {row[1]:>{n}}  {row[2]:>{dimension}}  {row[3]:>{size}}  {row[4]}")
 
 
-def show_columns(text: str) -> None:
+def show_file(text: str) -> None:
+    """What a file or folder holds: of a table its columns, else rows and dimensions of each space, as headers tell them."""
+    from relcore.commands.naming import space_specs
+    from relcore.commands.output import aligned
+    from relcore.sources.series import parts_of
+    from relcore.sources.shapes import shape_of
+    from relcore.sources.tables import TABLES
+    from relcore.spaces import SpaceError
+
+    specs = space_specs(text)
+    if any(spec.source != "file" for spec in specs):
+        raise SpaceError(f"{text!r:.80}: expected a vector file or a folder of them, got another space; name a file")
+    path = Path(specs[0].name)
+    table = parts_of(path)[0] if path.is_dir() else path
+    if len(specs) == 1 and table.suffix.lower() in TABLES:
+        show_columns(table, specs[0])
+        return
+    found = [(spec.name, shape_of(Path(spec.name)) or (None, None)) for spec in specs]
+    told = [(name, *("unknown" if one is None else f"{one:,}" for one in shape)) for name, shape in found]
+    print(aligned([("space", "rows", "dimensions"), *told]))
+
+
+def show_columns(path: Path, spec: SpaceSpec) -> None:
     """What each column of a table is read as, and why; then the error, if one is unclear."""
     from relcore.access import regular_file
-    from relcore.commands.naming import space_spec
     from relcore.commands.output import aligned
     from relcore.sources.catalog import ignored_columns
     from relcore.sources.column_overview import overview, what_loads
     from relcore.sources.columns import Choices
-    from relcore.sources.tables import TABLES, column_roles
-    from relcore.spaces import SpaceError
+    from relcore.sources.tables import column_roles
 
-    spec = space_spec(text)
-    path = Path(spec.name)
-    if spec.source != "file" or path.suffix.lower() not in TABLES:
-        raise SpaceError(f"{text!r:.80}: expected a table that ends in {', '.join(TABLES)}, got another space")
     chosen = {option: value for option, value in spec.options if option.endswith("_column")}
     found = column_roles(regular_file(path), Choices(**chosen, ignore=ignored_columns(spec)))
     print(aligned([("column", "read as", "why"), *overview(found)]))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 SPACE_HELP = (
     "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with several matrices "
-    "FILE#matrix=NAME; see relscope available --help), a gensim-data model, the name or key of an encoding in the store (the "
-    "first 8 digits are enough), or a .json file with the spec of a space"
+    "FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a gensim-data model, the name or key of "
+    "an encoding in the store (the first 8 digits are enough), or a .json file with the spec of a space"
 )
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
@@ -82,6 +82,7 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
     from relcore.sources.catalog import SpaceSpec
     from relcore.sources.gensim_data import MODELS
     from relcore.sources.readers import suffix_of
+    from relcore.sources.series import parts_of
     from relcore.sources.words import BUNDLED
     from relcore.spaces import SpaceError, quote
     from relcore.store import Store
@@ -93,7 +94,7 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
     path, options = file_and_options(text)
     if path.suffix.lower() == ".json":
         return SpaceSpec.from_json(read_json(path, "a space's spec"))
-    if path.is_file() or suffix_of(path):
+    if path.is_file() or suffix_of(path) or (path.is_dir() and parts_of(path)):
         return SpaceSpec("file", str(path), options=options)
     store = store or Store()
     stored = [one for one in store.summaries() if "encoder" in one.metadata]
@@ -105,8 +106,27 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
         raise SpaceError(
             f"{text!r}: expected one encoding, got {len(found)} with this name; use a key: {quote(one.key for one in found)}"
         )
+    if path.is_dir():
+        raise SpaceError(
+            f"{text!r}: expected one space, got a folder that may hold several; name one of its files, or open them all with "
+            "relscope app FOLDER"
+        )
     near = did_you_mean(text, [*BUNDLED, *MODELS, *(one.metadata["name"] for one in stored), *_files_beside(path)])
     raise SpaceError(f"{text!r}: expected {SPACE_HELP}; nothing matches{near}")
+
+
+def space_specs(text: str) -> list[SpaceSpec]:
+    """`space_spec` of what a user names; of a folder with several spaces, as of checkpoints, all of them in natural order."""
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.sources.gensim_data import MODELS
+    from relcore.sources.series import parts_of, series_of
+    from relcore.sources.shapes import shape_of
+    from relcore.sources.words import BUNDLED
+
+    path, options = file_and_options(text)
+    if text in BUNDLED or text in MODELS or not path.is_dir() or parts_of(path):
+        return [space_spec(text)]
+    return [SpaceSpec("file", str(one), options=options) for one in series_of(path, lambda file: shape_of(file) is not None)]
 
 
 def file_and_options(text: str) -> tuple[Path, tuple[tuple[str, str], ...]]:

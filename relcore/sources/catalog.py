@@ -20,6 +20,7 @@ from relcore.sources.files import FILE_OPTIONS, load_space
 from relcore.sources.places import dataset_place
 from relcore.sources.readers import suffix_of
 from relcore.sources.renamed import load_pairing, rename
+from relcore.sources.series import is_one_space, natural, parts_of
 from relcore.sources.shapes import shape_of
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
@@ -253,16 +254,24 @@ def _gensim_models() -> Iterator[Entry]:
 
 
 def _files(folder: Path) -> Iterator[Entry]:
-    found = (
-        path
-        for pattern in ("*", "*/*", "*/*/*")
-        for path in sorted(folder.glob(pattern))
-        if suffix_of(path) and access.may_read(path) and path.is_file()
-    )
-    for path in islice(found, _MOST_FILES):
+    for path in islice(_places(folder), _MOST_FILES):
         shape = shape_of(path)
         if shape is not None:
-            name = str(path.relative_to(folder))
-            yield Entry(
-                name, "file", SpaceSpec("file", str(path)), "here", path.stat().st_size, *shape, f"{suffix_of(path)} file"
-            )
+            parts = parts_of(path) if path.is_dir() else [path]
+            kind = "folder of a dataset" if path.is_dir() else f"{suffix_of(path)} file"
+            size = sum(part.stat().st_size for part in parts)
+            yield Entry(str(path.relative_to(folder)), "file", SpaceSpec("file", str(path)), "here", size, *shape, kind)
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    """Vector files, and folders that are one space each, whose files are not listed on their own."""
+    spaces: set[Path] = set()
+    for pattern in ("*", "*/*", "*/*/*"):
+        for path in sorted(folder.glob(pattern), key=natural):
+            if path.parent in spaces or not access.may_read(path):
+                continue
+            if path.is_dir() and is_one_space(path):
+                spaces.add(path)
+                yield path
+            elif suffix_of(path) and path.is_file():
+                yield path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from relcore.sources.metadata import Metadata, read_metadata
 from relcore.sources.readers import READERS, WITH_MATRICES, known_suffix
 from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, lines_beside
 from relcore.sources.rows import Rows
+from relcore.sources.series import parts_of, read_parts
 from relcore.sources.tables import TABLES, column_roles
 from relcore.spaces import LatentSpace, SpaceError, quote
 
@@ -53,6 +55,7 @@ def load_space(
     .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the metadata; of a
                                   model its token embeddings, with a vocabulary beside it as ids
     .parquet .arrow .csv .tsv     number columns (in the first two also one column of lists) and a text column of ids
+    a folder                      of `datasets.save_to_disk`, or of the shards of one .parquet or .arrow table
     .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
     .kv                           gensim's KeyedVectors, read without unpickling
     .faiss .index                 a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat
@@ -104,6 +107,8 @@ def load_space(
     ('words', ['king', 'queen'])
     """
     path = expanded(path)
+    parts = parts_of(path) if path.is_dir() else []
+    folder, path = path, parts[0] if parts else path
     choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
     suffix = _check_choices(path, limit, NO_CHOICES if metadata is not None else choices, matrix, invalid, duplicates)
     chosen: dict[str, Any] = {} if matrix is None else {"matrix": matrix}
@@ -111,7 +116,8 @@ def load_space(
         chosen["choices"] = _only_vectors(path) if metadata is not None else choices
     max_bytes = usable_bytes() if max_bytes is None else max_bytes
     try:
-        rows = READERS[suffix](path, limit=limit, max_bytes=max_bytes, **chosen)
+        read = partial(READERS[suffix], max_bytes=max_bytes, **chosen)
+        rows = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit=limit)
     except MemoryError as error:
         raise SpaceError(f"{path.name}: expected vectors that fit into memory, got more; pass limit=… to read fewer") from error
     except PermissionError as error:
@@ -132,7 +138,7 @@ def load_space(
     if isinstance(ids, str) and ids == "rows":
         numbers = list(map(str, range(n)))
         found |= {"ids": numbers, "payload": None if own_ids == numbers else own_ids}
-    name = name or path.name[: -len(suffix)]
+    name = name or (folder.name if parts else path.name[: -len(suffix)])
     return LatentSpace(**_kept(found, name, invalid, duplicates), name=name)
 
 

@@ -6,18 +6,22 @@ from itertools import islice
 from pathlib import Path
 
 from relcore.sources.arrays import npy_shape, safetensors_shape
+from relcore.sources.arrow_table import ArrowTable
 from relcore.sources.cells import delimited_rows, is_number
 from relcore.sources.delimited import delimiter_of
 from relcore.sources.faiss_index import faiss_shape
 from relcore.sources.keyedvectors import word2vec_shape
 from relcore.sources.parquet_table import holds_vectors
 from relcore.sources.readers import suffix_of
+from relcore.sources.series import parts_of
 from relcore.spaces import SpaceError
 
 
 def shape_of(path: Path) -> tuple[int | None, int | None] | None:
-    """(n, d) as far as the header tells it; None for a file that is no space."""
+    """(n, d) as far as the header tells it; None for a file or folder that is no space."""
     try:
+        if path.is_dir():
+            return _of_parts([shape_of(part) for part in parts_of(path)])
         match suffix_of(path):
             case ".npy":
                 shape = npy_shape(path)
@@ -31,8 +35,10 @@ def shape_of(path: Path) -> tuple[int | None, int | None] | None:
                 shape = word2vec_shape(path) or (_glove_shape(path) if path.suffix != ".gz" else None)
             case ".csv" | ".tsv":
                 return (None, None) if _holds_numbers(path) else None
-            case ".parquet":
-                return _parquet_shape(path)
+            case ".parquet" | ".arrow":
+                return _typed_shape(path)
+            case None:
+                return None
             case _:
                 return None, None
     except (SpaceError, OSError):
@@ -51,17 +57,25 @@ def _holds_numbers(path: Path) -> bool:
     return len(rows) == 2 and sum(map(is_number, rows[1][1])) >= 2
 
 
-def _parquet_shape(path: Path) -> tuple[int, int | None] | None:
+def _typed_shape(path: Path) -> tuple[int, int | None] | None:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
-            floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
-            lists = sum(holds_vectors(field.type, of=pa.types.is_floating) for field in file.schema_arrow)
-            n = file.metadata.num_rows
+        file = ArrowTable(path) if path.suffix.lower() == ".arrow" else parquet.ParquetFile(path)
+        floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
+        lists = [field.type for field in file.schema_arrow if holds_vectors(field.type, of=pa.types.is_floating)]
+        n = file.metadata.num_rows
     except pa.ArrowException:
         return None
-    if lists == 1:
-        return n, None
+    if len(lists) == 1:
+        return n, lists[0].list_size if pa.types.is_fixed_size_list(lists[0]) else None
     return (n, floats) if floats >= 2 and not lists else None
+
+
+def _of_parts(shapes: list[tuple[int | None, int | None] | None]) -> tuple[int | None, int | None] | None:
+    """The shape of parts, one after the other."""
+    if not shapes or None in shapes:
+        return None
+    lengths = [n for n, _ in shapes]
+    return None if None in lengths else sum(lengths), shapes[0][1]

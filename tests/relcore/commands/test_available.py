@@ -86,7 +86,7 @@ def test_available_tells_what_the_columns_of_a_table_are_read_as(run, refuse, tm
     out, error = capsys.readouterr()
     assert out.splitlines()[1] == "  name    ⚠ unclear  text: ids, labels or neither?"
     assert "t.csv: expected one column of ids, got 'name', 'group'; choose it with id_column" in error
-    assert "expected a table that ends in .parquet, .csv, .tsv" in refuse("available", "word2vec-novels")
+    assert "expected a vector file or a folder of them, got another space" in refuse("available", "word2vec-novels")
 
 
 def test_columns_are_chosen_after_the_name_of_a_table(refuse, tmp_path):

@@ -1,0 +1,141 @@
+"""Hostile .arrow tables and folders of saved datasets; the independent reading is pyarrow's whole table, column by column."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tests.hostile.cases import Case, good, hole, link, pipe, places, rows, space, spoiled
+from tests.hostile.corpus import changes
+from tests.hostile.npz import IDS, LABELS, TABLE
+
+FILE, FOLDER = "words.arrow", "saved"
+PART = "data-00000-of-00001.arrow"
+
+
+def arrow(columns: dict[str, Any], form: Any = pa.ipc.new_stream, rows: int = 5, **options: Any) -> bytes:
+    table = pa.table(columns)
+    stream = io.BytesIO()
+    with form(stream, table.schema, **options) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return stream.getvalue()
+
+
+def full(**change: Any) -> dict[str, Any]:
+    return {"id": IDS, "label": LABELS, "vector": pa.array(list(TABLE), pa.list_(pa.float32(), 4))} | change
+
+
+def truth(content: bytes) -> dict | None:
+    """Of a table of ids, labels and vectors, in this order; what pyarrow reads but cannot validate is damaged."""
+    try:
+        begin = 8 if content[:8] == b"ARROW1\0\0" else 0
+        with pa.ipc.open_stream(content[begin:]) as reader:
+            table = reader.read_all()
+        table.validate(full=True)
+        named = {
+            name.strip().lower().removesuffix("s"): column.to_pylist()
+            for name, column in zip(table.column_names, table, strict=True)
+        }
+        vectors = np.array(table.column(2).to_pylist(), np.float32)
+        found = good(rows(vectors, named["id"], named.get("label")))  # of a label by another name nothing is known
+    except Exception:
+        return None
+    return found
+
+
+def cases() -> Iterator[Case]:
+    read, everything = space(FILE), rows(TABLE, IDS, LABELS)
+    whole = arrow(full())
+    yield Case("control: a stream", read, {FILE: whole}, everything, accept=True)
+    yield Case("control: a file", read, {FILE: arrow(full(), pa.ipc.new_file)}, everything, accept=True)
+    loose = full(vector=pa.array(list(TABLE), pa.list_(pa.float64())))
+    yield Case("control: lists of float64", read, {FILE: arrow(loose)}, everything, accept=True)
+    named = full(id=pa.array(IDS).dictionary_encode())
+    yield Case("control: a dictionary of ids", read, {FILE: arrow(named)}, everything, accept=True)
+    limited = rows(TABLE[:6], IDS[:6], LABELS[:6])
+    yield Case("control: limit", space(FILE, limit=6), {FILE: whole}, limited, accept=True)
+    for name, change in {
+        "NaN": {"vector": list(TABLE * np.float32(np.nan))},
+        "a missing vector": {"vector": [*list(TABLE[:-1]), None]},
+        "a missing number": {"vector": [*[list(one) for one in TABLE[:-1]], [1.0, None, 2.0, 3.0]]},
+        "a shorter vector": {"vector": [*list(TABLE[:-1]), [1.0]]},
+        "vectors of nothing": {"vector": pa.array([[]] * 12, pa.list_(pa.float32()))},
+        "fixed vectors of nothing": {"vector": pa.array([[]] * 12, pa.list_(pa.float32(), 0))},
+        "vectors of text": {"vector": [["a", "b"]] * 12},
+        "vectors in vectors": {"vector": [[[1.0], [2.0]]] * 12},
+        "two columns of vectors": {"other": list(TABLE)},
+        "an id twice": {"id": [*IDS[:-1], IDS[0]]},
+        "an empty id": {"id": ["", *IDS[1:]]},
+        "a missing id": {"id": [None, *IDS[1:]]},
+        "fractions as ids": {"id": np.arange(12) / 3},
+        "ids as views": {"id": pa.array(IDS, pa.string_view())},
+    }.items():
+        yield Case(name, read, {FILE: arrow(full(**change))})
+    yield Case("no rows", read, {FILE: arrow({name: pa.array(column)[:0] for name, column in full().items()})})
+    yield Case("no batches", read, {FILE: arrow(full())[: _first_batch(whole)] + b"\xff\xff\xff\xff\0\0\0\0"})
+    yield Case("no columns", read, {FILE: arrow({})})
+    for method in ("zstd", "lz4"):
+        packed = arrow(full(), options=pa.ipc.IpcWriteOptions(compression=method))
+        yield Case(f"compressed by {method}", read, {FILE: packed})
+    bomb = arrow(
+        {"x": np.zeros(10**7, np.float32), "y": np.zeros(10**7, np.float32)},
+        rows=10**7,
+        options=pa.ipc.IpcWriteOptions(compression="zstd"),
+    )
+    yield Case("some kB that unpack to 80 MB", read, {FILE: bomb})
+    million = pa.DictionaryArray.from_arrays(pa.array(np.zeros(10**5, np.int32)), pa.array(["x" * 10**6]))
+    numbers = np.zeros(10**5, np.int8)
+    yield Case("one id of 1 MB for 10⁵ rows", read, {FILE: arrow({"id": million, "x": numbers, "y": numbers}, rows=10**6)})
+    yield Case("a header of 2 GB", read, {FILE: hole(2 * 10**9, b"\xff\xff\xff\xff" + struct.pack("<I", 2 * 10**9 - 8))})
+    yield Case("a header beyond the file", read, {FILE: b"\xff\xff\xff\xff" + struct.pack("<I", 10**6) + bytes(50)})
+    yield Case("parquet", read, {FILE: b"PAR1" * 50})
+    yield Case("a pickle", read, {FILE: b"cos\nsystem\n(S'touch executed'\ntR."})
+    yield from places(FILE, read)
+    for name, content in spoiled(whole, points=(4, 8, _first_batch(whole), _first_batch(whole) + 8), n_flips=40):
+        yield Case(name, read, {FILE: content}, truth(content))
+    yield from _folders(whole)
+
+
+def _folders(whole: bytes) -> Iterator[Case]:
+    read, everything = space(FOLDER), rows(TABLE, IDS, LABELS)
+    state = {"_data_files": [{"filename": PART}]}
+
+    def case(name: str, state: Any, part: Any = whole, **more: Any) -> Case:
+        files = {f"{FOLDER}/{PART}": part, f"{FOLDER}/state.json": state if callable(state) else json.dumps(state).encode()}
+        return Case(f"folder: {name}", read, files, names=(FOLDER, PART, "state.json"), **more)
+
+    yield case("control", state, truth=everything, accept=True)
+    twice = {"_data_files": [{"filename": PART}, {"filename": PART}]}
+    yield case("a part twice", twice)
+    for name, listed in {
+        "a part above it": ["../" + PART],
+        "a part by its full path": ["/etc/passwd"],
+        "a part that is missing": ["gone.arrow"],
+        "no part": [],
+        "a number": [3],
+        "nothing": [None],
+    }.items():
+        yield case(name, {"_data_files": [{"filename": one} for one in listed]})
+    yield case("a list", [])
+    yield case("no list of parts", {})
+    yield case("parts as text", {"_data_files": PART})
+    yield case("a state of 3 GB", hole(3 * 10**9, b"{"))
+    yield case("a part that is a device", state, link("/dev/zero"))
+    yield case("a part that is a pipe", state, pipe)
+    yield case("a part that is a folder", state, lambda path: path.mkdir())
+    yield case("an empty part", state, b"")
+
+
+def _first_batch(whole: bytes) -> int:
+    """Where the message after the schema begins."""
+    return 8 + int.from_bytes(whole[4:8], "little")
+
+
+def drawn():
+    return changes(arrow(full()), lambda name, content: Case(name, space(FILE), {FILE: content}, truth(content)))
