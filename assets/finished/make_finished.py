@@ -36,6 +36,7 @@ from relcore.studies.study import StudySpec
 from relcore.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file
+_LONG = 20_000  # letters of metadata, above which an entry has a file of its own
 
 
 def example_keys(name: str, store: Store) -> list[str]:
@@ -84,7 +85,7 @@ def write(group: str, keys: Sequence[str], store: Store, output: Path, commit: s
     files, entries = [], {}
     for key in keys:
         entry = store.get(key)
-        if entry.arrays:
+        if entry.arrays or len(json.dumps(entry.metadata)) > _LONG:
             path = output / f"{key}.safetensors"
             path.write_bytes((store.root / "entries" / key[:2] / path.name).read_bytes())
             assert path.stat().st_size <= _LARGEST, (group, path.stat().st_size)

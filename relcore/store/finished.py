@@ -1,7 +1,7 @@
 """Finished: results that come with Relscope, so that a page opens with a picture. They are read by key and never written.
 
-A group is a JSON file: date and commit of the computation, keys of entries with arrays, each a file beside it, and the metadata
-of entries without. `assets/finished/make_finished.py` writes them.
+A group is a JSON file: date and commit of the computation, keys of large entries, each a file beside it, and the metadata of
+small ones. `assets/finished/make_finished.py` writes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Group:
-    """Results that were computed together; `entries` maps the key of each one without arrays to its metadata."""
+    """Results that were computed together; `entries` maps the key of each small one to its metadata."""
 
     name: str
     date: str

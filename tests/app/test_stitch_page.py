@@ -6,12 +6,14 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from app import results
 from app.stitch import stitch_compute, stitch_panel
 from app.stitch.stitch_setup import largest_family
 from app.workspace import Workspace
+from relcore.engine import Engine, Job
 from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, encoding_spec, load
 from relcore.sources.dataset import DatasetSpec
@@ -69,6 +71,47 @@ def table(session: Session, column: str):
 
 def notes(session: Session) -> str:
     return " ".join(note["text"] for note in figure(session)["layout"]["annotations"])
+
+
+@pytest.mark.parametrize(("name", "n_pairs", "chance"), [("digits", 12, 0.11), ("sentences", 6, 0.07)])
+def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(name, n_pairs, chance, monkeypatch):
+    monkeypatch.setattr(Engine, "submit", None)
+    monkeypatch.setattr("relcore.stitching.classification.stitch_matrix", None)
+    session = Session().open("stitch").change("segmented_control", "stitch.example", name)
+    assert "Nothing is trained again" in session.html
+    assert f"<b>{n_pairs}</b> stitched pairs, accuracy" in session.html
+    assert figure(session)["layout"]["annotations"]
+    summary = table(session, "knows").set_index("method")
+    assert summary.chance.iloc[0] == pytest.approx(chance, abs=0.02)
+    assert summary.stitched["relative, whitened"] > summary.own.iloc[0] - 0.2
+    assert "This result comes with Relscope. Computed on 20" in session.captions
+    assert session.workspace == Session().workspace
+
+
+def test_the_examples_spaces_join_the_session():
+    session = Session().open("stitch").click("stitch.add-digits")
+    assert [spec.encoder.architecture for spec in session.workspace.spaces[2:]] == ["mlp", "cnn", "residual", "vit"]
+    assert "<b>12</b> stitched pairs, accuracy" in session.html
+    assert not [button for button in session.button if (button.key or "").startswith("stitch.make-")]
+
+
+def test_an_example_can_be_computed_here(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        Engine, "submit", lambda self, key, function, **given: asked.append(given) or Job(self, key, "", "queued")
+    )
+    Session().open("stitch").click("stitch.make-digits")
+    assert [given["encoder"].architecture for given in asked] == ["mlp", "cnn", "residual", "vit"]
+    assert all(given["here"] and given["dataset"] == DatasetSpec("digits") for given in asked)
+
+
+def test_a_result_that_came_with_relscope_can_be_computed_here():
+    session = Session().open("stitch")
+    (button,) = (one for one in session.button if (one.key or "").startswith("results.here-"))
+    before = table(session, "knows")
+    session.click(button.key)
+    assert "This result comes with Relscope" not in session.captions
+    pd.testing.assert_frame_equal(table(session, "knows"), before, atol=0.02)
 
 
 def test_every_number_is_the_cores(make_encoders):
