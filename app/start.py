@@ -11,9 +11,10 @@ import streamlit as st
 from app import compute, session, unpaired, uploads
 from app.fitting import fit_to_pair
 from app.widgets import space_name
-from app.workspace import BUNDLED, Workspace, from_query
+from app.workspace import BUNDLED, OPENING_INVERSION, Workspace, from_query
 from relcore import record
 from relcore.access import OPENED
+from relcore.inverting.recovery import InversionSpec
 from relcore.plain_json import parse
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import NoCommonId, SpaceError
@@ -24,9 +25,12 @@ DEFAULT_ANCHORS = "random 300 0"
 def first_workspace() -> Workspace:
     """The workspace of the address bar; anchors are chosen as it says, or 300 at random."""
     uploads.sweep()
-    default = _with_opened_spaces(Workspace(anchors_from=DEFAULT_ANCHORS))
+    query = st.query_params.to_dict()
+    # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it always did.
+    inversion = InversionSpec() if query else OPENING_INVERSION
+    default = _with_opened_spaces(Workspace(anchors_from=DEFAULT_ANCHORS, inversion=inversion))
     try:
-        return _with_chosen_anchors(from_query(st.query_params.to_dict(), default))
+        return _with_chosen_anchors(from_query(query, default))
     except SpaceError as error:  # a mangled link must not keep the app from opening
         session.notify(f"The link has invalid settings, so the session starts with the defaults. {error}")
         return _with_chosen_anchors(default)

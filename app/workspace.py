@@ -24,6 +24,7 @@ from relcore.views import MOST_PIVOTS, ViewSpec
 BUNDLED = (SpaceSpec("bundled", "word2vec-novels"), SpaceSpec("bundled", "fasttext-novels"))
 PANES = ("absolute", "relative", "whitened")
 MOST_NEIGHBOURS = 200
+OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
 UNDO_STEPS = 200
 
@@ -231,7 +232,7 @@ def _query(workspace: Workspace) -> dict[str, str]:
         "k": str(workspace.k),
         "convention": workspace.convention,
         "anchors": workspace.anchors_from.replace(" ", ","),
-        "inverse": ",".join(map(str, dataclasses.astuple(workspace.inversion))),
+        "inverse": ",".join(map(str, _inversion_values(workspace.inversion))),
     }
 
 
@@ -265,11 +266,22 @@ def from_query(query: Mapping[str, str], workspace: Workspace) -> Workspace:
     )
 
 
+def _inversion_values(spec: InversionSpec) -> tuple:
+    if spec == OPENING_INVERSION:
+        return ("auto",)
+    *values, tuned = dataclasses.astuple(spec)
+    return (*values, "auto") if tuned else tuple(values)
+
+
 def _inversion(text: str, otherwise: InversionSpec) -> InversionSpec:
-    fields = dataclasses.fields(InversionSpec)
+    if text == "auto":
+        return OPENING_INVERSION
+    given = text.split(",")
+    tuned = given[-1] == "auto"
+    fields = [field for field in dataclasses.fields(InversionSpec) if field.name != "tuned"]
     try:
-        values = [type(field.default)(value) for field, value in zip(fields, text.split(","), strict=True)]
-        return InversionSpec(*values)
+        values = [type(field.default)(value) for field, value in zip(fields, given[:-1] if tuned else given, strict=True)]
+        return InversionSpec(*values, tuned=tuned)
     except ValueError:  # a SpaceError is one
         return otherwise
 

@@ -67,7 +67,7 @@ def _heat_map(workspace: Workspace, data: Matrices, name: str, width: int) -> No
 
     spec = workspace.inversion
     panel = data.panels[0]
-    here = spec.method == "pruned" and spec.omega in panel.rows and spec.delta in panel.columns
+    here = spec.method == "pruned" and not spec.tuned and spec.omega in panel.rows and spec.delta in panel.columns
     picked = (0, panel.rows.index(spec.omega), panel.columns.index(spec.delta)) if here else None
     figure = matrices_figure(data, exports.theme(), width=width, picked=picked)
     key = f"invert.map-{name}-{spec.omega}-{spec.delta:g}-{spec.method}"
@@ -77,7 +77,8 @@ def _heat_map(workspace: Workspace, data: Matrices, name: str, width: int) -> No
 def _pick(points: Sequence[Mapping[str, Any]], data: Matrices) -> None:
     if cell := cell_of(points, data):
         delta, omega = cell
-        session.edit_spec(f"δ = {general(delta)}, ω = {omega}", "inversion", method="pruned", delta=delta, omega=omega)
+        numbers = {"delta": delta, "omega": omega, "tuned": False}
+        session.edit_spec(f"δ = {general(delta)}, ω = {omega}", "inversion", method="pruned", **numbers)
 
 
 def cell_of(points: Sequence[Mapping[str, Any]], data: Matrices) -> tuple[float, int] | None:

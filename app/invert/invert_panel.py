@@ -15,13 +15,14 @@ import streamlit as st
 from app import compute, exports, messages, session
 from app.components.linked_scatter import linked_scatter
 from app.inspector import inspector
-from app.invert import inverting
+from app.invert import invert_setup, inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
 from app.plain_text import plain_html
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.inverting.figures import RecoveredRows, RecoveryErrors
 from relcore.inverting.recovery import Inversion, side_names
+from relcore.inverting.tuning import Choice
 from relcore.numbers import short
 from relcore.spaces import Match, SpaceError
 
@@ -46,6 +47,7 @@ def draw(workspace: Workspace) -> None:
         messages.error(error)
         st.caption("Choose other anchors or spaces in the sidebar, or other settings above, or undo the last step.")
         return
+    invert_setup.remember(found.choice)
     _warnings(found)
     recipe = workspace.recipe(pair.source.digest, pair.target.digest)
     picture, side = st.columns([2.9, 1], gap="medium")
@@ -150,18 +152,26 @@ def _numbers(pair: Match, found: Inversion) -> str:
         lines.append(f'<tr class="{"first" if own else ""}">{row}</tr>')
     pruned = found.spec.method == "pruned"
     facts = {
-        "Settings": found.spec.settings(),
+        "Settings": f"{found.spec.settings()}{', auto' if found.choice else ''}",
         "Anchors kept": f"{short(found.kept, 1)} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}",
         "Condition number": short(found.condition, 1) if np.isfinite(found.condition) else "∞",
         "Directions recovered": f"{found.rank:,} of {found.shape[1]:,}",
     }
     lines += [f"<tr><th>{name}</th><td>{plain_html(value)}</td></tr>" for name, value in facts.items()]
+    chosen = _chosen_by(found.choice) if found.choice else ""
     averaged = " Anchors and condition: means over the prunings." if pruned and found.spec.omega > 1 else ""
     return (
         f'<table class="relscope-inversion"><caption>Recovered to true, mean cosine: {plain_html(way)}</caption><tbody>'
         f"{''.join(lines)}</tbody></table>"
         f'<p class="relscope-facts">{scored_rows(found)}, after centring. Chance level: these rows permuted, 95 % band.'
-        f"{averaged}</p>"
+        f"{averaged}{chosen}</p>"
+    )
+
+
+def _chosen_by(choice: Choice) -> str:
+    return (
+        f" Auto: the best of {choice.n_tried} settings on {choice.n_held_out:,} held-out anchors at a time (mean cosine "
+        f"{short(choice.cosine)}), fitted on all anchors."
     )
 
 

@@ -10,6 +10,7 @@ from app import session
 from app.widgets import bound
 from app.workspace import Workspace
 from relcore.inverting.recovery import MOST_OMEGA, InversionSpec
+from relcore.inverting.tuning import Choice
 from relcore.names import INVERSES, ROUTES
 from relcore.numbers import general
 
@@ -17,6 +18,13 @@ _HELP = (
     "Pruned: Maiorca et al. 2024. Near-duplicate anchors are left out, the rest is inverted, and ω such inverses are "
     "averaged. Ridge and whitened are our additions: they keep all anchors, and λ stabilises the inverse."
 )
+
+_BY = {True: "Auto", False: "By hand"}
+_BY_HELP = (
+    "Auto: quarters of the anchors are held out in turn. Each setting of a grid is fitted on the other anchors, and the best "
+    "on the held-out ones is fitted on all anchors. The rows that are scored are not used for this. By hand: your own numbers."
+)
+_CHOSEN = "relscope.invert-chosen"  # the numbers of the last choice by held-out anchors, to begin with by hand
 
 _NUMBERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "delta": (
@@ -64,7 +72,41 @@ def choosers(workspace: Workspace) -> None:
             required=True,
             help=_HELP,
         )
-        _draw(spec, ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
+        bound(
+            st.segmented_control,
+            "Settings",
+            "invert.tuned",
+            spec.tuned,
+            _tune,
+            options=list(_BY),
+            format_func=_BY.get,
+            required=True,
+            help=_BY_HELP,
+        )
+        if not spec.tuned:
+            _draw(spec, ("delta", "omega", "random_state") if spec.method == "pruned" else ("ridge",))
+        published = InversionSpec(spec.route)
+        if spec != published:
+            st.button(
+                "As published",
+                key="invert.published",
+                icon=":material/menu_book:",
+                help=f"Pruned, {published.settings()}: what Maiorca et al. 2024 use.",
+                on_click=session.edit,
+                args=("invert as published",),
+                kwargs={"inversion": published},
+            )
+
+
+def remember(choice: Choice | None) -> None:
+    """Begin with these numbers when the user sets them by hand."""
+    if choice:
+        st.session_state[_CHOSEN] = choice.numbers()
+
+
+def _tune(tuned: bool) -> None:
+    numbers = {} if tuned else st.session_state.get(_CHOSEN, {})
+    session.edit_spec(f"settings {_BY[tuned].lower()}", "inversion", tuned=tuned, **numbers)
 
 
 def numbers(workspace: Workspace, fields: tuple[str, ...]) -> None:

@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--omega", type=whole, default=8, metavar="ω", help="pruned: number of prunings to average; 1 … 64")
     parser.add_argument("--ridge", type=finite, default=1.0, metavar="λ", help="ridge and whitened: the ridge, above 0")
+    parser.add_argument("--auto", action="store_true", help="choose δ and ω, or λ, by held-out anchors instead")
     add_anchors(parser, "the rows that both spaces have")
     add_random_state(parser)
     parser.add_argument(
@@ -56,11 +57,12 @@ def run(options: argparse.Namespace) -> None:
     from relcore.inverting.recovery import InversionSpec, invert_pair, side_names
 
     settings = (options.route, options.method, options.omega, options.delta, options.ridge, options.pruning_state)
-    spec = InversionSpec(*settings)
+    spec = InversionSpec(*settings, tuned=options.auto)
     need_space_file(options.output)
     specs, pair = pair_of(options)
     anchors = anchors_of(options, pair.source)
     found = invert_pair(pair, anchors, spec)
+    spec = found.spec
     if options.output:
         write_space(recovered_space(pair, found), options.output)
     if options.recipe:

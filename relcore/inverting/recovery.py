@@ -7,7 +7,8 @@ spaces.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pandas as pd
 from relcore.anchors.selection import shared_anchors
 from relcore.evaluation import Split
 from relcore.inversion import InverseRelativeProjection, recovered
+from relcore.inverting.tuning import Choice, choose_numbers
 from relcore.metrics.calibration import Score
 from relcore.metrics.cka import mean_cosine
 from relcore.names import DELTA, INVERSES, ROUTES
@@ -35,6 +37,8 @@ class InversionSpec:
     ----------
     route : {"forward", "backward", "within"}
         From the pair's source to its target, back, or from the source through its relative space to itself.
+    tuned : bool
+        Choose δ and ω, or λ, by held-out anchors (`choose_numbers`) instead of taking those given here.
     """
 
     route: str = "forward"
@@ -43,6 +47,7 @@ class InversionSpec:
     delta: float = DELTA
     ridge: float = 1.0
     random_state: int = 0
+    tuned: bool = False
 
     def __post_init__(self) -> None:
         need_one_of("route", self.route, ROUTES)
@@ -53,6 +58,10 @@ class InversionSpec:
         for name, low, high in (("delta", 0, 1), ("ridge", 1e-6, 1e6)):
             if not low <= (value := getattr(self, name)) <= high:
                 raise SpaceError(f"{name}: expected a number {low:g} … {high:g}, got {value!r}")
+
+    def to_record(self) -> dict[str, Any]:
+        """The fields; `tuned`, which version 0.1.0 had not, only where it is on."""
+        return {name: value for name, value in vars(self).items() if name != "tuned" or value}
 
     def inverse(self) -> InverseRelativeProjection:
         """An unfitted inverse."""
@@ -87,6 +96,8 @@ class Inversion:
 
     Attributes
     ----------
+    spec : InversionSpec
+        With the numbers that were used; `choice` tells how they were chosen where held-out anchors chose them.
     n : int
         Rows of the pair.
     rows : array (m,)
@@ -126,6 +137,7 @@ class Inversion:
     condition: float
     rank: int
     shape: tuple[int, int]
+    choice: Choice | None = None
 
     @property
     def held_out_errors(self) -> dict[str, np.ndarray]:
@@ -167,6 +179,8 @@ def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_r
     source, target = sides(pair, spec.route)
     chosen = pair.source.rows(shared_anchors(anchors, pair.source, pair.target))
     means = mean_row(source.vectors), mean_row(target.vectors)
+    choice = choose_numbers(source.vectors[chosen], target.vectors[chosen], means, spec) if spec.tuned else None
+    spec = replace(spec, tuned=False, **(choice.numbers() if choice else {}))
     inverse = spec.inverse().fit(source.vectors[chosen], target.vectors[chosen], source_mean=means[0], target_mean=means[1])
     held_out = Split.held_out(pair.ids, chosen).queries(most_rows)
     rows = np.union1d(held_out, chosen)
@@ -195,6 +209,7 @@ def invert_pair(pair: Match, anchors: Sequence[str], spec: InversionSpec, most_r
         condition=float(np.mean(inverse.condition_numbers_)),
         rank=inverse.rank_,
         shape=inverse.matrix_.shape,
+        choice=choice,
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from app import results
 from app.invert.invert_grid_panel import cell_of
-from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from app.workspace import OPENING_INVERSION, Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore.inverting.figures import lengths, sweep_matrices, variation
 from relcore.inverting.recovery import InversionSpec, invert_pair
 from relcore.inverting.sweep import DELTAS, OMEGAS, SweepSpec, inversion_sweep
@@ -173,6 +173,45 @@ def test_spaces_without_shared_rows_leave_the_page_usable(make_workspace, tmp_pa
     assert bool(session.errors) == (tab != "Norms")
     session.change("selectbox", "choose.target", workspace.target)
     assert not session.errors
+
+
+def test_a_new_session_opens_on_whitened_with_numbers_chosen_by_held_out_anchors():
+    session = Session().open("invert")
+    assert session.workspace.inversion == OPENING_INVERSION
+    found = invert_pair(pair_of(session), session.workspace.anchors, OPENING_INVERSION)
+    scores = {name: float(score) for name, score in found.scores.items()}
+    assert scores["inverse, whitened, ours"] > scores["Procrustes"]
+    assert mean_cosines(session) == {name: short(score) for name, score in scores.items()}
+    assert f"{found.spec.settings()}, auto" in session.html
+    assert f"the best of {found.choice.n_tried} settings on 75 held-out anchors" in session.html
+    assert not [one for one in session.number_input if one.key.startswith("invert.")]
+
+
+def test_auto_by_hand_and_as_published_are_steps(open_page):
+    session = open_page(inversion=OPENING_INVERSION)
+    found = invert_pair(pair_of(session), session.workspace.anchors, OPENING_INVERSION)
+    session.change("segmented_control", "invert.tuned", False)
+    assert session.workspace.inversion == found.spec  # by hand one begins with what was chosen
+    assert session.number_input(key="invert.ridge").value == found.spec.ridge
+    session.click("invert.published")
+    assert session.workspace.inversion == InversionSpec()
+    assert "invert.published" not in [button.key for button in session.button]
+    session.click("history.undo").click("history.undo")
+    assert session.workspace.inversion == OPENING_INVERSION
+
+
+def test_a_link_without_inversion_opens_as_it_always_did_and_an_empty_address_as_new():
+    assert Session({"k": "7"}).workspace.inversion == InversionSpec()
+    fresh = Session().workspace
+    assert to_query(fresh)["inverse"] == "auto"
+    assert from_query(to_query(fresh), Workspace()).inversion == OPENING_INVERSION
+
+
+@pytest.mark.parametrize("spec", [OPENING_INVERSION, InversionSpec("within", "pruned", 4, 0.65, 2.5, 3, tuned=True)])
+def test_auto_travels_in_the_session_file_and_the_link(spec):
+    workspace = Workspace(inversion=spec)
+    assert from_session_file(to_session_file(workspace, {}))[0] == workspace
+    assert from_query(to_query(workspace), Workspace()) == workspace
 
 
 def test_the_choice_travels_in_the_session_file_and_the_link():

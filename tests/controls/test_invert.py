@@ -29,14 +29,15 @@ def deviations(score: Score) -> float:
 
 
 @pytest.mark.parametrize(("n", "d", "k"), SHAPES)
+@pytest.mark.parametrize("tuned", [False, True], ids=["given", "auto"])
 @pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])
-def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method):
+def test_no_method_finds_rows_of_an_unrelated_space(n, d, k, method, tuned):
     # Given the anchors, the held-out rows of the target can be permuted at will: the band is exact, so over 6 states the mean
     # deviation is normal with variance 1/6, and each is normal. Scored on the anchors, too, least squares is 20 of them off.
     found: dict[str, list[float]] = {}
     for state in STATES:
         pair = unrelated(n, d, state)
-        result = invert_pair(pair, tuple(pair.ids[:k]), InversionSpec(method=method))
+        result = invert_pair(pair, tuple(pair.ids[:k]), InversionSpec(method=method, tuned=tuned))
         for name, score in result.scores.items():
             assert score.n == n - k
             found.setdefault(name, []).append(deviations(score))

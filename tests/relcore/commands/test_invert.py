@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from app.workspace import Workspace
+from relcore import record
 from relcore.anchors.selection import select_anchors
 from relcore.inverting.recovery import InversionSpec, invert_pair
 from relcore.numbers import short
@@ -25,6 +26,16 @@ def test_the_defaults_are_the_pages(run, files, pair):
     expected = invert_pair(pair, select_anchors(pair.source, len(pair) // 2), Workspace().inversion)
     assert [row["cosine"] for row in found["rows"]] == expected.summary().cosine.tolist()
     assert (found["rank"], found["kept"], found["condition"]) == (expected.rank, expected.kept, expected.condition)
+
+
+def test_auto_chooses_the_numbers_and_the_recipe_names_them(run, files, pair, tmp_path):
+    out = run("invert", *files, "--anchors", 40, "--method", "whitened", "--auto", "--recipe", "recipe.json")
+    expected = invert_pair(pair, select_anchors(pair.source, 40), InversionSpec(method="whitened", tuned=True))
+    assert short(float(expected.scores[expected.spec.title])) in out
+    assert expected.spec.settings() in out
+    recipe = json.loads((tmp_path / "recipe.json").read_text())
+    assert recipe["inversion"] == record.to_json(expected.spec)
+    assert "tuned" not in recipe["inversion"]
 
 
 @pytest.mark.parametrize("method", ["pruned", "ridge", "whitened"])

@@ -1,0 +1,116 @@
+"""Numbers of an inverse, chosen by held-out anchors: the best on rows that nobody looked at, and never from those rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relcore import record
+from relcore.inversion import InverseRelativeProjection
+from relcore.inverting.recovery import InversionSpec, invert_pair
+from relcore.inverting.tuning import DELTAS, FEWEST, OMEGAS, RIDGES, choose_numbers
+from relcore.similarity import mean_row, unit_rows
+from relcore.sources.words import BUNDLED, load_words
+from relcore.spaces import LatentSpace, match
+
+METHODS = ("pruned", "ridge", "whitened")
+
+
+def noisy_pair(n=500, d=12, noise=0.5, random_state=0):
+    rng = np.random.default_rng(random_state)
+    X, ids = rng.normal(size=(n, d)), [f"r{row}" for row in range(n)]
+    turn = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    return match(LatentSpace(X, ids, name="a"), LatentSpace(X @ turn + noise * rng.normal(size=(n, d)), ids, name="b"))
+
+
+@pytest.fixture(scope="module")
+def words():
+    return match(*(load_words(name) for name in BUNDLED))
+
+
+def chosen(pair, k, spec):
+    sides = [space.vectors[:k] for space in (pair.source, pair.target)]
+    return choose_numbers(*sides, (mean_row(pair.source.vectors), mean_row(pair.target.vectors)), spec)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_each_setting_is_scored_as_the_estimator_fitted_on_the_other_anchors(method, monkeypatch):
+    pair, k = noisy_pair(), 40
+    spec = InversionSpec(method=method, tuned=True)
+    means = [mean_row(space.vectors) for space in (pair.source, pair.target)]
+    for name, few in (("DELTAS", DELTAS[3:5]), ("OMEGAS", OMEGAS[1:2]), ("RIDGES", RIDGES[3:4])):
+        monkeypatch.setattr(f"relcore.inverting.tuning.{name}", few)
+    choice = chosen(pair, k, spec)
+    order, cosines = np.random.default_rng([0, k]).permutation(k), []
+    for part in range(4):
+        held_out = order[part::4]
+        known = np.setdiff1d(order, held_out)
+        inverse = replace(spec, **choice.numbers()).inverse()
+        assert isinstance(inverse, InverseRelativeProjection)
+        inverse.fit(pair.source.vectors[known], pair.target.vectors[known], source_mean=means[0], target_mean=means[1])
+        found = unit_rows(inverse.transform(pair.source.vectors[held_out]), means[1])
+        cosines.append(np.einsum("ij,ij->i", found, unit_rows(pair.target.vectors[held_out], means[1])).mean())
+    assert choice.cosine == pytest.approx(np.mean(cosines), abs=1e-5)
+    assert (choice.n_tried, choice.n_held_out) == (2 if method == "pruned" else 1, 10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_choice_is_nearly_the_best_of_the_grid_on_rows_that_took_no_part(words, method):
+    anchors = tuple(words.ids[np.random.default_rng(1).choice(len(words), 200, replace=False)])
+    found = invert_pair(words, anchors, InversionSpec(method=method, tuned=True), most_rows=1500)
+    grid = [{"ridge": ridge} for ridge in RIDGES]
+    if method == "pruned":
+        grid = [{"delta": delta, "omega": 8} for delta in DELTAS]
+    scores = [
+        float(invert_pair(words, anchors, InversionSpec(method=method, **one), most_rows=1500).scores[found.spec.title])
+        for one in grid
+    ]
+    assert float(found.scores[found.spec.title]) > max(scores) - 0.02
+    assert max(scores) - min(scores) > 0.05
+
+
+def test_on_words_the_opening_settings_beat_procrustes_where_the_published_ones_do_not(words):
+    anchors = tuple(words.ids[np.random.default_rng(0).choice(len(words), 300, replace=False)])
+    opening = invert_pair(words, anchors, InversionSpec(method="whitened", tuned=True), most_rows=2000)
+    published = invert_pair(words, anchors, InversionSpec(), most_rows=2000)
+    assert float(opening.scores["inverse, whitened, ours"]) > float(opening.scores["Procrustes"]) + 0.01
+    assert float(published.scores["inverse, pruned"]) < float(published.scores["Procrustes"]) - 0.1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_that_are_no_anchors_have_no_say(method):
+    pair, spec = noisy_pair(), InversionSpec(method=method, tuned=True)
+    anchors = tuple(pair.ids[:60])
+    before = invert_pair(pair, anchors, spec)
+    rng = np.random.default_rng(1)
+    # Other rows, of the same mean: the means of all rows centre the anchors.
+    others = pair.target.vectors[60:][rng.permutation(len(pair) - 60)]
+    changed = match(pair.source, LatentSpace(np.vstack([pair.target.vectors[:60], others]), pair.ids, name="b"))
+    after = invert_pair(changed, anchors, spec)
+    assert after.spec == before.spec
+    assert after.choice.cosine == pytest.approx(before.choice.cosine, abs=1e-5)
+    assert float(after.scores[spec.title]) < 0.2 < float(before.scores[spec.title])
+
+
+def test_what_was_chosen_is_fitted_on_all_anchors_and_can_be_given_by_hand():
+    pair = noisy_pair()
+    anchors = tuple(pair.ids[:60])
+    found = invert_pair(pair, anchors, InversionSpec(method="whitened", tuned=True))
+    again = invert_pair(pair, anchors, found.spec)
+    assert not found.spec.tuned
+    assert again.choice is None
+    assert np.array_equal(again.found, found.found)
+
+
+def test_few_anchors_keep_the_given_numbers():
+    pair = noisy_pair()
+    found = invert_pair(pair, tuple(pair.ids[: FEWEST - 1]), InversionSpec(method="ridge", ridge=0.7, tuned=True))
+    assert (found.choice, found.spec.ridge) == (None, 0.7)
+
+
+def test_a_file_names_the_choice_only_where_it_is_on():
+    assert "tuned" not in record.to_json(InversionSpec())
+    for spec in (InversionSpec(), InversionSpec(method="whitened", tuned=True)):
+        assert record.from_json(InversionSpec, record.to_json(spec)) == spec
