@@ -161,7 +161,7 @@ def test_a_saved_session_opens_again_as_it_was(make_session, make_workspace):
 def follow_link(monkeypatch, make_workspace):
     """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""
     first = make_workspace(anchors=())
-    monkeypatch.setattr("app.start.Workspace", lambda anchors_from: dataclasses.replace(first, anchors_from=anchors_from))
+    monkeypatch.setattr("app.start.Workspace", lambda **given: dataclasses.replace(first, **given))
     return lambda **query: Session(query)
 
 
@@ -207,7 +207,7 @@ MANGLED = [
 def test_what_makes_no_sense_in_a_link_is_left_as_it_was(follow_link, query):
     session = follow_link(**query)
     assert not session.errors
-    assert session.workspace == follow_link().workspace
+    assert session.workspace == follow_link(k="10").workspace
 
 
 class IdleEngine(Engine):
