@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
@@ -18,7 +19,7 @@ from relcore.comparison import ProjectionSpec
 from relcore.engine import Engine, Job
 from relcore.metrics.calibration import Score
 from relcore.names import REDUCTIONS
-from relcore.reduction import ReductionSpec, put_matrices, reduce_job
+from relcore.reduction import ReductionSpec, aligned, put_matrices, reduce_job
 from relcore.sources.encodings import put_space
 from relcore.spaces import Match
 from relcore.store import digest_of
@@ -45,7 +46,8 @@ def reduction(
 ) -> tuple[list[np.ndarray], str] | Job:
     """Coordinates by UMAP or t-SNE with a note on how they came about, or the job that is working on them."""
     matrices = compute.pane_matrices(pair, drawn, pane, anchors, projection)
-    fitting = fitting_reduction(matrices, spec)
+    shown = fitting_reduction(matrices, spec)
+    fitting = replace(shown, align=False)  # the same map, aligned or not
     needed = compute.needed_anchors(pane, anchors)
     key = digest_of("reduction 2", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
     job = engine().job(key)
@@ -55,7 +57,7 @@ def reduction(
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
-    return [arrays[f"coordinates_{i}"] for i in range(len(matrices))], reduction_note(fitting)
+    return aligned([arrays[f"coordinates_{i}"] for i in range(len(matrices))], shown), reduction_note(shown)
 
 
 def exact_scores(

@@ -15,6 +15,7 @@ from app.workspace import Workspace
 from relcore.charts.scene import Scene
 from relcore.charts.star_look import StarLook
 from relcore.comparing.figures import Panes
+from relcore.comparing.orientation import orient_pairs
 from relcore.comparing.scene import assemble_scene
 from relcore.engine import Job
 from relcore.spaces import Match
@@ -53,11 +54,15 @@ def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawin
     waiting = tuple(result for result in results.values() if isinstance(result, Job))
     if waiting:
         return waiting
+    if workspace.oriented:
+        pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
+        results = orient_pairs(results, pca[0][0], pair, workspace.reduction)
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
     items = items_of(workspace)
     texts, notes = hover_columns(pair, view, items, label=workspace.view.color_by != "labels")
     settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
-    recipe = Panes.of(settings, stars=None if workspace.stars == StarLook() else workspace.stars)
+    stars = None if workspace.stars == StarLook() else workspace.stars
+    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented)
     look = {"stars": workspace.stars, "prominence": map_looks.prominence(pair, view)}
     return Drawing(replace(scene, texts=texts, notes=notes, **look), view, recipe, sheet=sheet_of(pair, view, items))
 

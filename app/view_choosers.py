@@ -121,6 +121,17 @@ def _further_choosers(workspace: Workspace) -> None:
     )
     bound(
         st.toggle,
+        "Keep the orientation",
+        "view.oriented",
+        workspace.oriented,
+        lambda value: session.edit("keep the orientation" if value else "orientation as computed", oriented=value),
+        help=(
+            "Turns and mirrors the maps so that they agree with the absolute map of the first space. Off: as computed. It "
+            "changes the display only."
+        ),
+    )
+    bound(
+        st.toggle,
         "Align the second picture",
         "view.align",
         reduction.align,

@@ -52,6 +52,7 @@ class Workspace:
     convention: str = "paper"
     inversion: InversionSpec = InversionSpec()
     stars: StarLook = StarLook()
+    oriented: bool = True
 
     def __post_init__(self) -> None:
         need_strings("anchors", self.anchors)
@@ -91,7 +92,7 @@ class Workspace:
 
 
 # Settings that version 0.1.0 had not: left out of a session file while they are as at first, so that earlier files stay equal.
-_NEWER = ("stars",)
+_NEWER = ("stars", "oriented")
 
 
 class History:

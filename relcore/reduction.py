@@ -96,11 +96,16 @@ def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: R
     if spec.method == "pca":
         units = (exponent if abs(exponent) <= _MOST_DRAWN else 0 for exponent in cycle(exponents))
         pictures = [scaled(picture, -unit) for picture, unit in zip(pictures, units, strict=False)]
-    if spec.align:
-        pictures[1:] = [align(picture, pictures[0]) for picture in pictures[1:]]
+    pictures = aligned(pictures, spec)
     if report:
         report(_STEPS * len(matrices), _STEPS * len(matrices), "done")
     return pictures
+
+
+def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
+    """The pictures, the others moved onto the first where `spec` says so: a display step that computes no map again."""
+    first, *others = pictures
+    return [first, *(align(picture, first) if spec.align else picture for picture in others)]
 
 
 def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:

@@ -52,15 +52,16 @@ def need_counts(k: Any, n_queries: Any) -> None:
 
 @dataclass(frozen=True)
 class Panes(Recipe, ComparisonRecipe):
-    """The linked panes of a comparison."""
+    """The linked panes of a comparison; `stars` is how the anchors look, `oriented` turns the maps so that they agree."""
 
     figure: ClassVar[str] = "comparison"
-    newer: ClassVar[tuple[str, ...]] = ("stars",)
+    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented")
 
     stars: StarLook | None = None
+    oriented: bool = False
 
     def draw(self, result: Scene | None = None) -> Exportable:
-        scene = result or replace(comparison_scene(self), stars=self.stars or StarLook())
+        scene = result or replace(comparison_scene(self, oriented=self.oriented), stars=self.stars or StarLook())
         return scene_exportable(scene, self.to_json(), "relscope-panes")
 
 

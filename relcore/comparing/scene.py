@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from relcore.charts.scene import Pane, Scene
+from relcore.comparing.orientation import orient_pairs
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.names import REDUCTIONS
 from relcore.recipe import load_again, need_same_content
@@ -118,12 +119,16 @@ def assemble_scene(
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption)
 
 
-def comparison_scene(recipe: ComparisonRecipe, matched: Match | None = None) -> Scene:
-    """From a recipe to the picture, without a screen."""
+def comparison_scene(recipe: ComparisonRecipe, matched: Match | None = None, oriented: bool = False) -> Scene:
+    """From a recipe to the picture, without a screen; `oriented` turns the maps as `orient_pairs` does."""
     matched = matched or load_pair(recipe)
     view = drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction)
     pairs = {
         pane: reduce_pair(pane_matrices(matched, view.rows, recipe.anchors, recipe.projection, pane), recipe.reduction)
         for pane in recipe.panes
     }
+    if oriented:
+        pca = dataclasses.replace(recipe.reduction, method="pca", align=False)
+        [reference] = reduce_spaces([matched.source.vectors[view.rows]], pca)
+        pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
     return assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)

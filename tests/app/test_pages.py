@@ -61,6 +61,7 @@ SETTINGS = [
     ("button_group", "view.fit", "apart", lambda now: now.reduction.fit),
     ("toggle", "view.align", True, lambda now: now.reduction.align),
     ("button_group", "view.dimensions", 3, lambda now: now.reduction.n_components),
+    ("toggle", "view.oriented", False, lambda now: now.oriented),
     ("selectbox", "sidebar.strategy", "k-means", lambda now: now.anchors_from.split(" ")[0]),
     ("number_input", "sidebar.number", 11, lambda now: len(now.anchors)),
 ]
