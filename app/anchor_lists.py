@@ -76,12 +76,26 @@ def _add_typed(pair: Match) -> None:
 def _add_known(pair: Match, ids: list[str]) -> None:
     known = tuple(identifier for identifier in ids if identifier in pair.source.index)
     unknown = [identifier for identifier in ids if identifier not in pair.source.index]
-    if unknown:
-        session.notify(
-            f"anchors: expected ids of rows that both spaces have, got {len(unknown)} unknown: {quote(unknown[:5])}; "
-            f"the other {len(known)} were added"
-        )
+    if unknown and not known:
+        session.notify(f"anchors: expected ids of rows that both spaces have, got {_unknown(unknown)}; check the spelling")
+    elif unknown:
+        session.announce(f"{_counted(len(known))} added. {_left_out(unknown)}")
     session.add_anchors(known)
+
+
+def _counted(n: int) -> str:
+    return "1 anchor" if n == 1 else f"{n:,} anchors"
+
+
+def _unknown(ids: list[str]) -> str:
+    """``3 unknown: 'qzx', …``"""
+    return f"{len(ids):,} unknown: {quote(ids[:5])}{', …' if len(ids) > 5 else ''}"
+
+
+def _left_out(ids: list[str]) -> str:
+    """What a list named and the spaces lack: known ids were used, so this is news and not an error."""
+    are = "id is" if len(ids) == 1 else "ids are"
+    return f"{len(ids):,} {are} not in both spaces and left out: {quote(ids[:5])}{', …' if len(ids) > 5 else ''}."
 
 
 def named_sets(workspace: Workspace, pair: Match) -> None:
@@ -147,7 +161,7 @@ def _upload(pair: Match, content: bytes, replace: bool) -> None:
     elif replace:
         unknown = [identifier for identifier in ids if identifier not in pair.source.index]
         if unknown:
-            session.notify(f"list: {len(unknown)} ids are not in both spaces and were left out: {quote(unknown[:5])}")
+            session.announce(f"{_counted(len(known))} from the list. {_left_out(unknown)}")
         session.set_anchors(f"use a list of {len(known)}", known)
     else:
         _add_known(pair, ids)

@@ -25,7 +25,7 @@ def settle() -> None:
             return
         fitted = fit_to_pair(present, pair)
         session.amend(fitted)
-        if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.anchors_from:
+        if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
             messages.toast(f"{lost:,} anchors are not in both spaces and were left out.")
 
 
@@ -35,7 +35,7 @@ def fits(workspace: Workspace, pair: Match) -> bool:
     unlabelled = pair.source.labels is None and (
         view.color_by == "labels" or workspace.anchors_from.startswith("class-balanced")
     )
-    chosen = workspace.anchors or not workspace.anchors_from
+    chosen = workspace.anchors or not workspace.by_strategy
     return bool(chosen) and not unlabelled and all(one in index for one in (*workspace.anchors, *view.pivots))
 
 
@@ -55,7 +55,7 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
         return fitted
     kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
     unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
-    if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.anchors_from):
+    if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.by_strategy):
         return fitted.with_anchors(kept, workspace.anchors_from)
     strategy, n_anchors, random_state = anchors_origin(workspace)
     strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy

@@ -131,8 +131,9 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
             args=(choose_anchors, pair, strategy, min(n_anchors, len(pair)), random_state + 1),
             width="stretch",
         )
-        if not workspace.anchors_from:
-            st.caption(f"Chosen by hand, {len(workspace.pinned)} pinned.")
+        if not workspace.by_strategy:
+            found = "Found by bootstrapping" if workspace.anchors_from else "Chosen by hand"
+            st.caption(f"{found}, {len(workspace.pinned)} pinned.")
 
 
 def _session_file(workspace: Workspace) -> None:

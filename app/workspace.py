@@ -27,14 +27,15 @@ MOST_NEIGHBOURS = 200
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
 UNDO_STEPS = 200
+BOOTSTRAPPED = "bootstrap"
 
 
 @dataclasses.dataclass(frozen=True)
 class Workspace:
     """The compared spaces, the anchors, and the display settings. Equal workspaces show equal pages.
 
-    `anchors_from` tells how the anchors came about as "strategy n random_state", "" once they were changed by hand; pinned
-    anchors stay when a new strategy is chosen.
+    `anchors_from` tells how the anchors came about as "strategy n random_state", `BOOTSTRAPPED` for those that Bootstrap found,
+    "" once they were changed by hand; pinned anchors stay when a new strategy is chosen.
     """
 
     spaces: tuple[SpaceSpec, ...] = BUNDLED
@@ -75,6 +76,11 @@ class Workspace:
         present = set(distinct)
         pinned = tuple(identifier for identifier in self.pinned if identifier in present)
         return dataclasses.replace(self, anchors=distinct, anchors_from=anchors_from, pinned=pinned)
+
+    @property
+    def by_strategy(self) -> bool:
+        """Whether a strategy chose the anchors, so that it can choose them again."""
+        return self.anchors_from not in ("", BOOTSTRAPPED)
 
     def recipe(self, source_digest: str = "", target_digest: str = "") -> ComparisonRecipe:
         """What a script needs to draw the present picture."""
@@ -232,7 +238,7 @@ def _query(workspace: Workspace) -> dict[str, str]:
         "panes": ",".join(workspace.panes),
         "k": str(workspace.k),
         "convention": workspace.convention,
-        "anchors": workspace.anchors_from.replace(" ", ","),
+        "anchors": workspace.anchors_from.replace(" ", ",") if workspace.by_strategy else "",
         "inverse": ",".join(map(str, _inversion_values(workspace.inversion))),
     }
 

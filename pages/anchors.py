@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import anchor_lists, compute, exports, panes, session
+from app.anchor_panels.audit_panel import audit
 from app.inspector import inspector
 from app.items import with_items
 from app.jobs import scores
@@ -130,12 +131,15 @@ elif workspace.anchors:
     st.info(compute.TOO_MANY_ANCHORS)
 else:
     st.info("No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a strategy.")
-titles = ["All anchors", "Named sets and lists", "Diagnostics"]
-listed, sets, judged = st.tabs(titles, key="anchors.tabs", on_change="rerun")
+titles = ["All anchors", "Named sets and lists", "Diagnostics", "Audit"]
+listed, sets, judged, audited = st.tabs(titles, key="anchors.tabs", on_change="rerun")
 with listed:
     show_table(workspace, pair)
 with sets:
     anchor_lists.named_sets(workspace, pair)
 with judged:
-    if judged.open and workspace.anchors:  # the one tab that takes time is worked out when it is looked at
+    if judged.open and workspace.anchors:  # what takes time is worked out when it is looked at
         show_diagnostics(workspace, pair)
+with audited:
+    if audited.open:
+        audit(workspace, pair)

@@ -12,6 +12,9 @@ st.html(
     "This page finds hundreds of them from a few known pairs, or from none. It rotates one space onto the other and matches "
     "nearest neighbours.</p>"
 )
-setup = bootstrap_setup.choose(session.workspace())
-if setup is not None:
+workspace = session.workspace()
+if (used := bootstrap_panel.in_use(workspace)) is not None:
+    bootstrap_setup.tell_in_use()
+    bootstrap_panel.draw(used, used=True)
+elif (setup := bootstrap_setup.choose(workspace)) is not None:
     bootstrap_panel.draw(setup)

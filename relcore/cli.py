@@ -22,6 +22,7 @@ COMMANDS = {
     "encode": "encode pictures, texts or a graph as spaces",
     "project": "describe the rows of a space by their similarities to anchors",
     "compare": "score how similar two spaces are, absolute and relative to anchors, with chance levels",
+    "audit": "find anchor pairs that are wrong, and score the spaces without them",
     "stitch": "test every encoder with the head of every other encoder",
     "invert": "translate one space into another through anchors, and measure the error",
     "bootstrap": "find anchors that two spaces share, from a few known pairs or from none",

@@ -149,6 +149,11 @@ DELTA = 0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 f
 
 REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
 
+AUDITS = {
+    "procrustes": Named("Trimmed Procrustes", "relcore.anchors.audit:by_procrustes", "needs both spaces at once"),
+    "similarities": Named("Rows of similarities", "relcore.anchors.audit:by_similarities", "needs each space by itself"),
+}
+
 BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
 
 ENCODERS = {
@@ -175,6 +180,7 @@ FIGURES = {
     "scores": Named("", "relcore.comparing.figures:Scores"),
     "spectrum": Named("", "relcore.comparing.figures:Spectrum"),
     "norms": Named("", "relcore.comparing.figures:Norms"),
+    "anchor-audit": Named("", "relcore.auditing.figures:AnchorAudit"),
     "training": Named("", "relcore.comparing.figures:Training"),
     "all-pairs": Named("", "relcore.comparing.figures:PairMap"),
     "layers": Named("", "relcore.comparing.layers_figure:LayerMaps"),

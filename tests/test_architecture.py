@@ -88,7 +88,7 @@ LAYERS = {
 }
 # What puts the parts together, each upon those before it: the features, grids of runs, the papers' tables, the command line.
 # The parts know none of them.
-FEATURES = ("stitching", "comparing", "bootstrapping", "inverting", "reconstructing", "rescaling", "languages")
+FEATURES = ("stitching", "comparing", "auditing", "bootstrapping", "inverting", "reconstructing", "rescaling", "languages")
 STAGES = tuple(f"relcore.{name}" for name in (*FEATURES, "studies", "papers", "commands"))
 # Libraries that only one part of the project knows.
 OWNERS = {

@@ -15,6 +15,7 @@ from app.jobs import engine
 from app.plain_text import plain, plain_name
 from app.score_table import score_table
 from app.widgets import space_name
+from app.workspace import BOOTSTRAPPED, Workspace
 from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
 from relcore.bootstrapping.result import Outcome
 from relcore.charts.lines import Line, Lines
@@ -23,6 +24,7 @@ from relcore.numbers import short
 from relcore.sources.catalog import renamed_spec
 from relcore.sources.renamed import put_pairing
 
+_USED = "relscope.bootstrap-used"
 _CURVES = ("share found", "share paired")
 _SHOWN = {
     "fits": (st.success, "check_circle"),
@@ -31,8 +33,14 @@ _SHOWN = {
 }
 
 
-def draw(setup: Setup) -> None:
-    """The button, the bar, or the result."""
+def in_use(workspace: Workspace) -> Setup | None:
+    """What the pairing of this workspace's target was bootstrapped with, where this session did it."""
+    target, setup = st.session_state.get(_USED, (None, None))
+    return setup if target is not None and workspace.target == target else None
+
+
+def draw(setup: Setup, used: bool = False) -> None:
+    """The button, the bar, or the result; `used` where the session's spaces and anchors are already those found."""
     specs = (setup.source_spec, setup.target_spec)
     outcome = results.computed(setup.spec, specs, label="Find the anchors", below=_live)
     if outcome is None:
@@ -44,6 +52,7 @@ def draw(setup: Setup) -> None:
         "Use these anchors everywhere",
         key="bootstrap.use",
         icon=":material/star:",
+        disabled=used,
         type="primary" if result.success else "secondary",
         help=(
             f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.pairs):,} matched rows have the ids of their "
@@ -128,6 +137,7 @@ def use(setup: Setup, outcome: Outcome) -> None:
     spaces = workspace.spaces if renamed in workspace.spaces else (*workspace.spaces, renamed)
     pair = compute.matched(setup.source_spec, renamed)
     anchors = tuple(one for one, _ in result.anchors if one in pair.source.index)
-    changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(anchors)
+    changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(anchors, BOOTSTRAPPED)
+    st.session_state[_USED] = renamed, setup
     session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
     session.announce(f"Compare, Anchors and Invert now use {len(anchors):,} anchors and {len(pair):,} paired rows.")

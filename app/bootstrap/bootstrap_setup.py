@@ -47,11 +47,7 @@ def choose(workspace: Workspace) -> Setup | None:
         return None
     guessed = any(spec.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
-        st.info(
-            "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose the original "
-            "space in the sidebar, or undo.",
-            icon=":material/hub:",
-        )
+        tell_in_use()
     n_shared = 0 if guessed else _shared(source, target)  # ids that were found are not the truth
     modes = list(_MODES) if n_shared >= FEWEST_SHARED else ["real"]
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="bootstrap-choosers"):
@@ -105,6 +101,15 @@ def choose(workspace: Workspace) -> Setup | None:
     numbers = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
     spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", **numbers, learning_rate=learning_rate)
     return Setup(workspace.source, workspace.target, source, target, spec)
+
+
+def tell_in_use() -> None:
+    """Say that the pair of the sidebar was bootstrapped."""
+    st.info(
+        "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose the original "
+        "space in the sidebar, or undo.",
+        icon=":material/hub:",
+    )
 
 
 _MODE_HELP = (

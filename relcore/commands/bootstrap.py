@@ -136,8 +136,8 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
     )
 
 
-def read_seeds(path: Path) -> tuple[tuple[str, str], ...]:
-    """Pairs of ids from a text file, see `read_pairs`; of a file that this command wrote, the seeds and anchors.
+def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ...]:
+    """Pairs of ids from the text file of an option, see `read_pairs`; of a file that this command wrote, the seeds and anchors.
 
     Raises
     ------
@@ -150,7 +150,8 @@ def read_seeds(path: Path) -> tuple[tuple[str, str], ...]:
 
     if not path.exists() or path.is_dir():
         got = f"{str(path)!r:.200}, a file that does not exist"
-        raise SpaceError(f"--seeds: expected a number, a file of pairs or none, got {got}; check the spelling")
+        expected = "a number, a file of pairs or none" if option == "--seeds" else "a file of pairs"
+        raise SpaceError(f"{option}: expected {expected}, got {got}; check the spelling")
     lines = read_lines(path, "one pair per line")
     if lines and tuple(lines[0].split("\t")) == HEAD:
         lines = [line if line.endswith(("\tseed", "\tanchor")) else "" for line in lines]

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
 import pytest
 
 from app.anchor_lists import read_ids
+from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
+from tests.app.conftest import Session
 
 
 @pytest.fixture
@@ -23,12 +28,19 @@ def test_names_are_added_in_order_and_undone_in_one_step(anchors_page):
     assert anchors_page.workspace.anchors == before
 
 
+def toasts(session):
+    return [toast.value for toast in session.toast]
+
+
 def test_unknown_names_are_reported_while_the_known_are_added(anchors_page):
     anchors_page.change("text_input", "anchors.search", "r90, qzx, r91")
     assert anchors_page.workspace.anchors[-2:] == ("r90", "r91")
-    assert "1 unknown: 'qzx'; the other 2 were added" in anchors_page.errors[0]
+    assert not anchors_page.errors
+    assert toasts(anchors_page) == ["2 anchors added. 1 id is not in both spaces and left out: 'qzx'."]
     anchors_page.run()
-    assert not anchors_page.errors  # said once
+    assert toasts(anchors_page) == []  # said once
+    anchors_page.change("text_input", "anchors.search", "qzx")
+    assert "got 1 unknown: 'qzx'; check the spelling" in anchors_page.errors[0]
 
 
 def test_the_scores_move_with_the_anchors_and_say_by_how_much(anchors_page):
@@ -109,10 +121,11 @@ def test_a_list_replaces_or_joins_the_anchors(anchors_page):
     first = anchors_page.workspace.anchors
     anchors_page.upload("anchors.upload", "list.txt", "\ufeffr70\r\n\r\n r71 \nnowhere\n".encode()).click("Add it")
     assert anchors_page.workspace.anchors == (*first, "r70", "r71")
-    assert "1 unknown: 'nowhere'" in anchors_page.errors[0]
+    assert "2 anchors added. 1 id is not in both spaces and left out: 'nowhere'." in toasts(anchors_page)[0]
     anchors_page.click("Replace the anchors")
     assert anchors_page.workspace.anchors == ("r70", "r71")
-    assert "1 ids are not in both spaces and were left out: 'nowhere'" in anchors_page.errors[0]
+    assert "2 anchors from the list. 1 id is not in both spaces and left out: 'nowhere'." in toasts(anchors_page)[0]
+    assert not anchors_page.errors
 
 
 @pytest.mark.parametrize(
@@ -148,3 +161,36 @@ def test_diagnostics_are_worked_out_when_they_are_looked_at(anchors_page):
     anchors_page.run()
     (table,) = diagnosed()
     assert {"rank", "condition number", "coverage"} <= set(table["diagnostic"])
+
+
+@pytest.fixture
+def wrong_pairs(tmp_path, make_workspace):
+    """The spaces of `make_workspace`, but three rows of the second have one another's ids."""
+    first = make_workspace()
+    arrays = dict(np.load(first.target.name))
+    arrays["vectors"][[2, 9, 14]] = arrays["vectors"][[9, 14, 2]]
+    np.savez(tmp_path / "wrong.npz", **arrays)
+    target = SpaceSpec("file", str(tmp_path / "wrong.npz"))
+    return dataclasses.replace(first, spaces=(first.source, target), target=target)
+
+
+def test_an_audit_lists_wrong_pairs_with_their_neighbours_and_removes_them(wrong_pairs):
+    session = Session(workspace=wrong_pairs).open("anchors")
+    session.session_state["anchors.tabs"] = "Audit"
+    session.run()
+    assert any("3 of 20 pairs are suspect." in text.value for text in session.markdown)
+    table = session.table("audit.table")
+    assert set(table["id"]) == {"r2", "r9", "r14"}
+    assert all(len(names.split(", ")) == 6 for names in table["near in wrong"])
+    (scores,) = (table.value for table in session.dataframe if "without the suspects" in table.value.columns)
+    assert list(scores["score"]) == ["Jaccard", "MRR", "cosine", "linear CKA"]
+    session.select_rows("audit.table", 0).click("audit.remove")
+    assert len(session.workspace.anchors) == 19
+    session.session_state["anchors.tabs"] = "Audit"
+    session.run().click("audit.remove-all")
+    assert not {"r2", "r9", "r14"} & set(session.workspace.anchors)
+    session.session_state["anchors.tabs"] = "Audit"
+    session.run()
+    assert any("None of 17 pairs is suspect." in text.value for text in session.markdown)
+    session.click("history.undo").click("history.undo")
+    assert session.workspace.anchors == wrong_pairs.anchors

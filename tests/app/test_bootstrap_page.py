@@ -114,6 +114,9 @@ def test_spaces_without_shared_ids_are_compared(make_rotated):
     (key,) = inputs_of(jobs.engine().store, [now.target], [renamed])  # its pairing is in the store, too, but is no space
     assert load_encoding(jobs.engine().store, key).digest == renamed.digest
     assert any("This pairing was bootstrapped" in info.value for info in session.at.info)
+    assert "rows matched." in texts(session)  # the result stays
+    assert session.button(key="bootstrap.use").disabled
+    assert any("Found by bootstrapping, 0 pinned." in caption.value for caption in session.at.caption)
     session.open("compare")
     assert not session.errors
     assert "the same 1" in session.html

@@ -1,0 +1,179 @@
+"""PairAudit: which anchor pairs of two spaces are wrong, and what the scores are without them, as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.anchors.audit import FALSE_SHARE, audit_pairs
+from relcore.anchors.selection import shared_anchors
+from relcore.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
+from relcore.evaluation import Split
+from relcore.metrics.calibration import Score
+from relcore.metrics.paired import Difference
+from relcore.names import AUDITS
+from relcore.similarity import mean_row, unit_rows
+from relcore.spaces import LatentSpace, SpaceError, match, need_one_of, need_strings
+from relcore.store import Store
+from relcore.task import Report, Task, silent
+
+ALL, KEPT = "all anchors", "without the suspects"
+_FEWEST_SCORED = 5
+_QUANTILES = np.linspace(0, 1, 201)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditOutcome:
+    """The audit of k pairs.
+
+    Attributes
+    ----------
+    anchors, partners : tuples of k ids
+        Of the source and of the target; mostly equal.
+    agreement : array (k,)
+        −1 … 1, see `anchors.audit.Audit`.
+    suspects : array (s,)
+        Positions, the least agreement first.
+    mismatched : array (201,)
+        Quantiles 0, .005, … 1 of the agreement of mismatched pairs.
+    n_wrong : float
+        Estimated number of wrong pairs.
+    decided : bool
+        False where the pairs have too little in common to tell: then there are no suspects.
+    scores : set of anchors → metric → Score
+        On the same held-out rows, of all anchors and of those that are left; empty without shared rows, the second only where
+        there are suspects.
+    differences : metric → Difference
+        What removing the suspects changes, with 95 % intervals.
+    """
+
+    anchors: tuple[str, ...]
+    partners: tuple[str, ...]
+    agreement: np.ndarray
+    suspects: np.ndarray
+    mismatched: np.ndarray
+    n_wrong: float
+    decided: bool
+    scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
+    differences: Mapping[str, Difference] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        """What was found, in a sentence."""
+        k, n = len(self.anchors), len(self.suspects)
+        if not self.decided:
+            return (
+                f"Cannot tell: {min(self.n_wrong, k):.0f} of {k:,} pairs agree no better than mismatched pairs. The spaces "
+                "have too little in common, or more than 40 % of the pairs are wrong."
+            )
+        return f"{n:,} of {k:,} pairs {'is' if n == 1 else 'are'} suspect." if n else f"None of {k:,} pairs is suspect."
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair, the least agreement first: anchor, partner, agreement, mismatched (share of mismatched pairs that
+        agree less), suspect."""
+        order = np.argsort(self.agreement, kind="stable")
+        share = np.interp(self.agreement, self.mismatched, _QUANTILES)
+        suspect = np.zeros(len(order), dtype=bool)
+        suspect[self.suspects] = True
+        columns = {"anchor": list(self.anchors), "partner": list(self.partners), "agreement": self.agreement}
+        return pd.DataFrame({**columns, "mismatched": share, "suspect": suspect}).iloc[order].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class PairAudit(Task[AuditOutcome]):
+    """`audit_pairs` of anchors, and the scores with and without the suspects.
+
+    Attributes
+    ----------
+    anchors : ids of the source
+    partners : ids of the target, one for each anchor; default the same ids
+    method : see `names.AUDITS`
+    false_share : float
+        Share of the suspects that may be right, on average.
+    projection, k, convention
+        Of the scores, as on Compare.
+    """
+
+    kind: ClassVar[str] = "audit"
+    result: ClassVar[str] = "relcore.auditing.pair_audit:AuditOutcome"
+    title: ClassVar[str] = "Audit of the anchors"
+
+    anchors: tuple[str, ...]
+    partners: tuple[str, ...] = ()
+    method: str = "procrustes"
+    false_share: float = FALSE_SHARE
+    projection: ProjectionSpec = ProjectionSpec()
+    k: int = 10
+    convention: str = "paper"
+
+    def __post_init__(self) -> None:
+        for name in ("anchors", "partners"):
+            need_strings(name, getattr(self, name))
+        need_one_of("method", self.method, AUDITS)
+        if self.partners and len(self.partners) != len(self.anchors):
+            raise SpaceError(f"partners: expected {len(self.anchors):,}, one per anchor, got {len(self.partners):,}")
+        if not 0 < self.false_share < 1:
+            raise SpaceError(f"false_share: expected a share between 0 and 1, got {self.false_share!r}")
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores: twenty Procrustes fits, and two sets of scores."""
+        low, high = sorted(space.dimension for space in spaces)
+        return 0.2 + 5e-8 * low**2 * high + 4e-10 * len(spaces[0]) * len(self.anchors) * (low + high)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> AuditOutcome:
+        """
+        Raises
+        ------
+        SpaceError
+            Anchors that a space lacks or has twice, fewer than 10 of them.
+        """
+        report(0, 2, "comparing the pairs")
+        source, target = spaces
+        if not self.partners or self.partners == self.anchors:
+            pair = match(source, target)
+            source, target = pair.source, pair.target
+        anchors = shared_anchors(self.anchors, source)
+        partners = shared_anchors(self.partners or self.anchors, target)
+        rows = source.rows(anchors), target.rows(partners)
+        directions = (
+            unit_rows(space.vectors[own], mean_row(space.vectors)) for space, own in zip((source, target), rows, strict=True)
+        )
+        found = audit_pairs(*directions, self.method, self.false_share)
+        report(1, 2, "scoring with and without the suspects")
+        scores, differences = self._scored(source, target, rows, found.suspects)
+        mismatched = np.quantile(found.mismatched, _QUANTILES)
+        told = (found.of_pairs, found.suspects, mismatched, found.n_wrong, found.decided)
+        return AuditOutcome(tuple(anchors), tuple(partners), *told, scores, differences)
+
+    def _scored(
+        self, source: LatentSpace, target: LatentSpace, anchors: tuple[np.ndarray, np.ndarray], suspects: np.ndarray
+    ) -> tuple[dict[str, dict[str, Score]], dict[str, Difference]]:
+        """Of rows that both spaces have and that are in no pair; nothing where hardly a row is left."""
+        places = target.index.get_indexer(source.index)
+        taken = np.isin(np.arange(len(source)), anchors[0]) | np.isin(places, anchors[1])
+        shared = np.flatnonzero(places >= 0)
+        kept = np.setdiff1d(np.arange(len(anchors[0])), suspects)
+        if np.count_nonzero(~taken[shared]) < _FEWEST_SCORED or not len(kept):
+            return {}, {}
+        split = Split.held_out(source.ids[shared], np.flatnonzero(taken[shared]))
+        convention = self.convention
+        k = max(1, min(self.k, len(split.test) - (convention == "mutual")))
+        settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES}
+
+        def relative(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            projection = self.projection.projection()
+            first = projection.fit(source.vectors, anchors=anchors[0][chosen]).transform(source.vectors[shared])
+            second = projection.fit(target.vectors, anchors=anchors[1][chosen]).transform(target.vectors[places[shared]])
+            return first, second
+
+        before = relative(np.arange(len(anchors[0])))
+        scores = {ALL: score_pair(*before, split, **settings)}
+        if not len(suspects):
+            return scores, {}
+        after = relative(kept)
+        scores[KEPT] = score_pair(*after, split, **settings)
+        return scores, score_differences(before, after, split, **settings)

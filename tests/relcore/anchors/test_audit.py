@@ -1,0 +1,94 @@
+"""The audit finds planted wrong pairs, calls no right pair wrong, and admits where it cannot tell."""
+
+import numpy as np
+import pytest
+
+from relcore.anchors.audit import audit_pairs
+from relcore.anchors.selection import select_anchors
+from relcore.similarity import mean_row, unit_rows
+from relcore.sources.words import load_words
+from relcore.spaces import SpaceError, match
+
+
+@pytest.fixture(scope="module")
+def words():
+    return match(*(load_words(name) for name in ("word2vec-novels", "fasttext-novels")))
+
+
+def directions(pair, state, n_wrong, k=300):
+    """Unit rows of k anchors, and which of them were given another one's partner."""
+    rows = pair.source.rows(select_anchors(pair.source, k, random_state=state))
+    X, Y = (unit_rows(space.vectors[rows], mean_row(space.vectors)) for space in (pair.source, pair.target))
+    wrong = np.random.default_rng([state, n_wrong]).choice(k, n_wrong, replace=False)
+    Y[wrong] = Y[np.roll(wrong, 1)]
+    return X, Y, set(wrong.tolist())
+
+
+def unit(X):
+    return X / np.linalg.norm(X, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n_wrong", [10, 30, 100])
+def test_planted_wrong_pairs_of_words_come_first(words, n_wrong):
+    X, Y, wrong = directions(words, 0, n_wrong)
+    found = audit_pairs(X, Y)
+    assert len(wrong & set(found.ranking[:n_wrong].tolist())) >= 0.96 * n_wrong  # five draws: 1.00, .99, 1.00 on average
+    assert found.n_wrong == pytest.approx(n_wrong, abs=3.5 * np.sqrt(n_wrong * 0.1 / 0.9))  # binomial: 90 % lie below
+    suspects = set(found.suspects.tolist())
+    assert len(suspects & wrong) >= 0.9 * n_wrong
+    assert len(suspects - wrong) <= 0.05 * len(suspects) + 3  # of 105, a share of .05 with its standard error of 2.2
+
+
+def test_of_right_pairs_of_words_none_is_suspect(words):
+    X, Y, _ = directions(words, 1, 0)
+    assert audit_pairs(X, Y).suspects.tolist() == []
+
+
+@pytest.mark.parametrize("method", ["procrustes", "similarities"])
+@pytest.mark.parametrize("widths", [(20, 20), (20, 50), (50, 20)])
+def test_rotations_into_any_width_leave_only_the_swapped_pairs(rng, method, widths):
+    X = rng.normal(size=(60, min(widths)))
+    bases = [np.linalg.qr(rng.normal(size=(width, width)))[0][: min(widths)] for width in widths]
+    X, Y = (unit(X @ basis) for basis in bases)
+    Y[[5, 17, 40]] = Y[[17, 40, 5]]
+    found = audit_pairs(X, Y, method)
+    assert set(found.suspects.tolist()) <= {5, 17, 40}
+    assert len(found.suspects) == (3 if method == "procrustes" else 2)  # one of three may agree by chance
+    right = np.setdiff1d(np.arange(60), [5, 17, 40])
+    np.testing.assert_allclose(found.of_pairs[right], 1, atol=1e-6 if method == "procrustes" else 0.3)
+
+
+def test_agreement_of_similarities_is_the_correlation_without_the_two_anchors(rng):
+    X, Y = unit(rng.normal(size=(12, 5))), unit(rng.normal(size=(12, 4)))
+    found = audit_pairs(X, Y, "similarities").agreement
+    for i in range(12):
+        for j in range(12):
+            others = [column for column in range(12) if column not in (i, j)]
+            expected = np.corrcoef(X[others] @ X[i], Y[others] @ Y[j])[0, 1]
+            assert found[i, j] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("method", ["procrustes", "similarities"])
+@pytest.mark.parametrize(("k", "d"), [(30, 5), (60, 50), (100, 20)])
+def test_of_noisy_right_pairs_few_are_suspect_and_of_unrelated_ones_it_cannot_tell(method, k, d):
+    suspects, undecided = 0, 0
+    for state in range(10):
+        rng = np.random.default_rng([k, d, state])
+        X = rng.normal(size=(k, d))
+        noisy, unrelated = (X + 0.4 * rng.normal(size=(k, d)), rng.normal(size=(k, d)))
+        suspects += len(audit_pairs(unit(X), unit(noisy), method).suspects)
+        found = audit_pairs(unit(X), unit(unrelated), method)
+        undecided += not found.decided
+        assert found.decided or not len(found.suspects)
+    assert undecided == 10
+    assert suspects <= 10 * k * (0.05 if d == 5 else 0.002)  # in 5 dimensions mismatched pairs often agree by .5 and more
+
+
+def test_what_cannot_be_audited_is_refused(rng):
+    X = unit(rng.normal(size=(12, 3)))
+    with pytest.raises(SpaceError, match="expected 10 pairs or more, got 9 and 9"):
+        audit_pairs(X[:9], X[:9])
+    with pytest.raises(SpaceError, match="method: expected one of procrustes, similarities"):
+        audit_pairs(X, X, "influence")
+    with pytest.raises(SpaceError, match="false_share"):
+        audit_pairs(X, X, false_share=1.0)

@@ -1,0 +1,90 @@
+"""PairAudit: suspects by id, scores with and without them, results that survive the store, and the figure's recipe."""
+
+import json
+
+import numpy as np
+import pytest
+
+from relcore.auditing.figures import AnchorAudit
+from relcore.auditing.pair_audit import ALL, KEPT, PairAudit
+from relcore.comparing.figures import exportable
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import SpaceError
+from relcore.store import Store
+
+WRONG = ("r3", "r11", "r20", "r25")
+
+
+@pytest.fixture
+def spaces(make_space, rng):
+    """200 rows and their noisy rotation; four rows of the second have one another's ids."""
+    X = rng.normal(size=(200, 16))
+    turn, _ = np.linalg.qr(rng.normal(size=(16, 16)))
+    Y = X @ turn + 0.1 * rng.normal(size=X.shape)
+    rows = [int(one[1:]) for one in WRONG]
+    Y[rows] = Y[np.roll(rows, 1)]
+    return make_space(X, name="a"), make_space(Y, name="b")
+
+
+ANCHORS = tuple(f"r{row}" for row in range(40))
+
+
+def test_wrong_ids_are_suspect_and_removing_them_helps_on_held_out_rows(spaces, tmp_path):
+    task = PairAudit(ANCHORS)
+    outcome = task.compute(Store(tmp_path), spaces, unsaved=pytest.fail)
+    assert {outcome.anchors[position] for position in outcome.suspects} == set(WRONG)
+    assert outcome.headline == "4 of 40 pairs are suspect."
+    assert outcome.scores[ALL]["mrr"].n == 160
+    assert outcome.scores[KEPT]["cosine"] > outcome.scores[ALL]["cosine"]
+    change = outcome.differences["cosine"]
+    assert change.low > 0
+    assert change.value == pytest.approx(outcome.scores[KEPT]["cosine"] - outcome.scores[ALL]["cosine"], abs=1e-5)
+    table = outcome.table()
+    assert table["anchor"].head(4).isin(WRONG).all()
+    assert table["suspect"].tolist() == [True] * 4 + [False] * 36
+    assert table["agreement"].is_monotonic_increasing
+
+
+def test_pairs_of_different_ids_are_audited_without_shared_ids(spaces, make_space):
+    source, target = spaces
+    renamed = make_space(target.vectors, [f"q{row}" for row in range(200)], name="b")
+    outcome = PairAudit(ANCHORS, tuple(f"q{one[1:]}" for one in ANCHORS)).run((source, renamed))
+    assert {outcome.anchors[position] for position in outcome.suspects} == set(WRONG)
+    assert outcome.scores == {}
+
+
+def test_a_partner_that_is_wrong_in_the_list_alone_is_found(make_space, rng):
+    X = rng.normal(size=(200, 16))
+    source, target = make_space(X, name="a"), make_space(X[:, ::-1], name="b")
+    partners = list(ANCHORS)
+    partners[5], partners[6] = partners[6], partners[5]
+    outcome = PairAudit(ANCHORS, tuple(partners)).run((source, target))
+    assert {outcome.anchors[position] for position in outcome.suspects} == {"r5", "r6"}
+    assert outcome.scores[KEPT]["mrr"] == pytest.approx(1)
+
+
+def test_unrelated_spaces_have_no_suspects(make_space, rng):
+    pair = [make_space(rng.normal(size=(200, 16)), name=name) for name in "ab"]
+    outcome = PairAudit(ANCHORS).run(pair)
+    assert not outcome.decided
+    assert not len(outcome.suspects)
+    assert outcome.headline.startswith("Cannot tell: ")
+
+
+def test_settings_are_checked(spaces):
+    with pytest.raises(SpaceError, match="partners: expected 40, one per anchor, got 2"):
+        PairAudit(ANCHORS, ("r1", "r2"))
+    with pytest.raises(SpaceError, match="got 1 unknown: 'nowhere'"):
+        PairAudit((*ANCHORS, "nowhere")).run(spaces)
+
+
+def test_the_figure_is_drawn_again_from_its_recipe(spaces, tmp_path):
+    specs = []
+    for number, space in enumerate(spaces):
+        path = tmp_path / f"space{number}.npz"
+        np.savez(path, vectors=space.vectors, ids=np.array(space.ids.tolist()))
+        specs.append(SpaceSpec("file", str(path)))
+    task = PairAudit(ANCHORS)
+    drawn = AnchorAudit(source=specs[0], target=specs[1], audit=task).draw(task.run(spaces))
+    again = exportable(json.loads(drawn.bytes("json", full_paths=True)))
+    assert again.bytes("csv") == drawn.bytes("csv")
