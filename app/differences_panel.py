@@ -41,10 +41,10 @@ def differences(workspace: Workspace, pair: Match) -> None:
     table = pd.DataFrame(
         {
             "group": [group.name for group in found.groups],
+            "p": [p_told(group, found).removeprefix("p ").removeprefix("= ") for group in found.groups],
             "rows": [group.n for group in found.groups],
             "agreement": [group.agreement for group in found.groups],
             "expected": [group.expected for group in found.groups],
-            "p": [p_told(group, found) for group in found.groups],
         }
     )
     picture, detail = st.columns([1.2, 1], gap="medium")

@@ -8,12 +8,15 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, session
+from app.components.row_links import row_links
 from app.items import Items, items_of
 from app.plain_text import plain, plain_html
+from app.row_search import search_box
 from relcore.numbers import short
 from relcore.spaces import Match, distinct_names
 from relcore.views import MOST_PIVOTS
 
+FORMS = ("absolute", "relative", "whitened")
 LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
 MOST_SHOWN = 60  # items of a brush
 STYLE = Path(__file__).parents[1] / "assets" / "items.css"
@@ -23,6 +26,8 @@ IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for screen readers
 def inspector(pair: Match) -> None:
     """The right-hand column: shows the clicked or selected rows of any page."""
     st.html(STYLE)
+    search_box(pair, "inspector.search")
+    row_links("inspector.links", compute.pair_key(pair), len(pair), lambda row: session.select((str(pair.ids[row]),)))
     items = items_of(session.workspace())
     chosen = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
     if len(chosen) > 1:
@@ -54,11 +59,7 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     facts = ("" if named.startswith(f"{label}/") else label, named, count)
     if any(facts):
         st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
-    k = min(session.workspace().k, len(pair) - 1)
-    st.html(neighbours_html(pair, compute.neighbours_of(pair, identifier, k)))
-    st.caption(
-        f"The {k} nearest neighbours in each absolute space, by cosine after centring. Shaded ids are neighbours in both."
-    )
+    _neighbours(pair, identifier)
     is_anchor = identifier in session.workspace().anchors
     verb, icon = ("Remove anchor", ":material/star_border:") if is_anchor else ("Add as anchor", ":material/star:")
     change = session.remove_anchors if is_anchor else session.add_anchors
@@ -88,18 +89,39 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         )
 
 
+def _neighbours(pair: Match, identifier: str) -> None:
+    """The row's neighbours in the representation that is chosen; a click on one inspects it."""
+    workspace, form = session.workspace(), "absolute"
+    if workspace.anchors:
+        form = st.segmented_control(
+            "Neighbours",
+            FORMS,
+            default="absolute",
+            key="inspector.form",
+            required=True,
+            persist_state="session",
+            label_visibility="collapsed",
+        )
+    k = min(workspace.k, len(pair) - 1)
+    table = compute.neighbours_of(pair, identifier, k, form, workspace.anchors, workspace.projection)
+    st.html(neighbours_html(pair, table))
+    after = ", by cosine after centring" if form == "absolute" else f", by cosine; {len(workspace.anchors):,} anchors"
+    st.caption(
+        f"The {k} nearest neighbours in each {form} space{after}. Shaded ids are neighbours in both. Click one to inspect it."
+    )
+
+
 def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
     """Two lists side by side; ids in both are shaded. Items are shown by picture or text, with the id in the title."""
-    items = items_of(session.workspace())
-    shown = {}
-    if items is not None:
-        ids = list(dict.fromkeys([*table["source"], *table["target"]]))
-        shown = _named(pair, ids, items)
+    items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
+    shown = _named(pair, ids, items) if items is not None else {}
+    rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
 
     def entry(identifier: str, cosine: float, shared: bool) -> str:
         image, name, title = shown.get(identifier, ("", identifier, identifier))
         return (
-            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}">{image}<b>{plain_html(name)}</b>'
+            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}" data-row="{rows[identifier]}" role="button" '
+            f'tabindex="0">{image}<b>{plain_html(name)}</b>'
             f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
         )
 
@@ -110,7 +132,7 @@ def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
 
     sides = "".join(map(side, ("source", "target"), distinct_names((pair.source, pair.target))))
     kind = " relscope-texts" if items is not None and items.has_texts else ""
-    return f'<div class="relscope-neighbours{kind}">{sides}</div>'
+    return f'<div class="relscope-neighbours{kind}" data-pair="{compute.pair_key(pair)}">{sides}</div>'
 
 
 def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:

@@ -228,10 +228,15 @@ def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataF
     return table.sort_values(["overlap", "count"], ascending=[True, False], kind="stable", ignore_index=True)
 
 
-def neighbours_of(match: Match, identifier: str, k: int = 10) -> pd.DataFrame:
-    """One row's k nearest in both spaces side by side: source, source cosine, target, target cosine, and whether shared."""
-    row = match.source.rows([identifier])
-    found = centred_neighbours(match, row, k)
+def neighbours_of(
+    match: Match, identifier: str, k: int = 10, made: tuple[np.ndarray, np.ndarray] | None = None
+) -> pd.DataFrame:
+    """One row's k nearest in both spaces side by side: source, source cosine, target, target cosine, and whether shared.
+
+    By cosine in the absolute spaces after centring, or in another representation `made` of both, such as that of `represent`.
+    """
+    row, k = match.source.rows([identifier]), min(k, len(match) - 1)
+    found = centred_neighbours(match, row, k) if made is None else find_neighbours(*made, k=k, convention="mutual", queries=row)
     columns: dict[str, np.ndarray] = {}
     for side, space, (lists,) in (("source", found.source, found.own), ("target", found.target, found.other)):
         columns[side] = match.ids[lists]

@@ -27,7 +27,7 @@ from relcore.extras import extra
 from relcore.figures.embedded import KEY
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import PAPER, Style
-from relcore.figures.tables import histogram_table, score_table, spectrum_table
+from relcore.figures.tables import histogram_table, printed_scores, score_table, spectrum_table
 from relcore.plain_text import harmless
 from relcore.portable import without_paths
 from relcore.spaces import SpaceError
@@ -198,7 +198,7 @@ def lines_exportable(
 def scores_exportable(table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores") -> Exportable:
     """Bars of scores beside their chance levels; see `tables.score_table`."""
     renderers = drawn("interactive:score_bars_figure", "publication:score_bars_figure", table)
-    return Exportable(name, *renderers, lambda: score_table(table), recipe)
+    return Exportable(name, *renderers, lambda: score_table(table), recipe, lambda: printed_scores(score_table(table)))
 
 
 def histogram_exportable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,24 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
             f"scores: expected one row a metric and form, got {twice.metric.iloc[0]!r}, {twice.form.iloc[0]!r} twice"
         )
     return table.reset_index(drop=True)
+
+
+def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
+    """What a paper prints of a `score_table`: a row per form; each metric's score, its chance level in brackets, and n.
+
+    The chance level is its 95 % band; a score without one stands alone. n is left out where the table does not have it.
+    """
+    forms, metrics = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric))
+    cells = {(row.form, row.metric): _printed(row) for row in table.itertuples()}
+    columns = {metric: [cells.get((form, metric), "–") for form in forms] for metric in metrics}
+    if "n" in table:
+        columns["n"] = [f"{int(table[table.form == form].n.iloc[0])}" for form in forms]
+    return pd.DataFrame({"representation": forms, **columns})
+
+
+def _printed(row: Any) -> str:
+    chance = "" if np.isnan(row.null_low) else f" [{row.null_low:.3f}, {row.null_high:.3f}]"
+    return f"{row.score:.3f}{chance}"
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:

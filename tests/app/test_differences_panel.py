@@ -41,7 +41,7 @@ def test_the_planted_class_is_first_and_can_be_selected(planted, ran_in_place):
     assert "First: class *2*." in session.html
     table = session.table("differences.table")
     assert table.group[0] == "class *2*"
-    assert table.p[0] == "p < .001"
+    assert table.p[0] == "< .001"
     session.click("differences.select")
     assert session.at.session_state["relscope.selection"] == tuple(f"r{row}" for row in range(80, 120))
     assert "Nearest anchors" in session.captions

@@ -254,3 +254,15 @@ def test_wrong_requests_are_refused(turned, form, ids, message):
         represent(turned, form, ids, SPEC)
     with pytest.raises(SpaceError, match="expected ids of 's', got 1 unknown"):
         neighbours_of(turned, "qzx")
+
+
+def test_neighbours_in_another_representation_are_those_of_its_matrices(rng, make_space):
+    pair = match(*(make_space(rng.normal(size=(40, 5)), name=name) for name in ("s", "t")))
+    made = represent(pair, "relative", ["r0", "r1", "r2", "r9"], ProjectionSpec())
+    table = neighbours_of(pair, "r7", 6, made)
+    for side, X in zip(("source", "target"), made, strict=True):
+        unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+        cosines = unit @ unit[7]
+        cosines[7] = -2
+        assert table[side].tolist() == [f"r{row}" for row in np.argsort(-cosines)[:6]]
+    assert table["source"].tolist() != neighbours_of(pair, "r7", 6)["source"].tolist()

@@ -1,9 +1,11 @@
 """Tables: the numbers behind the charts, by hand or by NumPy."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from relcore.figures.tables import condition, histogram_table, score_places, score_table, spectrum_table
+from relcore.figures.export import scores_exportable
+from relcore.figures.tables import condition, histogram_table, printed_scores, score_places, score_table, spectrum_table
 
 
 def test_histogram_counts_are_numpys_and_percents_are_of_each_array():
@@ -54,3 +56,23 @@ def test_bars_stand_beside_each_other_around_their_metric(scores):
     placed, width = score_places(scores)
     assert placed.x.tolist() == pytest.approx([-0.2, 0.2, 0.8, 1.2])
     assert width == pytest.approx(0.4)
+
+
+def test_the_printed_scores_have_a_row_per_form_with_chance_and_n():
+    table = pd.DataFrame(
+        [
+            {"metric": "MRR", "form": "absolute", "score": 0.25, "null_low": 0.0, "null_high": 0.01, "n": 20000},
+            {"metric": "MRR", "form": "relative", "score": 0.5, "null_low": 0.0, "null_high": 0.01, "n": 19700},
+            {"metric": "cosine", "form": "relative", "score": -0.125, "null_low": np.nan, "null_high": np.nan, "n": 19700},
+        ]
+    )
+    printed = printed_scores(table)
+    assert printed.to_dict("list") == {
+        "representation": ["absolute", "relative"],
+        "MRR": ["0.250 [0.000, 0.010]", "0.500 [0.000, 0.010]"],
+        "cosine": ["–", "-0.125"],
+        "n": ["20000", "19700"],
+    }
+    latex = scores_exportable(table).bytes("tex").decode()
+    assert r"\toprule" in latex
+    assert "relative & 0.500 [0.000, 0.010] & -0.125 & 19700" in latex

@@ -1,0 +1,94 @@
+/* A search box with a list of matches below it. What is typed goes to Python after a short pause; Python answers with a few matches. */
+
+const boxes = new WeakMap();
+const PAUSE = 120; // milliseconds without a key
+
+export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
+  let box = boxes.get(parentElement);
+  if (!box) boxes.set(parentElement, (box = new SearchBox(parentElement)));
+  box.ask = (query) => setStateValue("query", query);
+  box.pick = (id, query) => setTriggerValue("picked", { id, query });
+  box.update(data);
+}
+
+function node(tag, className, text = "", attributes = {}) {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+class SearchBox {
+  constructor(parent) {
+    const id = `rs-${Math.random().toString(36).slice(2)}`;
+    this.input = node("input", "rs-input", "", { type: "search", role: "combobox", autocomplete: "off", spellcheck: "false", "aria-controls": id });
+    this.input.setAttribute("aria-expanded", "false");
+    this.list = node("ul", "rs-list", "", { id, role: "listbox" });
+    this.told = node("p", "rs-told", "", { role: "status" });
+    this.root = node("div", "rs-root");
+    this.root.append(this.input, this.list, this.told);
+    parent.append(this.root);
+    this.at = 0;
+    this.open(false);
+    this.input.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.ask(this.input.value), PAUSE);
+    });
+    this.input.addEventListener("keydown", (event) => this.key(event));
+    this.input.addEventListener("focus", () => this.matches?.length && this.input.value && this.open(true));
+    this.input.addEventListener("blur", () => this.open(false));
+  }
+
+  update({ label, placeholder, query, matches, told }) {
+    this.input.setAttribute("aria-label", label);
+    this.input.placeholder = placeholder;
+    if (query !== this.input.value) return; // an answer to what was typed before
+    this.matches = matches;
+    this.at = 0;
+    this.list.replaceChildren(
+      ...matches.map(({ id, name, note }, i) => {
+        const entry = node("li", "rs-match", "", { role: "option" });
+        entry.append(node("b", "", name), node("span", "", note));
+        entry.addEventListener("pointerdown", (event) => (event.preventDefault(), this.choose(i)));
+        entry.title = id;
+        return entry;
+      }),
+    );
+    this.told.textContent = told;
+    this.mark();
+    this.open(Boolean(query) && this.root.getRootNode().activeElement === this.input);
+  }
+
+  mark() {
+    [...this.list.children].forEach((entry, i) => entry.setAttribute("aria-selected", i === this.at));
+    this.list.children[this.at]?.scrollIntoView({ block: "nearest" });
+  }
+
+  open(shown) {
+    const listed = shown && this.matches?.length > 0;
+    this.list.hidden = !listed;
+    this.told.hidden = !(shown && this.told.textContent);
+    this.input.setAttribute("aria-expanded", String(listed));
+  }
+
+  choose(i) {
+    const match = this.matches?.[i];
+    if (!match) return;
+    clearTimeout(this.timer);
+    this.open(false);
+    this.pick(match.id, this.input.value);
+  }
+
+  key(event) {
+    event.stopPropagation(); // or Streamlit would take the key for one of its own
+    const steps = { ArrowDown: 1, ArrowUp: -1 };
+    if (event.key in steps && this.matches?.length) {
+      this.at = (this.at + steps[event.key] + this.matches.length) % this.matches.length;
+      this.mark();
+    } else if (event.key === "Enter") this.choose(this.at);
+    else if (event.key === "Escape") this.open(false);
+    else return;
+    event.preventDefault();
+  }
+}
