@@ -264,7 +264,7 @@ def test_sentences_are_shown_in_panes_inspector_and_table(sentences):
     assert re.search(rb'"files": \{"texts": "[/\w]+media/\w+\.txt"\}', payload(sentences))
     assert dataset.item(7)[:60] in sentences.html
     assert "relscope-texts" in sentences.html
-    assert len(re.findall(r'<li class="[^"]*" title="[^"]{40,} · [^"]+/\d+">', sentences.html)) == 20
+    assert len(re.findall(r'<li class="[^"]*" title="[^"]{40,} · [^"]+/\d+"', sentences.html)) == 20
     sentences.select(*dataset.ids[:3])
     assert all(" ".join(text.split())[:40] in sentences.html for text in dataset.items(0, 3))
     sentences.open("anchors")
