@@ -285,35 +285,6 @@ def _agreement(key: str, rows: str, _pair: Match, _view: View) -> pd.DataFrame:
     return comparison.neighbour_agreement(_pair, _view.rows)
 
 
-def neighbours_of(
-    pair: Match,
-    identifier: str,
-    k: int,
-    pane: str = "absolute",
-    anchors: tuple[str, ...] = (),
-    spec: ProjectionSpec | None = None,
-) -> pd.DataFrame:
-    """One row's neighbours in both spaces in one representation, side by side."""
-    if pane == "absolute":
-        return _neighbours_of(pair_key(pair), identifier, k, pane, "", ProjectionSpec(), pair, ())
-    return _neighbours_of(pair_key(pair), identifier, k, pane, _anchors_key(anchors), spec, pair, anchors)
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def _neighbours_of(
-    key: str,
-    identifier: str,
-    k: int,
-    pane: str,
-    anchors_key: str,
-    spec: ProjectionSpec,
-    _pair: Match,
-    _anchors: tuple[str, ...],
-) -> pd.DataFrame:
-    made = None if pane == "absolute" else represent(_pair, pane, _anchors, spec)
-    return comparison.neighbours_of(_pair, identifier, k, made)
-
-
 def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:
     """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
     return _diagnose(space.digest, _anchors_key(anchors), space, anchors)

@@ -11,6 +11,7 @@ from app import compute, session
 from app.components.row_links import row_links
 from app.items import Items, items_of
 from app.plain_text import plain, plain_html
+from app.row_neighbours import neighbours_of
 from app.row_search import search_box
 from relcore.numbers import short
 from relcore.spaces import Match, distinct_names
@@ -103,7 +104,7 @@ def _neighbours(pair: Match, identifier: str) -> None:
             label_visibility="collapsed",
         )
     k = min(workspace.k, len(pair) - 1)
-    table = compute.neighbours_of(pair, identifier, k, form, workspace.anchors, workspace.projection)
+    table = neighbours_of(pair, identifier, k, form, workspace.anchors, workspace.projection)
     st.html(neighbours_html(pair, table))
     after = ", by cosine after centring" if form == "absolute" else f", by cosine; {len(workspace.anchors):,} anchors"
     st.caption(

@@ -12,6 +12,7 @@ from app.inspector import inspector, neighbours_html
 from app.items import with_items
 from app.jobs import exact_scores, follow
 from app.layers_panel import layers
+from app.row_neighbours import neighbours_of
 from app.score_table import score_table, show_cautions
 from app.tables import brushing_table
 from app.workspace import Workspace
@@ -80,7 +81,7 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
                 f"“{asked}” is not among the {len(pair):,} rows that are in both spaces.", icon=":material/search_off:"
             )
         elif asked:
-            st.html(neighbours_html(pair, compute.neighbours_of(pair, asked, min(25, len(pair) - 1))))
+            st.html(neighbours_html(pair, neighbours_of(pair, asked, min(25, len(pair) - 1))))
 
 
 workspace = session.workspace()
