@@ -22,22 +22,17 @@ def headline(workspace: Workspace, pair: Match) -> str:
     if not compute.can_be_scored(pair, workspace.anchors):
         return _paragraph(compute.TOO_MANY_ANCHORS)
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}
-    rows, anchors = counted(len(pair), "row"), f"with {counted(len(workspace.anchors), 'anchor')}"
-    opening = f"Two encoders, the same {rows}: "
+    opening = f"Two encoders, the same {counted(len(pair), 'row')}: "
     if "mrr" not in found["absolute"]:
-        opening = (
-            f"The same {rows} in spaces that have different dimensions, so they share no coordinates but those to anchors: "
-        )
+        opening = f"{opening}these spaces have different dimensions, so they share no coordinates but those to anchors. "
     if agreement := found["relative"].get("class agreement"):
-        text = (
-            f"{opening}{_do_neighbours(agreement.k)}? "
-            f"Class agreement {anchors}: {_numbers(found, 'class agreement')}. "
-            f"Mean reciprocal rank of the row itself: {_numbers(found, 'mrr', ('relative',))}."
-        )
-        return _paragraph(f"{text} {_queries(agreement)}")
-    question = "how high does a row of one space rank as a neighbour of itself in the other?"
-    text = f"{opening}{question} Mean reciprocal rank {anchors}: {_numbers(found, 'mrr')}."
-    return _paragraph(f"{text} {_queries(found['relative']['mrr'])}")
+        text = f"{opening}{_do_neighbours(agreement.k)}? Class agreement {_circumstances(workspace, agreement)}: "
+        text += f"{_numbers(found, 'class agreement')}. Mean reciprocal rank of the row itself: "
+        return _paragraph(f"{text}{_numbers(found, 'mrr', ('relative',))}.")
+    return _paragraph(
+        f"{opening}how high does a row rank as a neighbour of itself in the other space? Mean reciprocal rank "
+        f"{_circumstances(workspace, found['relative']['mrr'])}: {_numbers(found, 'mrr')}."
+    )
 
 
 def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
@@ -63,9 +58,9 @@ def _reach(score: Score) -> str:
     return f" ± {short((score.interval[1] - score.interval[0]) / 2)}" if score.interval else ""
 
 
-def _queries(score: Score) -> str:
+def _circumstances(workspace: Workspace, score: Score) -> str:
     rows = f"all {score.n:,}" if score.interval is None else f"{score.n_queries:,} of {score.n:,}"
-    return f"Queries: {rows} held-out rows, none of them an anchor."
+    return f"with {counted(len(workspace.anchors), 'anchor')}, {rows} held-out rows as queries"
 
 
 def _paragraph(text: str) -> str:

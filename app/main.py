@@ -26,6 +26,7 @@ st.set_page_config(
     page_title="Relscope",
     page_icon=str(ROOT / "assets" / "icon.svg"),
     layout="wide",
+    initial_sidebar_state=264,
     menu_items={"about": "**Relscope**, an interactive explorer for latent spaces, absolute and relative to anchors."},
 )
 st.html(ROOT / "assets" / "style.css")

@@ -1,15 +1,17 @@
-"""The linked panes of a page: coordinates at once or by job, events into the session, the export bar beneath."""
+"""The linked panes of a page, with the bars of jobs over them: events into the session, the export bar beneath."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import streamlit as st
 
 from app import compute, exports, jobs, map_looks, session
 from app.components.linked_scatter import PaneEvent, linked_scatter
 from app.items import hover_columns, items_of, sheet_of
+from app.old_maps import PairMap, pair_map
 from app.sheets import Sheet
 from app.workspace import Workspace
 from relcore.charts.scene import Scene
@@ -17,43 +19,39 @@ from relcore.charts.star_look import StarLook
 from relcore.comparing.figures import Panes
 from relcore.comparing.orientation import orient_pairs
 from relcore.comparing.scene import assemble_scene
-from relcore.engine import Job
 from relcore.spaces import Match
 from relcore.views import View
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """The panes' current scene, its rows, its recipe, and the jobs that will refine it."""
+    """The panes' current scene, its rows, its recipe, and its maps, of which some may be old and wait for a job."""
 
     scene: Scene
     view: View
     recipe: Panes
-    waiting: tuple[Job, ...] = ()
+    maps: tuple[PairMap, ...]
     sheet: Sheet | None = None
+
+    @property
+    def is_of_its_recipe(self) -> bool:
+        """Whether the recipe draws this scene: not while one map is new and another one old."""
+        return not any(one.job for one in self.maps) or _all_by_pca(self.maps)
+
+
+def _all_by_pca(maps: Iterable[PairMap]) -> bool:
+    """Whether PCA stands in for all maps: this is a figure of its own."""
+    return all(one.job and not one.earlier for one in maps)
 
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
-    """The panes as they can be drawn now: PCA until UMAP or t-SNE is done."""
-    if workspace.reduction.method == "pca":
-        return _drawing(pair, workspace, compute.pca_coordinates)
-    refined = _drawing(pair, workspace, jobs.reduction)
-    if isinstance(refined, Drawing):
-        return refined
-    standing_in = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
-    return replace(_drawing(pair, standing_in, compute.pca_coordinates), waiting=refined)
-
-
-def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawing | tuple[Job, ...]:
+    """The panes as they can be drawn now: what UMAP or t-SNE still works on is an earlier map or PCA."""
     view = compute.view(pair, workspace.view, workspace.anchors, workspace.reduction)
-    results = {
-        pane: coordinates(pair, view, pane, workspace.anchors, workspace.projection, workspace.reduction)
-        for pane in dict.fromkeys(workspace.panes)
-        if pane == "absolute" or workspace.anchors
-    }
-    waiting = tuple(result for result in results.values() if isinstance(result, Job))
-    if waiting:
-        return waiting
+    forms = [pane for pane in dict.fromkeys(workspace.panes) if pane == "absolute" or workspace.anchors]
+    maps = {pane: pair_map(pair, view, pane, workspace) for pane in forms}
+    if _all_by_pca(maps.values()):
+        workspace = replace(workspace, reduction=replace(workspace.reduction, method="pca"))
+    results = {pane: (one.coordinates, one.note) for pane, one in maps.items()}
     if workspace.oriented:
         pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
         results = orient_pairs(results, pca[0][0], pair, workspace.reduction)
@@ -64,22 +62,31 @@ def _drawing(pair: Match, workspace: Workspace, coordinates: Callable) -> Drawin
     stars = None if workspace.stars == StarLook() else workspace.stars
     recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented)
     look = {"stars": workspace.stars, "prominence": map_looks.prominence(pair, view)}
-    return Drawing(replace(scene, texts=texts, notes=notes, **look), view, recipe, sheet=sheet_of(pair, view, items))
+    scene = replace(scene, texts=texts, notes=notes, **look)
+    return Drawing(scene, view, recipe, tuple(maps.values()), sheet=sheet_of(pair, view, items))
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
-    """The linked panes, their export bar, and the bars of jobs under way."""
+    """The linked panes, the bars of jobs over them, and their export bar."""
     scene, ids = drawing.scene, pair.ids[drawing.view.rows]
-    linked_scatter(
-        scene,
-        key=key,
-        selected=_rows_among(drawing.view.rows, pair, session.selection()),
-        height=height,
-        sheet=drawing.sheet,
-        on_event=lambda event: _receive(event, ids),
-    )
-    jobs.follow(drawing.waiting)
-    exports.export_bar(drawing.recipe.draw(scene), key)
+    with st.container(key="panes"):
+        linked_scatter(
+            scene,
+            key=key,
+            selected=_rows_among(drawing.view.rows, pair, session.selection()),
+            height=height,
+            fill=True,
+            old=[one.old for one in drawing.maps for _ in one.coordinates],
+            sheet=drawing.sheet,
+            on_event=lambda event: _receive(event, ids),
+        )
+        if waiting := [one.job for one in drawing.maps if one.job]:
+            with st.container(key="panes-jobs"):  # over the panes that will change
+                jobs.follow(waiting)
+    if drawing.is_of_its_recipe:
+        exports.export_bar(drawing.recipe.draw(scene), key)
+    else:
+        st.caption("The panes can be exported when all maps are up to date.")
 
 
 def _receive(event: PaneEvent, ids: np.ndarray) -> None:

@@ -23,7 +23,9 @@ _SELECTION = "relscope.selection"
 _MEMBER = "relscope.member"
 _NOTICE = "relscope.notice"
 _NEWS = "relscope.news"
+_MAPS = "relscope.maps"
 _AWAITED = "relscope.encodings-awaited"
+_MOST_MAPS = 8  # of 20,000 rows they take 3 MB
 
 
 def history(first: Callable[[], Workspace] = Workspace) -> History:
@@ -119,6 +121,20 @@ def selection() -> tuple[str, ...]:
 def select(ids: tuple[str, ...]) -> None:
     """Select these ids; this is not a step of the history."""
     st.session_state[_SELECTION] = ids
+
+
+def keep_map(place: tuple, found: Any) -> None:
+    """Remember the last finished map of a pane, to be shown until the next one is done."""
+    kept = st.session_state.setdefault(_MAPS, {})
+    kept.pop(place, None)
+    kept[place] = found
+    while len(kept) > _MOST_MAPS:
+        del kept[next(iter(kept))]
+
+
+def kept_map(place: tuple) -> Any:
+    """What `keep_map` remembers for this place; None where it has nothing."""
+    return st.session_state.get(_MAPS, {}).get(place)
 
 
 def uploads_folder() -> Path:

@@ -79,7 +79,7 @@ def _color_chooser(workspace: Workspace) -> None:
 def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
     bound(
         st.multiselect,
-        "Pivots, each with its neighbourhood in its own colour",
+        "Pivots",
         "view.pivots",
         list(workspace.view.pivots),
         lambda value: _choose_pivots(pair, value),
@@ -87,6 +87,7 @@ def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
         accept_new_options=True,
         placeholder="Type a word" if pair.source.counts is not None else "Type an id",
         width=430,
+        help="Each pivot's neighbourhood has its own colour.",
         max_selections=MOST_PIVOTS,
     )
 

@@ -18,7 +18,6 @@ from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.comparing.figures import Scores
 from relcore.comparison import REPRESENTATIONS, class_labels
-from relcore.engine import Job
 from relcore.spaces import Match
 from relcore.views import View
 
@@ -42,7 +41,7 @@ def show_scores(workspace: Workspace, pair: Match) -> None:
     found = {form: scores_of(workspace, pair, form) for form in forms}
     score_table(found)
     show_cautions(pair, tuple(workspace.anchors))
-    follow([one for one in asked if isinstance(one, Job)])
+    follow([one for one in asked if one is not None and not isinstance(one, dict)])
     recipe = Scores.of(
         workspace.recipe(pair.source.digest, pair.target.digest),
         k=workspace.k,
@@ -86,7 +85,8 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
 
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
-opening = st.empty()  # its numbers take a second: the panes come first
+with st.container(key="headline"):  # its numbers take a second: the panes come first
+    opening = st.empty()
 view_choosers.view_choosers(workspace, pair)
 drawing = panes.draw(pair, workspace)
 picture, side = st.columns([3.6, 1], gap="medium")

@@ -34,6 +34,7 @@ class LinkedScatter {
     const bar = element("div", "ls-bar", {}, this.legend, element("div", "ls-side", {}, this.status, this.toolbar.root));
     this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.grid, this.caption, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
+    this.room = new Room(this.root, this.grid, this.caption);
     parent.append(this.root);
   }
 
@@ -48,9 +49,9 @@ class LinkedScatter {
     };
     this.header = header;
     this.unanswered = this.unanswered.filter((event) => event.serial > header.answered);
-    this.root.style.setProperty("--ls-height", `${header.height}px`);
     this.root.setAttribute("aria-label", header.alt);
     this.caption.textContent = header.caption;
+    this.room.set(header.fill, header.height);
     if (past?.tool !== header.tool) this.setTool(header.tool);
     const [solid, wasSolid] = [header, past].map((one) => one?.panes.some((pane) => pane.dimensions === 3) ?? false);
     this.toolbar.buttons.turn.hidden = !solid;
@@ -78,6 +79,7 @@ class LinkedScatter {
     if (reanchored) this.anchors = take("anchors");
     this.panes.forEach((pane, i) => {
       pane.setTitle(header.panes[i]);
+      pane.plot.dataset.old = header.panes[i].old;
       const moved = fresh(`pane${i}`) || i >= this.panes.length - born;
       if (moved) pane.setPositions(take(`pane${i}`), header.panes[i].dimensions);
       if (moved || recolored) pane.setGroups(this.categories, header.names.length);
@@ -309,6 +311,7 @@ class LinkedScatter {
 
   dispose() {
     clearTimeout(this.clickTimer);
+    this.room.dispose();
     this.panes.forEach((pane) => pane.dispose());
     this.root.remove();
   }

@@ -38,6 +38,7 @@ _SCRIPTS = (
     "linked_scatter_toolbar.js",
     "linked_scatter_payload.js",
     "linked_scatter_tip.js",
+    "linked_scatter_room.js",
     "linked_scatter.js",
 )  # one module: inline scripts cannot import
 _mount = st.components.v2.component(
@@ -71,6 +72,8 @@ def linked_scatter(
     selected: Sequence[int] | None = None,
     link_zoom: bool = False,
     height: int = 640,
+    fill: bool = False,
+    old: Sequence[str] = (),
     dark: bool | None = None,
     tool: Literal["lasso", "box", "pan"] = "lasso",
     palette: Sequence[str] | None = None,
@@ -91,6 +94,10 @@ def linked_scatter(
         How it starts; the user's own choice lasts until these arguments change.
     height : int
         Pixels for all panes together.
+    fill : bool
+        Take the height that is left in the window instead.
+    old : one string per pane, optional
+        What an old map shows, such as "PCA until UMAP is done"; the pane is dimmed. "" for a pane that is up to date.
     dark : bool, optional
         None follows Streamlit's theme.
     palette : one colour per category, optional
@@ -119,7 +126,8 @@ def linked_scatter(
         palette=palette,
         sheet=sheet,
         files=_serve(scene, sheet, key),
-        settings={"linkZoom": link_zoom, "height": height, "dark": dark, "tool": tool},
+        old=old,
+        settings={"linkZoom": link_zoom, "height": height, "fill": fill, "dark": dark, "tool": tool},
     )
     _mount(key=key, data=data, on_events_change=partial(_receive, key, version, len(scene), on_event))
     return events
@@ -204,6 +212,7 @@ def pack_scene(
     palette: Sequence[str] | None = None,
     sheet: Sheet | None = None,
     files: dict[str, str] | None = None,
+    old: Sequence[str] = (),
     settings: dict[str, Any] | None = None,
 ) -> bytes:
     """The payload: the length of a JSON header (uint32), the header, then arrays, little-endian, each at a multiple of four.
@@ -234,12 +243,15 @@ def pack_scene(
         "answered": answered,
         "n": n,
         "arrays": layout,
-        "panes": [{"title": pane.title, "note": pane.note, "dimensions": pane.coordinates.shape[1]} for pane in scene.panes],
+        "panes": [
+            {"title": pane.title, "note": pane.note, "dimensions": pane.coordinates.shape[1], "old": told}
+            for pane, told in zip(scene.panes, old or [""] * len(scene.panes), strict=True)
+        ],
         "names": [str(name) for name in scene.category_names],
         "other": OTHER,
         "named": NAMED,
         "caption": scene.caption,
-        "alt": scene_alt(scene),
+        "alt": " ".join([*(f"{told}." for told in dict.fromkeys(old) if told), scene_alt(scene)]),
         "pointSize": point_size(colored or n),
         "otherSize": point_size(n),
         "starSize": star_size(len(scene.anchors)),

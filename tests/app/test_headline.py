@@ -36,7 +36,7 @@ def test_rows_with_classes_are_first_told_by_class_agreement(classes):
 
 def test_one_anchor_and_one_neighbour_are_singular(classes):
     told = headline(Session(workspace=Workspace(tuple(classes), *classes, ("r3",), k=1)))
-    assert "with 1 anchor:" in told
+    assert "with 1 anchor, all 89 held-out rows" in told
     assert "does the nearest neighbour of a row in the other space have its class?" in told
 
 

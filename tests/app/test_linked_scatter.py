@@ -65,7 +65,7 @@ def test_payload_carries_every_number():
     assert arrays["selected"] == bytes([0b1, 0b100])
     assert header["n"] == 11
     assert header["tool"] == "box"
-    assert header["panes"] == [{"title": f"pane {i}", "note": "PCA", "dimensions": 2} for i in range(2)]
+    assert header["panes"] == [{"title": f"pane {i}", "note": "PCA", "dimensions": 2, "old": ""} for i in range(2)]
     assert "Eleven rows." in header["alt"]
 
 

@@ -267,6 +267,33 @@ def test_pca_stands_in_until_the_job_is_done_and_a_stopped_job_can_be_asked_agai
     assert session.workspace.reduction.method == "pca"
 
 
+def old_maps(session):
+    """What each pane says that it shows instead of what was chosen."""
+    payload = next(node for node in session.get("bidi_component") if b"anchors" in node.proto.bytes).proto.bytes
+    return re.findall(r'"old": "(.*?)"', payload[: payload.index(b"themes")].decode(errors="replace"))
+
+
+def test_a_map_that_is_not_up_to_date_is_marked_and_not_exported_under_another_recipe(make_session, idle):
+    session = make_session().change("button_group", "view.method", "tsne")
+    assert old_maps(session) == ["PCA until t-SNE is done"] * 4
+    assert "can be exported when" not in session.captions  # PCA is a figure of its own
+    idle.work()
+    session.run()
+    assert old_maps(session) == [""] * 4
+    session.select("r50").click("inspector.anchor")
+    assert old_maps(session) == ["", "", *["Earlier anchors until t-SNE is done"] * 2]
+    assert "The panes can be exported when all maps are up to date." in session.captions
+    job = idle.asked[-1][0]
+    session.click(f"stop-{job.key}")
+    assert old_maps(session)[2:] == ["Earlier anchors: t-SNE was stopped"] * 2
+    session.click(f"again-{job.key}")
+    idle.asked = idle.asked[-1:]
+    idle.work()
+    session.run()
+    assert old_maps(session) == [""] * 4
+    assert "can be exported when" not in session.captions
+
+
 def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, idle):
     session = make_session(600)
     assert "300 of these rows as queries" in session.captions
