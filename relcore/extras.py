@@ -14,6 +14,7 @@ EXTRAS = {
     "datasets": "text",
     "distributed": "cluster",
     "gensim": "text",
+    "h5py": "anndata",
     "huggingface_hub": "text",
     "jinja2": "app",
     "openTSNE": "app",

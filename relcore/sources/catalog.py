@@ -21,7 +21,7 @@ from relcore.sources.places import dataset_place
 from relcore.sources.readers import suffix_of
 from relcore.sources.renamed import load_pairing, rename
 from relcore.sources.series import is_one_space, natural, parts_of
-from relcore.sources.shapes import shape_of
+from relcore.sources.shapes import matrices_of, shape_of
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 from relcore.store import Store, Summary
@@ -255,12 +255,16 @@ def _gensim_models() -> Iterator[Entry]:
 
 def _files(folder: Path) -> Iterator[Entry]:
     for path in islice(_places(folder), _MOST_FILES):
-        shape = shape_of(path)
+        name = str(path.relative_to(folder))
+        for matrix, shape in matrices_of(path).items():
+            spec = SpaceSpec("file", str(path), options=(("matrix", matrix),))
+            yield Entry(f"{name}#matrix={matrix}", "file", spec, "here", path.stat().st_size, *shape, f"{suffix_of(path)} file")
+        shape = None if suffix_of(path) == ".h5ad" else shape_of(path)
         if shape is not None:
             parts = parts_of(path) if path.is_dir() else [path]
             kind = "folder of a dataset" if path.is_dir() else f"{suffix_of(path)} file"
             size = sum(part.stat().st_size for part in parts)
-            yield Entry(str(path.relative_to(folder)), "file", SpaceSpec("file", str(path)), "here", size, *shape, kind)
+            yield Entry(name, "file", SpaceSpec("file", str(path)), "here", size, *shape, kind)
 
 
 def _places(folder: Path) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from relcore.access import expanded, regular_file
 from relcore.sources.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices
 from relcore.sources.memory import usable_bytes
 from relcore.sources.metadata import Metadata, read_metadata
-from relcore.sources.readers import READERS, WITH_MATRICES, known_suffix
+from relcore.sources.readers import READERS, WITH_COLUMNS, WITH_MATRICES, known_suffix, suffix_of
 from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, lines_beside
 from relcore.sources.rows import Rows
 from relcore.sources.series import parts_of, read_parts
@@ -59,6 +59,7 @@ def load_space(
     .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
     .kv                           gensim's KeyedVectors, read without unpickling
     .faiss .index                 a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat
+    .h5ad                         AnnData: a matrix of obsm, X or a layer; ids and labels from obs
     ============================  =======================================================================================
 
     Parameters
@@ -112,7 +113,7 @@ def load_space(
     choices = Choices(id_column, label_column, count_column, text_column, picture_column, tuple(ignore))
     suffix = _check_choices(path, limit, NO_CHOICES if metadata is not None else choices, matrix, invalid, duplicates)
     chosen: dict[str, Any] = {} if matrix is None else {"matrix": matrix}
-    if suffix in TABLES:
+    if suffix in WITH_COLUMNS:
         chosen["choices"] = _only_vectors(path) if metadata is not None else choices
     max_bytes = usable_bytes() if max_bytes is None else max_bytes
     try:
@@ -144,6 +145,8 @@ def load_space(
 
 def _only_vectors(path: Path) -> Choices:
     """The choices that leave out the texts of a table whose ids and labels are in another file."""
+    if suffix_of(path) not in TABLES:
+        return NO_CHOICES
     return Choices(ignore=tuple(column.name for column in column_roles(path).columns if column.reason == TEXT_OR))
 
 
@@ -161,11 +164,11 @@ def _check_choices(path: Path, limit: int | None, choices: Choices, matrix: str 
             raise SpaceError(f"{option}: expected one of {quote(allowed)}, got {value!r}")
     regular_file(path)
     suffix = known_suffix(path)
-    if choices != NO_CHOICES and suffix not in TABLES:
+    if choices != NO_CHOICES and suffix not in WITH_COLUMNS:
         column = next(filter(None, (getattr(choices, one) for one in OPTIONS.values())), "") or quote(choices.ignore)
         raise SpaceError(
-            f"{path.name}: expected columns to be chosen only for {', '.join(TABLES)}, got {column!r:.80} for {suffix}; leave "
-            "them out"
+            f"{path.name}: expected columns to be chosen only for {', '.join(WITH_COLUMNS)}, got {column!r:.80} for {suffix}; "
+            "leave them out"
         )
     if matrix is not None and suffix not in WITH_MATRICES:
         raise SpaceError(

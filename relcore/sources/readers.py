@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from relcore.sources.annotated import read_h5ad
 from relcore.sources.arrays import read_npy, read_npz, read_safetensors
 from relcore.sources.faiss_index import read_faiss
 from relcore.sources.keyedvectors import read_word2vec, read_word2vec_binary, read_word2vec_text
 from relcore.sources.pickled import read_kv
 from relcore.sources.rows import Rows
-from relcore.sources.tables import read_delimited, read_typed
+from relcore.sources.tables import TABLES, read_delimited, read_typed
 from relcore.spaces import SpaceError
 
 READERS: dict[str, Callable[..., Rows]] = {
@@ -31,8 +32,10 @@ READERS: dict[str, Callable[..., Rows]] = {
     ".kv": read_kv,
     ".faiss": read_faiss,
     ".index": read_faiss,
+    ".h5ad": read_h5ad,
 }
-WITH_MATRICES = (".npz", ".safetensors")
+WITH_MATRICES = (".npz", ".safetensors", ".h5ad")
+WITH_COLUMNS = (*TABLES, ".h5ad")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _NO_PICKLES = (
     "opening a pickle can run code, so Relscope never does; where you trust the file, save it once as .npz: "

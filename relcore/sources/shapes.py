@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from pathlib import Path
 
+from relcore.sources.annotated import h5ad_matrices, h5ad_shape
 from relcore.sources.arrays import npy_shape, safetensors_shape
 from relcore.sources.arrow_table import ArrowTable
 from relcore.sources.cells import delimited_rows, is_number
@@ -27,6 +28,8 @@ def shape_of(path: Path) -> tuple[int | None, int | None] | None:
                 shape = npy_shape(path)
             case ".safetensors":
                 shape = safetensors_shape(path)
+            case ".h5ad":
+                shape = h5ad_shape(path)
             case ".faiss" | ".index":
                 shape = faiss_shape(path)
             case ".bin" | ".bin.gz" | ".gz":
@@ -44,6 +47,16 @@ def shape_of(path: Path) -> tuple[int | None, int | None] | None:
     except (SpaceError, OSError):
         return None
     return shape if shape is not None and len(shape) == 2 else None
+
+
+def matrices_of(path: Path) -> dict[str, tuple[int | None, int | None]]:
+    """The matrices of a file that usually has several, by the names that the option `matrix` takes; else {}."""
+    if suffix_of(path) != ".h5ad":
+        return {}
+    try:
+        return dict(h5ad_matrices(path))
+    except (SpaceError, OSError):
+        return {}
 
 
 def _glove_shape(path: Path) -> tuple[None, int] | None:

@@ -80,7 +80,7 @@ def test_no_file_a_folder_and_an_unknown_suffix(tmp_path):
     with pytest.raises(SpaceError, match="got the folder"):
         load_space(tmp_path)
     (tmp_path / "x.docx").write_text("?")
-    with pytest.raises(SpaceError, match=r"ends in \.npy, \.npz, \.safetensors, .*\.index; got '\.docx'"):
+    with pytest.raises(SpaceError, match=r"ends in \.npy, \.npz, \.safetensors, .*\.h5ad; got '\.docx'"):
         load_space(tmp_path / "x.docx")
 
 
@@ -100,7 +100,7 @@ def test_choices_that_are_none(table, choice, message):
 
 def test_columns_are_for_tables(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(2))
-    with pytest.raises(SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, got 'w' for \.npy"):
+    with pytest.raises(SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, \.h5ad, got 'w' for \.npy"):
         load_space(tmp_path / "x.npy", id_column="w")
 
 
