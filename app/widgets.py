@@ -29,10 +29,20 @@ def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[A
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
-    if key not in kept or kept[key] != value or kept.get(drawn) != as_drawn:
+    begins = key not in kept or kept[key] != value or kept.get(drawn) != as_drawn
+    if begins:
         kept[key] = value
+    else:  # Streamlit sends what is set to the browser once: a popover that is opened in a later run begins with the default
+        settings |= _default(widget, value, settings)
     kept[drawn] = as_drawn
     return widget(label, key=key, on_change=lambda: session.guarded(apply, kept[key]), **settings)
+
+
+def _default(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str, Any]:
+    """The argument that makes this value the one that a widget begins with."""
+    if widget.__name__ == "selectbox":
+        return {"index": list(settings["options"]).index(value)}
+    return {"default" if widget.__name__ in ("segmented_control", "multiselect") else "value": value}
 
 
 def space_name(spec: SpaceSpec) -> str:

@@ -1,6 +1,6 @@
 """A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python heard beneath.
 
-``&texts=1`` adds a long sentence to each row, ``&sheet=8`` a picture of 8 × 8 pixels: red is the row by 20, green what is left.
+``&solid=1`` adds a dimension. ``&texts=1`` adds a long sentence to each row, ``&sheet=8`` a picture of 8 × 8 pixels: red is the row by 20, green what is left.
 """
 
 import json
@@ -43,6 +43,8 @@ def made_up_sheet(n: int, side: int):
 
 n, panes, k = int(given.get("n", 2000)), int(given.get("panes", 4)), int(given.get("anchors", 8))
 ids, categories, clouds = made_up(n, float(given.get("named", 1)))
+if "solid" in given:
+    clouds = [np.c_[cloud, cloud.std() * np.sin(np.arange(n))] for cloud in clouds]
 clouds = clouds if not state.get("moved") else [clouds[0][::-1], *clouds[1:]]
 log = state.setdefault("log", [])
 columns = st.columns(4)

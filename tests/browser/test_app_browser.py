@@ -229,6 +229,21 @@ def test_figures_go_home_as_files_with_their_recipe(opened):
     assert files["CSV"].count(b"\n") > 500
 
 
+def test_the_choosers_under_more_keep_their_values_when_they_are_opened_late(opened):
+    page = opened()
+    page.get_by_role("radio", name="All", exact=True).click()
+    page.wait_for_function("document.querySelector('.ls-caption').innerText.startsWith('20,000 of')")
+    settle(page)
+    page.get_by_role("button", name="More").first.click()
+    chooser = page.get_by_test_id("stPopoverBody")
+    assert chooser.get_by_label("Neighbours of each pivot").input_value() == "200"
+    chooser.get_by_text("3", exact=True).click()
+    page.wait_for_selector(f"{ROOT}[data-tool=turn]")
+    settle(page)
+    assert chooser.get_by_label("Neighbours of each pivot").input_value() == "200"
+    assert page.get_by_role("alert").count() == 0
+
+
 def test_what_both_spaces_share_is_shaded_and_the_bars_have_a_colour(opened):
     page = opened()
     for mark in (".relscope-neighbours li.shared", "table.relscope-scores td i"):

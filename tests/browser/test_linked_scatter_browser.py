@@ -240,6 +240,34 @@ def test_zoom_to_the_selection_shows_all_of_it(demo):
         assert spans[0] > 0.5 * plot["width"] or spans[1] > 0.5 * plot["height"]
 
 
+def test_a_solid_turns_by_drag_and_is_hovered_clicked_and_selected_like_a_plane(demo):
+    page = demo("solid=1&n=500&callback=1")
+    assert page.get_attribute(ROOT, "data-tool") == "turn"
+    before, places = [pixels(page, pane) for pane in range(4)], [star(page, pane, 2) for pane in range(4)]
+    drag(page, 1, [(0.4, 0.5), (0.6, 0.6)])
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() !== before[i])", arg=before
+    )
+    assert all(star(page, pane, 2) != places[pane] for pane in range(4))
+    assert page.get_attribute(ROOT, "data-selected") == "0"
+    page.mouse.move(*star(page, 2, 3))
+    page.wait_for_selector(".ls-tip:not([hidden])")
+    assert "word 14" in page.inner_text(".ls-tip")
+    page.mouse.click(*star(page, 2, 3))
+    assert wait_for_events(page, 1) == [["click", 1, [14]]]
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 3, [(0.5, 0), (1, 1)])
+    kind, count, _ = wait_for_events(page, 2)[1]
+    assert kind == "select"
+    assert 100 < count < 400
+    page.locator(ROOT).focus()
+    page.keyboard.press("Escape")
+    page.keyboard.press("0")
+    page.wait_for_function(
+        "before => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() === before[i])", arg=before
+    )
+
+
 def hover(page, pane, x, y):
     """Move the pointer there, away first so that it is a new hover, and give the box of the tip that comes up."""
     page.mouse.move(2, 2)
