@@ -1,6 +1,7 @@
 """A made-up scene in linked panes: ``?n=2000&panes=4&anchors=8&callback=1&link=1&named=.5``, with what Python heard beneath.
 
-``&solid=1`` adds a dimension. ``&texts=1`` adds a long sentence to each row, ``&sheet=8`` a picture of 8 × 8 pixels: red is the row by 20, green what is left.
+``&solid=1`` adds a dimension, ``&texts=1`` a long sentence to each row, ``&sheet=8`` a picture of 8 × 8 pixels: red is the
+row by 20, green what is left.
 """
 
 import json
