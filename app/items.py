@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,10 +15,12 @@ import streamlit as st
 from app import compute
 from app.sheets import CRISP, MOST_PIXELS, Sheet, make_sheet
 from app.workspace import Workspace
+from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.images import png_thumbnail
 from relcore.sources.places import dataset_place
+from relcore.sources.row_items import row_items
 from relcore.spaces import Match, SpaceError
 from relcore.views import View
 
@@ -144,15 +146,21 @@ def _read(dataset: Dataset, rows: np.ndarray) -> Iterator:
 
 
 def items_of(workspace: Workspace) -> Items | None:
-    """The dataset that the compared spaces encode; None for spaces loaded as vectors, and for graphs."""
-    specs = dict.fromkeys(spec.dataset for spec in (workspace.source, workspace.target))
-    specs = tuple(spec for spec in specs if spec is not None and spec.source != "planetoid")
+    """The texts and pictures behind the compared spaces: the dataset that they encode, or columns of their files.
+
+    None where there are none, as for words and graphs.
+    """
+    ends = (workspace.source, workspace.target)
+    named = (spec if spec.source == "file" else spec.dataset for spec in ends)
+    specs = tuple(dict.fromkeys(spec for spec in named if spec is not None and spec.source != "planetoid"))
     return _items(specs, tuple(map(_stamp, specs))) if specs else None
 
 
-def _stamp(spec: DatasetSpec) -> int | str | None:
-    """When the file or folder was last changed, or why this session may not read it; caches are keyed on it."""
+def _stamp(spec: DatasetSpec | SpaceSpec) -> Hashable:
+    """When the files were last changed, or why this session may not read them; caches are keyed on it."""
     try:
+        if isinstance(spec, SpaceSpec):
+            return compute.stamp(spec)
         path = dataset_place(spec)
     except SpaceError as error:
         return str(error)
@@ -160,14 +168,14 @@ def _stamp(spec: DatasetSpec) -> int | str | None:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the dataset …")
-def _items(specs: tuple[DatasetSpec, ...], stamps: tuple[int | str | None, ...]) -> Items:
+def _items(specs: tuple[DatasetSpec | SpaceSpec, ...], stamps: tuple[Hashable, ...]) -> Items | None:
     datasets, problem = [], ""
     for spec in specs:
         try:
-            datasets.append(load_dataset(spec))
-        except SpaceError as error:  # the vectors are in the store and can be looked at without
+            datasets += row_items(spec, compute.load_space(spec)) if isinstance(spec, SpaceSpec) else [load_dataset(spec)]
+        except SpaceError as error:  # the vectors are there and can be looked at without
             problem = str(error)
-    return Items(datasets, repr((specs, stamps)), problem)
+    return Items(datasets, repr((specs, stamps)), problem) if datasets or problem else None
 
 
 def with_items(workspace: Workspace, table: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, Any]]:

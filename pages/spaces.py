@@ -8,19 +8,17 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import catalogue, compute, exports, messages, session, unpaired
+from app import catalogue, compute, exports, import_panel, messages, session, unpaired
 from app.column_panel import choose_columns
 from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
 from app.encode.dataset_panel import data_folder
 from app.plain_text import plain_name
 from app.tables import chosen_rows
-from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.comparing.figures import Norms
-from relcore.sources.catalog import Entry, SpaceSpec, shape_of
+from relcore.sources.catalog import Entry, SpaceSpec
 from relcore.sources.column_overview import what_loads
-from relcore.sources.readers import READERS
 from relcore.sources.tables import TABLES
 from relcore.spaces import LatentSpace, NoCommonId, SpaceError
 from relcore.store import digest_of
@@ -167,53 +165,7 @@ def _catalogue_table(entries: list[Entry], where: str) -> None:
             spec = chosen.spec
             fits = spec.source == "bundled" or (chosen.n is not None and chosen.n <= limit)
             options = columns.options if columns else spec.options
-            add_space(SpaceSpec(spec.source, spec.name, spec.limit if fits else int(limit), options))
-
-
-def show_upload() -> None:
-    """Load the user's file; the copy is deleted when the session ends."""
-    uploaded = st.file_uploader(
-        f"Vectors: {', '.join(sorted(READERS))}",
-        key="spaces.upload",
-        help=(
-            "Spaces are paired by ids. They are read from a column named “id” or “ids”, an array named “ids” (npz, "
-            "safetensors) or the words of a word2vec file; otherwise the row numbers are used."
-        ),
-    )
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        drop = st.toggle("Leave out rows with NaN or infinite values", key="spaces.drop-invalid")
-        first = st.toggle("Keep only the first of duplicate ids", key="spaces.first-duplicate")
-        limit = st.number_input(
-            "Maximum number of rows", 1000, 10_000_000, 1_000_000, 10_000, key="spaces.upload-limit", width=220
-        )
-    if uploaded is None:
-        return
-    path = keep_upload(uploaded, session.uploads_folder())
-    options = (("duplicates", "first"),) * first + (("invalid", "drop"),) * drop
-    is_table = path.suffix.lower() in TABLES
-    columns = choose_columns(path) if is_table else None
-    shape = columns.shape if columns else None if is_table else shape_of(path)
-    size = what_loads(*shape or (None, None), limit)
-    verb = f"Load {plain_name(uploaded.name)}{': ' * bool(size)}{size}"
-    unclear = is_table and columns is None
-    if st.button(verb, key="spaces.load-file", type="primary", icon=":material/upload:", disabled=unclear):
-        options += columns.options if columns else ()
-        add_space(SpaceSpec("file", str(path), int(limit), options))
-
-
-def add_space(spec: SpaceSpec) -> None:
-    """Load the space first: one that cannot be read is not added to the session."""
-    try:
-        with st.spinner(f"Reading {plain_name(space_name(spec))} …"):
-            space = compute.load_space(spec)
-    except SpaceError as error:
-        messages.error(error)
-        return
-    spaces = session.workspace().spaces
-    if spec not in spaces:
-        session.edit(f"load {space_name(spec)}", spaces=(*spaces, spec))
-    session.announce(f"{space_name(spec)}: {len(space):,} rows, {space.dimension} dimensions. Choose it in the sidebar.")
-    st.rerun()
+            import_panel.load([SpaceSpec(spec.source, spec.name, spec.limit if fits else int(limit), options)])
 
 
 def remove_space(spec: SpaceSpec) -> None:
@@ -260,7 +212,7 @@ with norms:
 with more:
     show_catalogue(folder)
 with own:
-    show_upload()
+    import_panel.draw(workspace)
 with store:
     if store.open:
         store_panel.draw()

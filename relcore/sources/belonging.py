@@ -17,7 +17,7 @@ from relcore.spaces import LatentSpace, SpaceError
 def is_metadata(path: Path) -> bool:
     """Whether a file is a table without vectors; False for one that cannot be read."""
     try:
-        return path.suffix.lower() in SUFFIXES and not holds_vectors(path)
+        return path.suffix.lower() in SUFFIXES and path.is_file() and not holds_vectors(path)
     except SpaceError:
         return False
 
@@ -31,11 +31,12 @@ def n_rows(spec: SpaceSpec) -> int:
     return len(open_table([path])) if path.suffix.lower() in SUFFIXES else len(load(spec))
 
 
-def joined(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
+def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:
     """The spaces of these files, in their order, each with the table of metadata that belongs to it.
 
     A table without vectors belongs to the vectors before it that have as many rows: to one file of the same name, else to the
     last one, and to every .npy file before that one. A table that fits none of them, or has options of its own, is a space.
+    Where the order means nothing, as with files that were uploaded together, .npy files alone come before others.
 
     Examples
     --------
@@ -50,18 +51,23 @@ def joined(specs: Sequence[SpaceSpec]) -> list[SpaceSpec]:
     found: list[SpaceSpec] = []
     for spec in specs:
         plain_file = spec.source == "file" and not spec.options
-        owners = _owners(found, spec) if plain_file and is_metadata(Path(spec.name)) else []
+        owners = _owners(found, spec, in_order) if found and plain_file and is_metadata(Path(spec.name)) else []
         found = [with_metadata(one, spec.name) if one in owners else one for one in found]
         found += [] if owners else [spec]
     return found
 
 
-def _owners(before: Sequence[SpaceSpec], table: SpaceSpec) -> list[SpaceSpec]:
-    n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
+def _owners(before: Sequence[SpaceSpec], table: SpaceSpec, in_order: bool) -> list[SpaceSpec]:
+    try:
+        n, stem = len(open_table([Path(table.name)])), Path(table.name).stem
+    except SpaceError:  # told when it is read
+        return []
     fit = [one for one in before if one.source == "file" and not one.option("metadata") and n_rows(one) == n]
     if same := [one for one in fit if stem.startswith(Path(one.name).stem)]:
         return same[-1:]
-    return [one for one in fit[:-1] if Path(one.name).suffix.lower() == ".npy"] + fit[-1:]
+    bare = [one for one in fit if Path(one.name).suffix.lower() == ".npy"]
+    last = fit[-1:] if in_order or not bare else []
+    return list(dict.fromkeys((*bare, *last)))
 
 
 def with_metadata(spec: SpaceSpec, path: str, options: Sequence[tuple[str, str]] = ()) -> SpaceSpec:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from relcore.sources.cells import MISSING
+from relcore.plain_text import visible
+from relcore.sources.cells import MISSING, delimited_rows
 from relcore.sources.columns import INDEX, NO_CHOICES, TEXT_NAMES, WORDS, Choices, Column, Columns, Role, chosen_roles
-from relcore.sources.item_tables import ItemTable, open_table
+from relcore.sources.delimited import delimiter_of
+from relcore.sources.item_tables import ItemTable, delimited_columns, open_table
 from relcore.sources.row_values import checked_counts, checked_ids, checked_labels
 from relcore.sources.rows import readable
 from relcore.spaces import SpaceError
@@ -31,6 +35,7 @@ _COLUMNS_TO_LOOK_AT = 64
 _AT_ONCE = 128
 _LONG = 25  # characters of a text that is more than a name
 _MOST_CLASSES = 50
+_SHOWN = 60  # characters of a cell in a preview
 _SERIES = 3  # columns named d0, d1, d2
 _MANY_NUMBERS = 16
 
@@ -47,12 +52,13 @@ class Metadata:
 def holds_vectors(path: Path) -> bool:
     """Whether a table looks like vectors rather than like metadata: a column of lists, a series of number columns, or many.
 
-    Errors as in `open_table`.
+    Of a .csv or .tsv only the first rows are read. Errors as in `open_table`.
     """
-    table = open_table([path])
-    if path.suffix.lower() == ".parquet" and _lists(path):
+    is_parquet = path.suffix.lower() == ".parquet"
+    columns = open_table([path]).columns if is_parquet else delimited_columns(path)
+    if is_parquet and _lists(path):
         return True
-    numbers = [name for name, kind in table.columns.items() if kind == "number"]
+    numbers = [name for name, kind in columns.items() if kind == "number"]
     series = Counter(re.sub(r"\d+$", "", name) for name in numbers if name[-1:].isdigit())
     return len(numbers) >= _MANY_NUMBERS or max(series.values(), default=0) >= _SERIES
 
@@ -94,9 +100,39 @@ def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     ):
         if not any(taken == role for taken, _ in roles.values()) and (found := guess()):
             roles[found[0]] = (role, found[1])
-    left_out: tuple[Role, str] = ("left out", "")
-    columns = [Column(name, *roles.get(place, left_out)) for place, name in enumerate(names)]
+    held = {"number": "numbers", "text": "texts", "image": "pictures", "other": "neither numbers nor texts"}
+    kinds = list(table.columns.values())
+    columns = [Column(name, *roles.get(place, ("left out", held[kinds[place]]))) for place, name in enumerate(names)]
     return Columns(tuple(columns), n=len(table))
+
+
+def first_cells(path: Path, n: int = 3) -> dict[str, list[str]]:
+    """The first n cells of each of the first columns, as short texts for a preview; {} for a table that cannot be read.
+
+    Of a .csv or .tsv only these rows are read.
+    """
+    with suppress(SpaceError, OSError):
+        if path.suffix.lower() == ".parquet":
+            table = open_table([path])
+            names = list(table.columns)[:_COLUMNS_TO_LOOK_AT]
+            return {name: [_short(one) for one in table.read(name, 0, min(n, len(table)))] for name in names}
+        rows = delimited_rows(path, delimiter_of(path))
+        _, names = next(rows, (0, []))
+        some = [cells for _, cells in islice(rows, n) if len(cells) == len(names)]
+        return {name.strip(): [_short(row[i]) for row in some] for i, name in enumerate(names[:_COLUMNS_TO_LOOK_AT])}
+    return {}
+
+
+def _short(cell: Any) -> str:
+    """A cell in few characters; of a list the first numbers, of a picture where it is."""
+    if isinstance(cell, dict):
+        return visible(cell.get("path") or "(picture)", _SHOWN)
+    if isinstance(cell, bytes):
+        return "(bytes)"
+    if isinstance(cell, list):
+        some = [f"{one:.3g}" if isinstance(one, float) else str(one) for one in cell[:3]]
+        return visible(", ".join(some) + " …" * (len(cell) > len(some)), _SHOWN)
+    return "" if cell is None else visible(f"{cell:.6g}" if isinstance(cell, float) else cell, _SHOWN)
 
 
 class _Looked:

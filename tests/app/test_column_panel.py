@@ -19,7 +19,8 @@ def spaces(make_session):
 
 
 def shown(session):
-    return next(table.value for table in session.at.dataframe if "read as" in table.value).to_numpy().tolist()
+    table = next(table.value for table in session.at.dataframe if "read as" in table.value)
+    return table[["column", "read as", "why"]].to_numpy().tolist()
 
 
 def chooser(session, name):

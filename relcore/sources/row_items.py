@@ -1,0 +1,104 @@
+"""The texts and pictures of a space that was loaded as vectors: columns of its own table, or of its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from relcore import access
+from relcore.sources.catalog import SpaceSpec, ignored_columns
+from relcore.sources.columns import OPTIONS, Choices, Columns
+from relcore.sources.dataset import Dataset
+from relcore.sources.images import decode_image, image_file
+from relcore.sources.item_tables import ItemTable, open_table
+from relcore.sources.metadata import SUFFIXES, metadata_columns
+from relcore.sources.row_values import checked_ids
+from relcore.sources.tables import column_roles
+from relcore.spaces import LatentSpace, SpaceError
+
+
+def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
+    """The texts and the pictures of the rows, under the ids of the space; nothing where there are none.
+
+    Where a space is paired by row order and has no texts, the ids of its file are the texts.
+
+    Raises
+    ------
+    SpaceError
+        The table cannot be read, or whoever asks may not read it.
+    """
+    if spec.source != "file":
+        return []
+    found = _of_table(spec, space)
+    if space.payload is not None and not any(dataset.kind == "texts" for dataset in found):
+        names = space.payload
+        found.append(Dataset(lambda start, stop: list(names[start:stop]), space.ids, name=space.name, kind="texts"))
+    return found
+
+
+def _of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
+    path = access.allowed(spec.option("metadata") or spec.name)
+    if path.suffix.lower() not in SUFFIXES:
+        return []
+    columns = _columns(spec, path)
+    text, pictures = columns.place("text"), columns.place("pictures")
+    if text is None and pictures is None:
+        return []
+    table = open_table([path])
+    names = list(table.columns)
+    reader = _Cells(table, path, _ids(spec, space, table, columns, names))
+    found = [] if text is None else [Dataset(reader.texts(names[text]), reader.ids, name=path.name, kind="texts")]
+    if pictures is not None:
+        found.append(Dataset(reader.pictures(names[pictures]), reader.ids, name=path.name, kind="images"))
+    return found
+
+
+def _columns(spec: SpaceSpec, path: Path) -> Columns:
+    chosen: dict[str, Any] = {option: spec.option(option) for option in OPTIONS.values() if option in dict(spec.options)}
+    choices = Choices(**chosen, ignore=ignored_columns(spec))
+    return metadata_columns(path, choices) if spec.option("metadata") else column_roles(path, choices)
+
+
+def _ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns, names: Sequence[str]) -> Sequence[str]:
+    """The id of each row of the table, also of those that the space leaves out."""
+    n = min(len(table), spec.limit or len(table))
+    if len(space) == n:
+        return space.ids
+    place = columns.place("ids")
+    if spec.option("ids") == "rows" or place is None:
+        return [str(row) for row in range(n)]
+    return checked_ids(table.read(names[place], 0, n), table.name)
+
+
+class _Cells:
+    """Cells of a table's columns by the rows of a space."""
+
+    def __init__(self, table: ItemTable, path: Path, ids: Sequence[str]) -> None:
+        self._table, self._path, self.ids = table, path, ids
+
+    def texts(self, column: str) -> Callable[[int, int], list[str]]:
+        def read(start: int, stop: int) -> list[str]:
+            return ["" if one is None else str(one) for one in self._table.read(column, start, stop)]
+
+        return read
+
+    def pictures(self, column: str) -> Callable[[int, int], list[Any]]:
+        def read(start: int, stop: int) -> list[Any]:
+            cells = zip(range(start, stop), self._table.read(column, start, stop), strict=True)
+            return [decode_image(self._bytes(cell, row), f"{self._table.name}, row {row}") for row, cell in cells]
+
+        return read
+
+    def _bytes(self, cell: Any, row: int) -> bytes | None:
+        """The bytes in a cell, or those of the picture file that it names, beside the table or by its full path."""
+        if isinstance(cell, dict):
+            cell = cell.get("bytes") or cell.get("path")
+        if not isinstance(cell, str) or not cell:
+            return cell or None
+        try:
+            place = access.allowed(self._path.parent / cell)
+            return image_file(place) if place.exists() else place.read_bytes()
+        except (OSError, SpaceError) as error:
+            where, got = f"{self._table.name}, row {row}", getattr(error, "strerror", None) or error
+            raise SpaceError(f"{where}: expected the picture {cell!r:.200}, got {got}; copy it beside the table") from error
