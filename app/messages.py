@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import streamlit as st
 
+from app.page_words import in_page_words
 from app.plain_text import plain
 
 
 def error(text: object, icon: str = ":material/error:") -> None:
     """What went wrong, mostly a SpaceError."""
-    st.error(plain(text), icon=icon)
+    st.error(plain(in_page_words(text)), icon=icon)
 
 
 def warning(text: object, icon: str = ":material/warning:") -> None:
     """What the user should know before trusting what is shown."""
-    st.warning(plain(text), icon=icon)
+    st.warning(plain(in_page_words(text)), icon=icon)
 
 
 def info(text: object, icon: str) -> None:

@@ -45,7 +45,7 @@ def test_rows_that_are_left_out_shift_nothing(folder):
 
 
 def test_a_table_of_vectors_has_texts_of_its_own(folder):
-    table = pa.table({"id": list("wxyz"), "text": ["a b", "c d", None, "g h"], "more": list("abcd"), "vector": np.eye(4).tolist()})
+    table = pa.table({"id": list("wxyz"), "text": ["a b", "c d", None, "g h"], "more": [*"abcd"], "vector": np.eye(4).tolist()})
     parquet.write_table(table, folder / "own.parquet")
     assert items(folder / "own.parquet")["texts"].items(1, 3) == ["c d", ""]
     assert items(folder / "own.parquet", text_column="more")["texts"].items(0, 2) == ["a", "b"]
