@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from relcore import __version__
+from relcore.charts.star_look import StarLook
 from relcore.comparing.figures import Panes, exportable
 from relcore.comparing.scene import (
     ComparisonRecipe,
@@ -49,6 +50,15 @@ def files(pair, tmp_path):
         np.savez(path, vectors=space.vectors, ids=space.ids.astype(str))
         specs.append(SpaceSpec("file", str(path)))
     return specs
+
+
+def test_the_look_of_anchors_and_the_orientation_come_back_and_are_left_out_while_they_are_as_before():
+    recipe = ComparisonRecipe(A, B, ("r0", "r1"))
+    drawn = Panes.of(recipe, stars=StarLook(0.5, 0.25, shown=False), oriented=True)
+    assert recipe_of(json.loads(json.dumps(drawn.to_json()))) == drawn
+    assert not {"stars", "oriented"} & set(Panes.of(recipe).to_json())
+    with pytest.raises(SpaceError, match=r"stars: size: expected 0\.3 to 2, got 7"):
+        recipe_of(drawn.to_json() | {"stars": {"size": 7.0}})
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import re
 import threading
 import zlib
 from collections import Counter
+from dataclasses import replace
 from io import BytesIO
 
 import matplotlib
@@ -14,6 +15,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from relcore.charts.scene import Pane, Scene
+from relcore.charts.star_look import StarLook
 from relcore.figures import publication
 from relcore.figures.palette import DARK, LIGHT
 from relcore.figures.paper import write
@@ -63,6 +65,21 @@ def test_points_are_vector_up_to_the_limit_and_one_picture_a_pane_above(make_sce
 def test_page_is_exactly_as_wide_as_the_style(make_scene, width, n_panes):
     box = re.search(rb"/MediaBox \[([^\]]+)\]", panes(make_scene(n_panes=n_panes), width=width))[1].split()
     assert float(box[2]) == pytest.approx(72 * width, abs=1)
+
+
+def star_sizes(scene):
+    """Areas of the marks on top of the points, by the number of marks drawn at once."""
+    figure = publication.panes_figure(scene, Style(dpi=72))
+    return [marks.get_sizes()[0] for marks in figure.axes[0].collections if len(marks.get_offsets()) == len(scene.anchors)]
+
+
+def test_stars_are_printed_as_large_as_on_the_screen_and_not_where_they_are_hidden(make_scene):
+    usual = star_sizes(make_scene())
+    assert len(usual) == 2  # the halo and the star
+    assert star_sizes(replace(make_scene(), stars=StarLook(size=0.5))) == pytest.approx([area / 4 for area in usual])
+    hidden = replace(make_scene(), stars=StarLook(shown=False))
+    assert star_sizes(hidden) == []
+    assert "5" not in [text.get_text() for text in drawn_texts(publication.panes_figure(hidden, Style(dpi=72)))]
 
 
 def drawn_texts(figure):
