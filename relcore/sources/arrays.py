@@ -61,7 +61,7 @@ def read_npz(path: Path, *, limit: int | None = None, max_bytes: int, matrix: st
                 with archive.open(f"{name}.npy") as stream:
                     return _header(stream, f"{path.name}, array {name!r:.60}")
 
-            main = _the_matrix(path, sizes, lambda name: header(name)[0], matrix)
+            main = the_matrix(path, sizes, lambda name: header(name)[0], matrix)
             n = header(main)[0][0]
             headers = {name: header(name) for name in _TEXTS if name in sizes}
             for name, (shape, _, dtype) in headers.items():
@@ -100,7 +100,7 @@ def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int, ma
             def shape(name: str) -> tuple[int, ...]:
                 return tuple(file.get_slice(name).get_shape())
 
-            main = _the_matrix(path, names, shape, matrix)
+            main = the_matrix(path, names, shape, matrix)
             in_file, d = shape(main)
             n = rows_to_read(path, in_file, limit)
             check_size(path, n, d, max_bytes)
@@ -141,7 +141,7 @@ def safetensors_shape(path: Path) -> tuple[int, ...]:
 
     try:
         with safe_open(path, framework="np") as file:
-            main = _the_matrix(path, set(file.keys()), lambda name: tuple(file.get_slice(name).get_shape()))
+            main = the_matrix(path, set(file.keys()), lambda name: tuple(file.get_slice(name).get_shape()))
             return tuple(file.get_slice(main).get_shape())
     except SafetensorError as error:
         raise SpaceError(
@@ -247,7 +247,7 @@ def _fill(rows: np.ndarray, found: np.ndarray, what: str) -> None:
         rows[...] = found
 
 
-def _the_matrix(
+def the_matrix(
     path: Path, names: Mapping[str, Any] | set[str], shape: Callable[[str], tuple[int, ...]], chosen: str | None = None
 ) -> str:
     """The name of the matrix: the chosen one, else `vectors`, else the token embeddings of a model, else the only matrix."""

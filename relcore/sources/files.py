@@ -59,6 +59,7 @@ def load_space(
     .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
     .kv                           gensim's KeyedVectors, read without unpickling
     .faiss .index                 a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat
+    .pt .pth                      a tensor of torch.save, or one of a dict, with `ids` and `labels`, read without unpickling
     .h5ad                         AnnData: a matrix of obsm, X or a layer; ids and labels from obs
     ============================  =======================================================================================
 

@@ -1,4 +1,4 @@
-"""gensim's .kv files, which are pickles, read as data: no unpickler, nothing imported, nothing called.
+"""Pickles, as gensim's .kv files are, read as data: no unpickler, nothing imported, nothing called.
 
 A pickle is a program, and unpickling runs it; an unpickler with an allow-list still calls what is on the list. Here there is
 none. `pickletools.genops` splits the bytes into instructions without acting on them, and a stack of plain Python values
@@ -27,8 +27,12 @@ from relcore.sources.rows import Rows, as_float32, check_size, readable, rows_to
 from relcore.spaces import SpaceError
 
 _GENSIM = ("gensim.models.keyedvectors", "gensim.models.fasttext")
-_NUMPY = re.compile(r"numpy(\._?core\.(multiarray|numeric))?\.(_reconstruct|_frombuffer|scalar|ndarray|dtype)")
-_PLAIN = re.compile(r"_codecs\.encode|(__builtin__|builtins)\.(set|frozenset|bytes|bytearray)")
+_NAMES = re.compile(
+    r"gensim\.models\.(keyedvectors|fasttext)\..+"
+    r"|numpy(\._?core\.(multiarray|numeric))?\.(_reconstruct|_frombuffer|scalar|ndarray|dtype)"
+    r"|_codecs\.encode|(__builtin__|builtins)\.(set|frozenset|bytes|bytearray)",
+    re.DOTALL,
+)
 _CONVERT = (
     "where you trust the file, convert it once: "
     'gensim.models.KeyedVectors.load(path).save_word2vec_format("vectors.bin", binary=True)'
@@ -53,6 +57,15 @@ class Name(NamedTuple):
         return f"{self.module}.{self.name}"
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What a pickle is expected to hold, how to save it otherwise, and the names that it may ask for."""
+
+    what: str
+    convert: str
+    names: re.Pattern[str]
+
+
 @dataclass(eq=False)
 class Made:
     """What the pickle would make by calling `maker(*arguments)` and filling it with `state`."""
@@ -60,6 +73,10 @@ class Made:
     maker: Any
     arguments: Any
     state: Any = None
+
+
+PERSISTENT = Name("", "persistent")  # makes what lies outside the pickle
+_KEYED_VECTORS = Kind("gensim's KeyedVectors", _CONVERT, _NAMES)
 
 
 def read_kv(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
@@ -151,7 +168,7 @@ def _array(path: Path, made: Made) -> np.ndarray:
     return np.frombuffer(content, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def read_pickle_as_data(content: bytes, path: Path) -> Any:
+def read_pickle_as_data(content: bytes, path: Path, kind: Kind = _KEYED_VECTORS) -> Any:
     """The value that a pickle (protocol 2 to 5) describes, with `Name` and `Made` where unpickling would import and call."""
     stack: list[Any] = []
     marks: list[int] = []
@@ -201,21 +218,24 @@ def read_pickle_as_data(content: bytes, path: Path) -> Any:
                 stack[-1].extend(items)
             case "SETITEM":
                 value, key = stack.pop(), stack.pop()
-                _put(stack[-1], [key, value], path)
+                _put(stack[-1], [key, value], path, kind)
             case "SETITEMS":
                 items = since_mark()
-                _put(stack[-1], items, path)
+                _put(stack[-1], items, path, kind)
             case "GLOBAL":
-                stack.append(_name(*argument.split(" ", 1), path))
+                stack.append(_name(*argument.split(" ", 1), path, kind))
             case "STACK_GLOBAL":
                 name, module = stack.pop(), stack.pop()
-                stack.append(_name(module, name, path))
+                stack.append(_name(module, name, path, kind))
             case "REDUCE" | "NEWOBJ":
                 arguments, maker = stack.pop(), stack.pop()
-                stack.append(Made(maker, arguments))
+                stack.append({} if maker == Name("collections", "OrderedDict") else Made(maker, arguments))
+            case "BINPERSID":
+                stack.append(Made(PERSISTENT, stack.pop()))
             case "BUILD":
                 state = stack.pop()
-                stack[-1].state = state
+                if not isinstance(stack[-1], dict):  # an OrderedDict has nothing but its items
+                    stack[-1].state = state
             case "STOP" if frame_end and position + 1 != frame_end:
                 raise SpaceError(f"{path.name}: expected a frame of the length it states, got another; copy the file again")
             case "PROTO" if argument > _PROTOCOL:
@@ -223,26 +243,26 @@ def read_pickle_as_data(content: bytes, path: Path) -> Any:
             case "PROTO" | "STOP":
                 pass
             case name:
-                raise SpaceError(f"{path.name}: expected gensim's KeyedVectors, got the pickle instruction {name}; {_CONVERT}")
+                raise SpaceError(f"{path.name}: expected {kind.what}, got the pickle instruction {name}; {kind.convert}")
     return stack.pop()
 
 
-def _put(target: dict, items: list[Any], path: Path) -> None:
+def _put(target: dict, items: list[Any], path: Path, kind: Kind) -> None:
     for key, value in zip(items[::2], items[1::2], strict=True):
         if not isinstance(key, str | int | float | bytes):  # hashing nested tuples could be made to take for ever
-            raise SpaceError(f"{path.name}: expected words as keys, got {type(key).__name__}; {_CONVERT}")
+            raise SpaceError(f"{path.name}: expected words as keys, got {type(key).__name__}; {kind.convert}")
         target[key] = value
 
 
-def _name(module: Any, name: Any, path: Path) -> Name:
+def _name(module: Any, name: Any, path: Path, kind: Kind) -> Name:
     if not isinstance(module, str) or not isinstance(name, str):
-        raise SpaceError(f"{path.name}: expected gensim's KeyedVectors, got a name that is no text; the file is damaged")
+        raise SpaceError(f"{path.name}: expected {kind.what}, got a name that is no text; the file is damaged")
     known = Name(module, name)
-    if module in _GENSIM or _NUMPY.fullmatch(str(known)) or _PLAIN.fullmatch(str(known)):
+    if kind.names.fullmatch(str(known)):
         return known
-    if module.startswith("gensim."):
+    if kind is _KEYED_VECTORS and module.startswith("gensim."):
         raise SpaceError(f"{path.name}: expected gensim's KeyedVectors, got a whole {name}; save its .wv alone. {_CONVERT}")
     raise SpaceError(
-        f"{path.name}: refused, the pickle asks for {str(known)[:80]!r}, which word vectors never need; nothing of it was run. "
-        "Get the vectors from a source you trust, in word2vec form"
+        f"{path.name}: refused, the pickle asks for {str(known)[:80]!r}, which vectors never need; nothing of it was run. "
+        f"Get the vectors from a source you trust, or, {kind.convert}"
     )

@@ -12,6 +12,7 @@ from relcore.sources.keyedvectors import read_word2vec, read_word2vec_binary, re
 from relcore.sources.pickled import read_kv
 from relcore.sources.rows import Rows
 from relcore.sources.tables import TABLES, read_delimited, read_typed
+from relcore.sources.torch_file import read_torch
 from relcore.spaces import SpaceError
 
 READERS: dict[str, Callable[..., Rows]] = {
@@ -33,8 +34,10 @@ READERS: dict[str, Callable[..., Rows]] = {
     ".faiss": read_faiss,
     ".index": read_faiss,
     ".h5ad": read_h5ad,
+    ".pt": read_torch,
+    ".pth": read_torch,
 }
-WITH_MATRICES = (".npz", ".safetensors", ".h5ad")
+WITH_MATRICES = (".npz", ".safetensors", ".h5ad", ".pt", ".pth")
 WITH_COLUMNS = (*TABLES, ".h5ad")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _NO_PICKLES = (

@@ -15,6 +15,7 @@ from relcore.sources.keyedvectors import word2vec_shape
 from relcore.sources.parquet_table import holds_vectors
 from relcore.sources.readers import suffix_of
 from relcore.sources.series import parts_of
+from relcore.sources.torch_file import torch_shape
 from relcore.spaces import SpaceError
 
 
@@ -28,6 +29,8 @@ def shape_of(path: Path) -> tuple[int | None, int | None] | None:
                 shape = npy_shape(path)
             case ".safetensors":
                 shape = safetensors_shape(path)
+            case ".pt" | ".pth":
+                shape = torch_shape(path)
             case ".h5ad":
                 shape = h5ad_shape(path)
             case ".faiss" | ".index":

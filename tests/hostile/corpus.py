@@ -16,7 +16,7 @@ from tests.hostile.judge import Verdict, judged
 FORMATS = (
     *("npy", "npz", "safetensors", "parquet", "delimited", "word2vec_text", "word2vec_binary", "kv_pickles", "side_files"),
     *("item_tables", "picture_bytes", "picture_folders", "session_files", "recipes", "specs", "lists_of_ids"),
-    *("command_lines", "damaged_stores", "model_folders", "faiss_index", "arrow", "h5ad"),
+    *("command_lines", "damaged_stores", "model_folders", "faiss_index", "arrow", "h5ad", "torch_file"),
 )
 DRAWN = 12
 

@@ -80,7 +80,7 @@ def test_no_file_a_folder_and_an_unknown_suffix(tmp_path):
     with pytest.raises(SpaceError, match="got the folder"):
         load_space(tmp_path)
     (tmp_path / "x.docx").write_text("?")
-    with pytest.raises(SpaceError, match=r"ends in \.npy, \.npz, \.safetensors, .*\.h5ad; got '\.docx'"):
+    with pytest.raises(SpaceError, match=r"ends in \.npy, \.npz, \.safetensors, .*\.pth; got '\.docx'"):
         load_space(tmp_path / "x.docx")
 
 

@@ -1,0 +1,152 @@
+"""Tensors that torch.save wrote, .pt and .pth: a zip of a pickle, which is read as data, and of numbers, without torch.
+
+See `pickled` for how a pickle is read without unpickling. Whatever is not a tensor, a dict, a list or text is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relcore.plain_text import visible
+from relcore.sources.arrays import the_matrix
+from relcore.sources.pickled import PERSISTENT, Kind, Made, Name, read_pickle_as_data
+from relcore.sources.rows import Rows, check_size, readable, rows_to_read
+from relcore.spaces import SpaceError
+
+_SAVE = 'where you trust the file, save the tensor alone: torch.save(tensor.contiguous().cpu(), "vectors.pt")'
+_KIND = Kind(
+    "tensors written by torch.save",
+    _SAVE,
+    re.compile(r"torch\._utils\._rebuild_(tensor_v2|parameter)|torch\.\w+Storage|collections\.OrderedDict"),
+)
+_TYPES = {
+    "FloatStorage": "<f4",
+    "DoubleStorage": "<f8",
+    "HalfStorage": "<f2",
+    "BFloat16Storage": "<u2",
+    "LongStorage": "<i8",
+    "IntStorage": "<i4",
+    "ShortStorage": "<i2",
+    "CharStorage": "i1",
+    "ByteStorage": "u1",
+}
+_LONGEST_PICKLE = 64 << 20
+_BLOCK = 1 << 24
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError),
+    *(ValueError, IndexError, TypeError, AttributeError, KeyError, OverflowError),
+)
+
+
+@dataclass(frozen=True)
+class _Tensor:
+    """Where the numbers of a tensor are: the member of the zip, its type, the first number, and the steps between numbers."""
+
+    member: str
+    storage: str
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def read_torch(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
+    """A tensor (n, d), or that of a dict: `matrix`, else `vectors`, else the only one; `ids` and `labels` are lists beside it.
+
+    Raises
+    ------
+    SpaceError
+        Other objects in the file, rows that are not contiguous, sizes that the file does not hold, damage.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found, texts = _contents(path, archive)
+            main = the_matrix(path, found, lambda name: found[name].shape, matrix)
+            tensor = found[main]
+            n = rows_to_read(path, tensor.shape[0], limit)
+            check_size(path, n, tensor.shape[1], max_bytes)
+            return Rows(_numbers(path, archive, tensor, n), texts.get("ids"), texts.get("labels"))
+    except SpaceError:
+        raise
+    except _BROKEN as error:
+        said = f"got a file that cannot be read ({visible(error, 200)})"
+        raise SpaceError(f"{path.name}: expected tensors written by torch.save, {said}; {_SAVE}") from error
+
+
+def torch_shape(path: Path) -> tuple[int, ...] | None:
+    """The shape of the tensor that is read where none is chosen, without its numbers."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found, _ = _contents(path, archive)
+            return found[the_matrix(path, found, lambda name: found[name].shape)].shape
+    except _BROKEN:
+        return None
+
+
+def _contents(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, _Tensor], dict[str, list[str]]]:
+    """The tensors of the file by name, "vectors" for one alone, and its lists of texts."""
+    pickles = [one for one in archive.infolist() if re.fullmatch(r"[^/]+/data\.pkl", one.filename)]
+    if len(pickles) != 1 or pickles[0].file_size > _LONGEST_PICKLE:
+        raise SpaceError(f"{path.name}: expected tensors written by torch.save, got another archive; {_SAVE}")
+    root = pickles[0].filename.partition("/")[0]
+    if f"{root}/byteorder" in archive.namelist() and archive.read(f"{root}/byteorder")[:8] != b"little":
+        raise SpaceError(f"{path.name}: expected little-endian numbers, got others; {_SAVE}")
+    whole = read_pickle_as_data(archive.read(pickles[0]), path, _KIND)
+    items = whole if isinstance(whole, dict) else {"vectors": whole}
+    tensors = {name: found for name, value in items.items() if isinstance(name, str) and (found := _tensor(value, root))}
+    texts = {
+        name: value
+        for name, value in items.items()
+        if name in ("ids", "labels") and isinstance(value, list) and all(isinstance(one, str | int) for one in value)
+    }
+    return tensors, texts
+
+
+def _tensor(value: Any, root: str) -> _Tensor | None:
+    """The tensor that a record describes; None for another value."""
+    if isinstance(value, Made) and value.maker == Name("torch._utils", "_rebuild_parameter"):
+        value = value.arguments[0]
+    if not isinstance(value, Made) or value.maker != Name("torch._utils", "_rebuild_tensor_v2"):
+        return None
+    stored, offset, shape, strides = value.arguments[:4]
+    if not isinstance(stored, Made) or stored.maker != PERSISTENT or stored.arguments[0] != "storage":
+        return None
+    numbers = (offset, *shape, *strides)
+    if any(type(one) is not int or one < 0 for one in numbers) or len(shape) != len(strides):
+        return None
+    return _Tensor(f"{root}/data/{stored.arguments[2]}", stored.arguments[1].name, offset, tuple(shape), tuple(strides))
+
+
+def _numbers(path: Path, archive: zipfile.ZipFile, tensor: _Tensor, n: int) -> np.ndarray:
+    """The first n rows of a tensor (m, d) as float32."""
+    d, what = tensor.shape[1], f"{path.name}, tensor of shape {tensor.shape}"
+    if tensor.storage not in _TYPES:
+        raise SpaceError(f"{what}: expected real numbers, got {tensor.storage!s:.40}; save it with tensor.float()")
+    if tensor.strides[0] != d or (tensor.strides[1] != 1 and d > 1):
+        raise SpaceError(f"{what}: expected rows that follow each other, got another layout; {_SAVE}")
+    dtype, member = np.dtype(_TYPES[tensor.storage]), archive.getinfo(tensor.member)
+    needed = (tensor.offset + tensor.shape[0] * d) * dtype.itemsize
+    if needed > member.file_size or member.compress_type != zipfile.ZIP_STORED:
+        raise SpaceError(
+            f"{what}: expected {readable(needed)} of numbers that are not compressed, got {readable(member.file_size)}; copy "
+            "or save it again"
+        )
+    vectors = np.empty((n, d), dtype=np.float32)
+    step = max(1, _BLOCK // (8 * d))
+    with archive.open(member) as stream:
+        if tensor.offset:  # a seek would leave out the check of the checksum
+            stream.seek(tensor.offset * dtype.itemsize)
+        for start in range(0, n, step):
+            block = vectors[start : start + step]
+            found = np.frombuffer(stream.read(block.size * dtype.itemsize), dtype).reshape(block.shape)
+            halves = tensor.storage == "BFloat16Storage"
+            with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
+                block[...] = (found.astype(np.uint32) << 16).view(np.float32) if halves else found
+    vectors.flags.writeable = False
+    return vectors

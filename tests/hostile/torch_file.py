@@ -1,0 +1,133 @@
+"""Hostile files of torch.save; the truth is what torch was given."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tests.hostile.cases import Case, hole, places, rows, space, spoiled
+from tests.hostile.corpus import changes
+from tests.hostile.kv_pickles import _Calls
+from tests.hostile.npz import IDS, LABELS, TABLE
+
+FILE = "words.pt"
+
+
+class _Storage:
+    """What a pickle refers to outside itself, as torch does it."""
+
+    def __init__(self, *facts: Any) -> None:
+        self.facts = facts
+
+
+class _Pickler(pickle.Pickler):
+    def persistent_id(self, value: Any) -> Any:
+        return value.facts if isinstance(value, _Storage) else None
+
+
+class _Tensor:
+    """A tensor as torch pickles it, of facts that may be wrong."""
+
+    def __init__(self, offset: Any = 0, shape: Any = (12, 4), strides: Any = (4, 1), key: Any = "0") -> None:
+        import torch
+
+        self.facts = _Storage("storage", torch.FloatStorage, key, "cpu", 48), offset, shape, strides, False, {}
+
+    def __reduce__(self) -> Any:
+        import torch
+
+        return torch._utils._rebuild_tensor_v2, self.facts
+
+
+def zipped(content: Any, numbers: bytes = TABLE.tobytes(), method: int = zipfile.ZIP_STORED, **more: bytes) -> bytes:
+    if not isinstance(content, bytes):
+        stream = io.BytesIO()
+        _Pickler(stream, 2).dump(content)
+        content = stream.getvalue()
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, member in {"data.pkl": content, "byteorder": b"little", "data/0": numbers, "version": b"3\n", **more}.items():
+            archive.writestr(f"x/{name}", member)
+    return stream.getvalue()
+
+
+def by_torch(value: Any) -> bytes:
+    import torch
+
+    stream = io.BytesIO()
+    torch.save(value, stream)
+    return stream.getvalue()
+
+
+def cases() -> Iterator[Case]:
+    import torch
+
+    read, everything, tensor = space(FILE), rows(TABLE, IDS, LABELS), torch.tensor(TABLE)
+    whole = by_torch({"vectors": tensor, "ids": IDS, "labels": LABELS})
+    yield Case("control: a dict", read, {FILE: whole}, everything, accept=True)
+    yield Case("control: a tensor", read, {FILE: by_torch(tensor)}, rows(TABLE), accept=True)
+    yield Case("control: as made here", read, {FILE: zipped(_Tensor())}, rows(TABLE), accept=True)
+    limited = rows(TABLE[:5], IDS[:5], LABELS[:5])
+    yield Case("control: limit", space(FILE, limit=5), {FILE: whole}, limited, accept=True)
+    for name, facts in {
+        "more rows than numbers": {"shape": (13, 4)},
+        "10¹² rows": {"shape": (10**12, 4)},
+        "rows beyond 64 bits": {"shape": (2**62 + 3, 4)},
+        "one row 10¹² times": {"shape": (10**12, 4), "strides": (0, 1)},
+        "10¹² rows of nothing": {"shape": (10**12, 0), "strides": (0, 1)},
+        "negative rows": {"shape": (-12, 4)},
+        "no rows": {"shape": (0, 4)},
+        "fractions in the shape": {"shape": (12.0, 4)},
+        "text in the shape": {"shape": ("12", 4)},
+        "a shape of a number": {"shape": 12},
+        "three dimensions": {"shape": (3, 4, 4), "strides": (16, 4, 1)},
+        "strides of another length": {"strides": (4,)},
+        "negative strides": {"strides": (-4, -1)},
+        "an offset beyond the numbers": {"offset": 4},
+        "a negative offset": {"offset": -4},
+        "a storage that is missing": {"key": "7"},
+        "a storage above the archive": {"key": "../../0"},
+        "a number as storage": {"key": 0.5},
+    }.items():
+        yield Case(name, read, {FILE: zipped(_Tensor(**facts))})
+    harmful = pickle.dumps(_Calls(os.system, "touch executed"), 2)
+    yield Case("a pickle that runs a command", read, {FILE: zipped(harmful)})
+    yield Case("a pickle alone", read, {FILE: harmful})
+    yield Case("a model", read, {FILE: by_torch(torch.nn.Linear(4, 4))})
+    yield Case("an array", read, {FILE: by_torch({"vectors": TABLE})})
+    yield Case("an array of 10¹¹ bytes", read, {FILE: zipped(pickle.dumps(_Calls(bytearray, 10**11), 2))})
+    yield Case("numbers that are compressed", read, {FILE: zipped(_Tensor(), method=zipfile.ZIP_DEFLATED)})
+    yield Case(
+        "a pickle that unpacks to 200 MB", read, {FILE: zipped(b"\x80\x02" + b"N0" * 10**8, method=zipfile.ZIP_DEFLATED)}
+    )
+    yield Case("big-endian numbers", read, {FILE: zipped(_Tensor(), byteorder=b"big")})
+    yield Case("two pickles", read, {FILE: zipped(_Tensor(), **{"../y/data.pkl": b"N."})}, rows(TABLE))
+    yield Case("no pickle", read, {FILE: zipped(b"")})
+    yield Case("an empty archive", read, {FILE: b"PK\x05\x06" + bytes(18)})
+    yield Case("an id twice", read, {FILE: by_torch({"vectors": tensor, "ids": [*IDS[:-1], IDS[0]]})})
+    yield Case("one id missing", read, {FILE: by_torch({"vectors": tensor, "ids": IDS[:-1]})})
+    yield Case("NaN", read, {FILE: by_torch(tensor * np.nan)})
+    yield Case("a dict of itself", read, {FILE: zipped(_of_itself())})
+    yield Case("4 GB of zeros", read, {FILE: hole(4 * 10**9, b"PK\x03\x04")})
+    yield from places(FILE, read)
+    for name, content in spoiled(whole, points=(4, 30, 100), n_flips=24):
+        yield Case(name, read, {FILE: content}, everything)
+
+
+def _of_itself() -> dict:
+    found: dict = {}
+    found["vectors"] = found
+    return found
+
+
+def drawn():
+    import torch
+
+    whole, truth = by_torch({"vectors": torch.tensor(TABLE), "ids": IDS, "labels": LABELS}), rows(TABLE, IDS, LABELS)
+    return changes(whole, lambda name, content: Case(name, space(FILE), {FILE: content}, truth))
