@@ -9,6 +9,7 @@ import streamlit as st
 from app import papers_tables, session
 from app.encode import encoding_costs
 from app.jobs import asked_again, engine, follow
+from app.study import studies_panel
 from relcore.access import shared
 from relcore.pace import Expected
 from relcore.papers import tables
@@ -17,6 +18,9 @@ from relcore.papers.paper_run import RUNS
 from relcore.papers.rows import PaperRow, load_rows
 from relcore.papers.runs import expected, paper_job, result_of, run_key, what_is_missing
 from relcore.papers.verdict import DOES_NOT, HOLDS, PARTLY, verdict_of
+from relcore.sources.examples import EXAMPLES
+from relcore.studies import study_of
+from relcore.studies.study import StudySpec
 
 _ASSETS = Path(__file__).parents[1] / "assets"
 STYLE = _ASSETS / "papers.css"
@@ -171,7 +175,9 @@ def _start(name: str):
     """Submit the run; it is measured again even if the store has it."""
     key = run_key(name)
     engine().store.remove(key)
-    return engine().submit(key, paper_job, title=RUNS[name].title, expected=expected(name, engine().store), name=name)
+    return engine().submit(
+        key, paper_job, title=RUNS[name].title, expected=expected(name, engine().store), here=True, name=name
+    )
 
 
 def _told(likely: Expected) -> str:
@@ -188,10 +194,24 @@ def _explore(row: PaperRow) -> None:
     label = f"Explore on {page}, {told}"
     if st.button(label, key=f"papers.explore-{row.id}", type="tertiary", icon=":material/arrow_forward:"):
         st.session_state[_TABS[row.page]] = row.tab
+        _apply_settings(row)
         st.switch_page(place)
 
 
-def _study_title(kind: str) -> str:
-    from relcore.studies import study_of
+def _apply_settings(row: PaperRow) -> None:
+    """The settings of the row's first run, as far as the page that it opens has them."""
+    if not row.runs:
+        return
+    settings = RUNS[row.run_names()[0]].settings
+    if row.page == "studies":
+        study = study_of(row.tab)
+        known = {option.name for option in study.options}
+        studies_panel.open_spec(StudySpec.of(study, {name: one for name, one in settings.items() if name in known}))
+    elif row.page == "stitch" and settings.get("data") in EXAMPLES:
+        st.session_state["stitch.example"] = settings["data"]
+        st.session_state["stitch.head-kind"] = settings.get("head", "logistic")
+        st.session_state["stitch.states"] = len(settings.get("random_states", (0,)))
 
+
+def _study_title(kind: str) -> str:
     return study_of(kind).title

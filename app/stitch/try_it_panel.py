@@ -106,13 +106,16 @@ def _show(setup: StitchSetup, found: Answers, asked: try_it_item.Asked, method: 
 def lead(found: Answers, truth: str = "") -> str:
     """The result in one sentence, as HTML."""
     most, count, n = found.verdict()
+    leaders = found.leaders()
     own = [found.top(i, j, 1)[0][0] for i, j in enumerate(found.own) if found.top(i, j, 1)]
     known = f" Its label is <b>{plain_html(truth)}</b>." if truth else ""
     if not n:
         return f"This method cannot combine any two of these encoders. Choose another method.{known}"
     same = sum(found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o)
+    rest = f"{same} of {n} answer as the head does on its own encoder.{known}"
+    if len(leaders) > 1:
+        shown = " and ".join(f"<b>{plain_html(one)}</b>" for one in leaders[:3])
+        more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""
+        return f"A tie: of {n} stitched pairs, <b>{count}</b> each say {shown}{more}. {rest}"
     alone = f"Not stitched: {own.count(most)} of {len(own)}." if own else ""
-    return (
-        f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {alone} {same} of {n} answer as the head does "
-        f"on its own encoder.{known}"
-    )
+    return f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {alone} {rest}"

@@ -12,8 +12,10 @@ from app.encode.encoding_costs import learned
 from app.jobs import engine, scheduler_notice
 from app.own_files import rejoined
 from app.plain_text import plain, plain_name
+from app.results import made_in_words
 from app.workspace import Workspace
 from relcore.names import STUDIES
+from relcore.numbers import counted
 from relcore.plain_json import parse
 from relcore.portable import without_paths
 from relcore.sources.catalog import SpaceSpec
@@ -28,9 +30,12 @@ _KEEP = {"persist_state": "session"}
 def choose_study() -> Study:
     """The study that is open; a study file opens its own."""
     studies = {kind: study_of(kind) for kind in STUDIES}
+    finished = engine().store.finished
+    opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # it has something to show
     kind = st.radio(
         "Study",
         list(studies),
+        index=list(studies).index(opening) if opening else 0,
         format_func=lambda kind: studies[kind].title,
         captions=[study.paper for study in studies.values()],
         key="studies.kind",
@@ -91,11 +96,11 @@ def control(runs: StudyRuns) -> None:
         messages.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
     missing = len(runs) - standing.done
     if not missing:
-        st.caption(f"All {len(runs):,} runs are done.")
+        _offer_here(runs)
         return
     likely = runs.expected(engine().store, engine().n_workers)
     cost = _duration(likely.likely)
-    label = f"Start {missing:,} runs" if not standing.done else f"Resume {missing:,} of {len(runs):,} runs"
+    label = f"Start {counted(missing, 'run')}" if not standing.done else f"Resume {missing:,} of {counted(len(runs), 'run')}"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button(
             f"{label} · {cost}",
@@ -109,6 +114,25 @@ def control(runs: StudyRuns) -> None:
         st.caption(kept + learned([likely]))
 
 
+def _offer_here(runs: StudyRuns) -> None:
+    """That all is done and, of runs that came with Relscope, when they were computed, and a button to repeat them."""
+    made = runs.made(engine().store)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        came = f" They come with Relscope. {made_in_words(made)}" if made else ""
+        st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
+        if made:
+            cost = _duration(runs.seconds(engine().store, engine().n_workers, own=True))
+            st.button(
+                f"Run them here · {cost}",
+                type="tertiary",
+                icon=":material/play_arrow:",
+                key="studies.here",
+                help="Computes them again on this machine, and shows these runs from then on.",
+                on_click=session.guarded,
+                args=(runs.start, engine(), True),
+            )
+
+
 @st.fragment(run_every=1.0)
 def _follow(runs: StudyRuns) -> None:
     standing = runs.standing(engine())
@@ -118,7 +142,8 @@ def _follow(runs: StudyRuns) -> None:
     left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
     told = f" · {standing.message}" if standing.message else ""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {standing.total:,} runs{left}{plain(told)}")
+        total = counted(standing.total, "run")
+        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{plain(told)}")
         st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(engine(),))
 
 
@@ -148,7 +173,11 @@ def offer_files(spec: StudySpec) -> None:
 
 
 def _open_file(content: bytes) -> None:
-    spec = StudySpec.from_json(rejoined(parse(content, "study file")))
+    open_spec(StudySpec.from_json(rejoined(parse(content, "study file"))))
+
+
+def open_spec(spec: StudySpec) -> None:
+    """Have the page show this study with these choices."""
     st.session_state["studies.kind"] = spec.kind
     for option in study_of(spec.kind).options:
         key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]

@@ -17,6 +17,7 @@ from app.plain_text import plain
 from app.tables import chosen_rows
 from app.widgets import space_name
 from relcore.figures.export import lines_exportable
+from relcore.numbers import counted
 from relcore.sources.catalog import SpaceSpec
 from relcore.store import digest_of
 from relcore.studies.figures import StudyChart
@@ -60,20 +61,22 @@ def _table(runs: StudyRuns) -> pd.DataFrame:
 
 
 def _row(key: str) -> dict[str, Any] | None:
-    known = _rows()
-    if key not in known and (row := run_row(key, engine().store)):
-        known[key] = row
-    return known.get(key) if engine().store.has(key) else None
+    known, store = _rows(), engine().store
+    place = key, store.made(key) is None  # a run that came with Relscope may be repeated here
+    if place not in known and (row := run_row(key, store)):
+        known[place] = row
+    return known.get(place) if store.has(key) else None
 
 
 @st.cache_resource(show_spinner=False)
-def _rows() -> dict[str, dict[str, Any]]:
+def _rows() -> dict[tuple[str, bool], dict[str, Any]]:
     return {}
 
 
 def _conclusion(runs: StudyRuns, table: pd.DataFrame) -> None:
     if told := plain(runs.study.conclusion(runs.spec.settings, table) or ""):
-        st.markdown(f"**{told}**" if len(table) == len(runs) else f"**{told}** So far: {len(table):,} of {len(runs):,} runs.")
+        so_far = "" if len(table) == len(runs) else f" So far: {len(table):,} of {counted(len(runs), 'run')}."
+        st.markdown(f"**{told}**{so_far}")
 
 
 def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
@@ -118,7 +121,7 @@ def _findings(runs: StudyRuns, table: pd.DataFrame) -> None:
 def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
     """Every run with every setting; one that is selected, here or in the figure, can be opened."""
     shown = table.drop(columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())])
-    st.markdown(f"#### {len(table):,} runs")
+    st.markdown(f"#### {counted(len(table), 'run')}")
     seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
     place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[:8]  # other runs, or a click in the figure: none chosen
     rows = chosen_rows(shown, f"studies.runs-{place}", column_config={"seconds": seconds}, hide_index=False)

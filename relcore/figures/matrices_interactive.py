@@ -99,7 +99,7 @@ class _Room:
         else:
             gap = (self.left + _BETWEEN) / max(1, self.width - self.left - _BAR)
             wide = (1 - gap * (self.across - 1)) / self.across
-        return column * (wide + gap), column * (wide + gap) + wide
+        return column * (wide + gap), min(1.0, column * (wide + gap) + wide)  # Plotly refuses what rounding puts above 1
 
 
 def _fitting(data: Matrices, width: int) -> int:

@@ -55,13 +55,21 @@ class Answers:
         own = next((self.top(e, j, 1) for e, head in enumerate(self.own) if head == j), [])
         return stitched[0][0] == own[0][0] if stitched and own else None
 
-    def verdict(self) -> tuple[str, int, int]:
-        """The answer that most of the stitched pairs give, how many, and of how many; ("", 0, 0) where there are none."""
+    def _stitched(self) -> list[str]:
         pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
-        answers = [found[0][0] for i, j in pairs if (found := self.top(i, j, 1))]
+        return [found[0][0] for i, j in pairs if (found := self.top(i, j, 1))]
+
+    def leaders(self) -> tuple[str, ...]:
+        """The answers that the most stitched pairs give: several in a tie, none where no pair answers."""
+        answers = self._stitched()
+        return tuple(one for one in dict.fromkeys(answers) if answers.count(one) == max(map(answers.count, answers)))
+
+    def verdict(self) -> tuple[str, int, int]:
+        """The first of the `leaders`, how many stitched pairs give it, and of how many; ("", 0, 0) where there are none."""
+        answers = self._stitched()
         if not answers:
             return "", 0, 0
-        most = max(dict.fromkeys(answers), key=answers.count)
+        most = self.leaders()[0]
         return most, answers.count(most), len(answers)
 
     def table(self) -> pd.DataFrame:

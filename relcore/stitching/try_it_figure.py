@@ -103,7 +103,8 @@ def matrices_of(answers: Answers) -> Matrices:
     )
     most, count, n = answers.verdict()
     alt = f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads, {METHODS[answers.method].title}: "
-    alt += f"{count} of {n} stitched pairs answer {most}." if n else "no two can be put together."
+    each, most = (" each", " and ".join(leaders[:3])) if len(leaders := answers.leaders()) > 1 else ("", most)
+    alt += f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be put together."
     return Matrices((panel,), (0, 1), "probability of the answer", alt, "rows of", "head of")
 
 

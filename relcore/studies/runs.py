@@ -14,7 +14,7 @@ from relcore import pace
 from relcore.engine import Engine, Job
 from relcore.progress import Context, Report
 from relcore.spaces import SpaceError
-from relcore.store import Entry, Store, digest_of
+from relcore.store import Entry, Made, Store, digest_of
 from relcore.studies.study import Settings, Study, StudySpec
 
 AFTER_OTHERS = -1  # a grid takes minutes: what somebody waits for goes before its next run
@@ -93,17 +93,21 @@ class StudyRuns:
     def keys(self) -> list[str]:
         return [run_key(self.study, settings) for settings in self.settings]
 
-    def missing(self, store: Store) -> list[dict[str, Any]]:
-        """Settings of the runs that the store does not have."""
-        return [settings for settings, key in zip(self.settings, self.keys, strict=True) if not store.has(key)]
+    def missing(self, store: Store, own: bool = False) -> list[dict[str, Any]]:
+        """Settings of the runs that the store does not have; `own` as in `Store.has`."""
+        return [settings for settings, key in zip(self.settings, self.keys, strict=True) if not store.has(key, own)]
 
-    def seconds(self, store: Store, n_workers: int = 1) -> float:
+    def made(self, store: Store) -> Made | None:
+        """When the runs were computed that came with Relscope; None where there are none, or where all are the store's own."""
+        return next((made for key in self.keys if (made := store.made(key))), None)
+
+    def seconds(self, store: Store, n_workers: int = 1, own: bool = False) -> float:
         """Roughly how long the missing runs take, `n_workers` at a time; see `expected`."""
-        return self.expected(store, n_workers).likely
+        return self.expected(store, n_workers, own).likely
 
-    def expected(self, store: Store, n_workers: int = 1) -> pace.Expected:
+    def expected(self, store: Store, n_workers: int = 1, own: bool = False) -> pace.Expected:
         """The same with its pace: that of the runs that are done, else of the study's last runs of other settings."""
-        missing = [self.study.seconds(settings) for settings in self.missing(store)]
+        missing = [self.study.seconds(settings) for settings in self.missing(store, own)]
         known = [
             (found.metadata, self.study.seconds(found.metadata["settings"])) for found in map(store.summary, self.keys) if found
         ]
@@ -113,13 +117,13 @@ class StudyRuns:
             return pace.expect(store, _kind(self.study), seconds)
         return pace.Expected(_kind(self.study), seconds, sum(facts["seconds"] for facts, _ in known) / expected, len(known))
 
-    def start(self, engine: Engine) -> None:
-        """Submit the missing runs; this also resumes a stopped study."""
+    def start(self, engine: Engine, here: bool = False) -> None:
+        """Submit the missing runs; this also resumes a stopped study. With `here`, those that came with Relscope, too."""
         for number, (settings, key) in enumerate(zip(self.settings, self.keys, strict=True), start=1):
-            if not engine.store.has(key):
+            if not engine.store.has(key, own=here):
                 title = f"{self.study.title}: run {number} of {len(self)}"
                 arguments = {"study": self.study, "settings": settings}
-                engine.submit(key, run_job, title=title, priority=AFTER_OTHERS, **arguments)
+                engine.submit(key, run_job, title=title, priority=AFTER_OTHERS, here=here, **arguments)
 
     def stop(self, engine: Engine) -> None:
         """Cancel all runs under way: the last first, so that none begins meanwhile. What is done stays."""
@@ -130,10 +134,11 @@ class StudyRuns:
     def standing(self, engine: Engine) -> Standing:
         done = sum(map(engine.store.has, self.keys))
         known = [(job, job.status()) for job in self._jobs(engine)]
-        running = [(job, status) for job, status in known if status.state == "running" and not engine.store.has(job.key)]
+        running = [one for one in known if one[1].state == "running" and not engine.store.has(one[0].key, own=True)]
         waiting = [job for job, status in known if status.state == "queued"]
         failed = [f"{job.title}: {status.error}" for job, status in known if status.state == "failed"]
-        left = self.seconds(engine.store, engine.n_workers) if running or waiting else None
+        here = any(job.here for job, _ in running) or any(job.here for job in waiting)
+        left = self.seconds(engine.store, engine.n_workers, own=here) if running or waiting else None
         told = running[0][1].message if running else ""
         lost = next((status.lost for _, status in known if status.lost), "")
         return Standing(done, len(running), len(waiting), tuple(failed), len(self), left, told, lost)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ import pandas as pd
 
 from relcore.charts.lines import Line, Lines
 from relcore.magnitude import centred
+from relcore.numbers import counted
 from relcore.progress import Report
 from relcore.similarity import cosine, inverse_norms, mean_row
 from relcore.sources.dataset import DatasetSpec
@@ -18,7 +20,7 @@ from relcore.sources.encoder import TrainedEncoder, encoder_from_json
 from relcore.spaces import SpaceError
 from relcore.store import Store
 from relcore.studies.runs import finished_run
-from relcore.studies.statistics import NAMES, correlation, mean
+from relcore.studies.statistics import NAMES, Estimate, correlation, mean
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table
 
 SIMILARITIES = ("similarity", "centred similarity")
@@ -258,8 +260,8 @@ def _scatter(table: pd.DataFrame, similarity: str) -> Lines:
         )
         for name, part in groups
     ]
-    found = [correlation(table[similarity], table.accuracy, kind).describe() for kind in NAMES]
-    note = f"Over {len(table)} models:\n{', '.join(found)}"
+    found = [correlation(table[similarity], table.accuracy, kind) for kind in NAMES]
+    note = _note(f"Over {counted(len(table), 'model')}", found)
     return Lines(tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
 
 
@@ -276,8 +278,14 @@ def _by_epoch(table: pd.DataFrame, similarity: str) -> Lines:
         for (architecture, optimizer), part in table.groupby(["architecture", "optimizer"])
     ]
     found = [mean(table[f"{kind} over epochs, {similarity}"].astype(float), NAMES[kind], bounded=True) for kind in NAMES]
-    note = f"Over epochs, within each of {found[0].n} runs; means:\n{', '.join(one.describe() for one in found)}"
+    note = _note(f"Over epochs, within each of {counted(found[0].n, 'run')}; means", found)
     return Lines(tuple(lines), f"{similarity} to the reference (mean cosine)", "accuracy", kind="points", note=note)
+
+
+def _note(head: str, found: Sequence[Estimate]) -> str:
+    """Two networks or more have a correlation."""
+    told = ", ".join(one.describe() for one in found if not np.isnan(one.value))
+    return f"{head}:\n{told}" if told else ""
 
 
 def model_label(row: dict[str, Any]) -> str:

@@ -124,3 +124,4 @@ def test_explore_opens_the_tab_and_the_study(page):
     assert page.session_state["invert.tab"] == "Norms"
     page.open("papers").click("papers.explore-relative-figure-6")
     assert page.session_state["studies.kind"] == "anchor-count"
+    assert page.session_state["studies.anchor-count.n_states"] == 3  # as in the table, 5 by default

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from app.jobs import whole_engine
+from relcore.engine import Engine
 from relcore.names import STUDIES
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
@@ -14,7 +15,9 @@ from tests.waiting import until
 
 @pytest.fixture
 def page(make_session):
+    """Without the runs that come with Relscope."""
     whole_engine.clear()
+    whole_engine().store.finished = None
     yield make_session().open("studies")
     whole_engine().close()
     whole_engine.clear()
@@ -49,6 +52,44 @@ def finished():
     return put
 
 
+@pytest.fixture
+def first_start(make_session):
+    whole_engine.clear()
+    yield make_session().open("studies")
+    whole_engine().close()
+    whole_engine.clear()
+
+
+def test_a_first_start_shows_a_finished_study_and_when_it_was_run(first_start):
+    study = study_of(first_start.radio(key="studies.kind").value)
+    runs = StudyRuns(study, StudySpec.of(study))
+    assert runs.table(whole_engine().store).shape[0] == len(runs)
+    assert [element for element in first_start.main if element.type == "plotly_chart"]
+    made = runs.made(whole_engine().store)
+    assert f"{len(runs)} runs, all done. They come with Relscope. Computed on {made.date} with commit" in first_start.captions
+    assert whole_engine().jobs() == []
+
+
+def test_finished_runs_can_be_repeated_here(first_start, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Engine, "submit", lambda self, key, function, **given: asked.append((key, given["here"])))
+    study = study_of(first_start.radio(key="studies.kind").value)
+    first_start.click("studies.here")
+    assert asked == [(key, True) for key in StudyRuns(study, StudySpec.of(study)).keys]
+
+
+def test_runs_made_here_replace_finished_ones(first_start):
+    study = study_of(first_start.radio(key="studies.kind").value)
+    runs, store = StudyRuns(study, StudySpec.of(study)), whole_engine().store
+    for key in runs.keys:
+        found = store.get(key)
+        store.put(key, {}, found.metadata | {"seconds": 12345.0})
+    first_start.run()
+    assert runs.made(store) is None
+    assert "They come with Relscope" not in first_start.captions
+    assert set(first_start.table("studies.runs")["seconds"]) == {12345.0}
+
+
 def test_every_study_opens_with_its_question_and_cost(page):
     for kind in STUDIES:
         study = study_of(kind)
@@ -71,7 +112,7 @@ def test_where_several_may_be_chosen_none_means_the_default(page):
 def test_a_stored_study_is_drawn_told_and_listed(page, finished):
     finished()
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
-    assert "All 12 runs are done." in page.captions
+    assert "12 runs, all done." in page.captions
     found = next(table.value for table in page.dataframe if "what" in table.value)
     assert found.value[0] == pytest.approx(1)
     assert len(page.table("studies.runs")) == 12

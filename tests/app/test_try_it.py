@@ -136,10 +136,10 @@ def test_weights_that_are_gone_are_offered_again(networks):
     assert "of 1 stitched pairs say" in session.html
 
 
-def test_without_encoders_the_tab_says_what_is_missing(make_session):
+def test_without_encoders_of_its_own_a_session_tries_the_example(make_session):
     session = make_session().open("stitch")
     session.at.session_state["stitch.tab"] = "Try it"
-    assert "Choose two or more encoders above" in session.run().captions
+    assert "of 12 stitched pairs say" in session.run().html
 
 
 def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
@@ -148,6 +148,12 @@ def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
     told = try_it_panel.lead(found, "yes")
     assert "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched: 1 of 2. 1 of 2 answer" in told
     assert told.endswith("Its label is <b>yes</b>.")
+
+
+def test_a_tie_is_no_majority():
+    probabilities = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
+    told = try_it_panel.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
+    assert told.startswith("A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 answer")
 
 
 def test_a_drawing_comes_as_a_png_or_not_at_all():

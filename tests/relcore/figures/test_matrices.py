@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.figures.matrices_interactive import matrices_figure
+from relcore.figures.matrices_interactive import _Room, matrices_figure
 from relcore.figures.matrices_publication import matrices_figure as printed_figure
 from relcore.figures.palette import DARK, LIGHT
 from relcore.figures.style import COLUMN, PAGE, Style
@@ -38,6 +38,14 @@ def test_a_click_says_panel_row_and_column_and_hover_all_about_them(panel):
     assert first.hovertext[2].endswith("<br>no value")
     assert figure.layout.meta["alt"] == "Two heat maps."
     assert figure.layout.clickmode == "event+select"
+
+
+def test_panels_end_within_the_figure(panel):
+    """Plotly refuses to draw a file in which an axis ends at 1.0000000000000002, as rounding would have it at some widths."""
+    data = made(*[panel] * 3)
+    ends = [_Room(data, width, across).domain(across - 1)[1] for width in range(861, 2000) for across in (1, 2, 3)]
+    assert max(ends) <= 1
+    assert min(ends) == pytest.approx(1)
 
 
 def test_the_picked_cell_is_framed_in_its_own_panel(panel):

@@ -83,6 +83,10 @@ def test_most_stitched_pairs_and_agreement_with_the_own_head():
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities)
     assert (found.agrees(1, 0), found.agrees(0, 1), found.agrees(0, 0)) == (True, False, True)
     assert found.verdict() == ("yes", 1, 2)
+    assert found.leaders() == ("yes", "no")  # one pair each
+    probabilities[1, 0] = 0.1, 0.9
+    assert (found.verdict(), found.leaders()) == (("yes", 2, 2), ("yes",))
+    probabilities[1, 0] = 0.6, 0.4
     assert found.wide().iloc[1].tolist() == ["b", "no (.60)", "no (.70)"]
 
 
