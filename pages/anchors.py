@@ -9,6 +9,8 @@ import streamlit as st
 
 from app import anchor_lists, compute, exports, panes, session
 from app.anchor_panels.audit_panel import audit
+from app.anchor_panels.influence_panel import influence
+from app.anchor_panels.sets_panel import compare_sets
 from app.inspector import inspector
 from app.items import with_items
 from app.jobs import scores
@@ -131,8 +133,8 @@ elif workspace.anchors:
     st.info(compute.TOO_MANY_ANCHORS)
 else:
     st.info("No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a strategy.")
-titles = ["All anchors", "Named sets and lists", "Diagnostics", "Audit"]
-listed, sets, judged, audited = st.tabs(titles, key="anchors.tabs", on_change="rerun")
+titles = ["All anchors", "Named sets and lists", "Diagnostics", "Audit", "Influence", "Compare sets"]
+listed, sets, judged, audited, weighed, compared = st.tabs(titles, key="anchors.tabs", on_change="rerun")
 with listed:
     show_table(workspace, pair)
 with sets:
@@ -143,3 +145,9 @@ with judged:
 with audited:
     if audited.open:
         audit(workspace, pair)
+with weighed:
+    if weighed.open:
+        influence(workspace, pair)
+with compared:
+    if compared.open:
+        compare_sets(workspace, pair)

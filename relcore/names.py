@@ -181,6 +181,8 @@ FIGURES = {
     "spectrum": Named("", "relcore.comparing.figures:Spectrum"),
     "norms": Named("", "relcore.comparing.figures:Norms"),
     "anchor-audit": Named("", "relcore.auditing.figures:AnchorAudit"),
+    "anchor-influence": Named("", "relcore.auditing.figures:InfluenceChart"),
+    "anchor-curve": Named("", "relcore.auditing.figures:SetCurveChart"),
     "training": Named("", "relcore.comparing.figures:Training"),
     "all-pairs": Named("", "relcore.comparing.figures:PairMap"),
     "layers": Named("", "relcore.comparing.layers_figure:LayerMaps"),

@@ -1,4 +1,4 @@
-"""Figures of the audit of anchors from their recipes."""
+"""Figures of the judgement of anchors from their recipes: audit, influence, scores by their number."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from relcore.auditing.influence_task import AnchorInfluence, InfluenceOutcome
 from relcore.auditing.pair_audit import AuditOutcome, PairAudit
+from relcore.auditing.set_curve import CurveOutcome, SetCurve
 from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
-from relcore.names import AUDITS
+from relcore.names import AUDITS, METRICS
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 
@@ -34,6 +36,62 @@ class AnchorAudit(Recipe):
         return replace(drawn, table=outcome.table, latex=lambda: outcome.table().head(_MOST_PRINTED))
 
 
+@dataclass(frozen=True, kw_only=True)
+class InfluenceChart(Recipe):
+    """What each anchor adds to CKA and to the mean cosine, the one that harms CKA most first; the table has all scores."""
+
+    figure: ClassVar[str] = "anchor-influence"
+
+    source: SpaceSpec
+    target: SpaceSpec
+    digests: tuple[str, ...] = ()
+    influence: AnchorInfluence
+
+    def draw(self, result: InfluenceOutcome | None = None) -> Exportable:
+        outcome = result or self.influence.run(load_all((self.source, self.target), self.digests, self.figure))
+        table = outcome.table()
+        rank, names = np.arange(1, len(table) + 1), list(table.anchor)
+        lines = [Line(name, rank, table[name], labels=names) for name in ("linear CKA", "cosine")]
+        note = f"With the anchor less without it\n{outcome.n_choosing:,} held-out rows"
+        chart = Lines(
+            tuple(lines),
+            "anchor, by its effect on CKA",
+            "effect on the score",
+            kind="points",
+            baselines=(("no effect", 0.0),),
+            note=note,
+        )
+        drawn = lines_exportable(chart, self.to_json(), "relscope-anchor-influence")
+        return replace(drawn, table=outcome.table, latex=lambda: outcome.table().head(_MOST_PRINTED))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetCurveChart(Recipe):
+    """One score by the number of anchors, one line per strategy, with the range over random states."""
+
+    figure: ClassVar[str] = "anchor-curve"
+
+    source: SpaceSpec
+    target: SpaceSpec
+    digests: tuple[str, ...] = ()
+    curve: SetCurve
+    metric: str = "mrr"
+
+    def draw(self, result: CurveOutcome | None = None) -> Exportable:
+        outcome = result or self.curve.run(load_all((self.source, self.target), self.digests, self.figure))
+        metric = self.metric if self.metric in outcome.metrics else outcome.metrics[0]
+        values = outcome.values[:, :, :, outcome.metrics.index(metric)]
+        x = list(outcome.numbers)
+        lines = [
+            Line(name, x, one.mean(axis=1), one.min(axis=1), one.max(axis=1))
+            for name, one in zip(self.curve.strategies, values, strict=True)
+        ]
+        drawn = f"mean and range of {values.shape[2]} random states"
+        note = f"{outcome.n_rows:,} held-out rows that are no anchor of any line; {drawn}"
+        chart = Lines(tuple(lines), "number of anchors", METRICS[metric].title, log_x=True, note=note)
+        return lines_exportable(chart, self.to_json(), "relscope-anchor-curve")
+
+
 def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
     """Agreement by rank, suspects apart, beside the value that 95 % of mismatched pairs lie below."""
     table = outcome.table()
@@ -45,7 +103,7 @@ def audit_chart(audit: PairAudit, outcome: AuditOutcome) -> Lines:
         if len(rows):
             lines.append(Line(name, rank[rows], table.agreement.to_numpy()[rows], labels=[names[row] for row in rows]))
     mismatched = float(np.quantile(outcome.mismatched, 0.95))
-    note = f"{outcome.headline} {AUDITS[audit.method].title}."
+    note = AUDITS[audit.method].title + (f", {len(outcome.suspects):,} suspects" if outcome.decided else ": cannot tell")
     return Lines(
         tuple(lines),
         "pair, by agreement",
