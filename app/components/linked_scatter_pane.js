@@ -2,7 +2,7 @@
    part of every pane, whatever its scale: linking zooms is sharing views. Of three dimensions, `units` is what the turn shows. */
 
 const MARGIN = 1.08;
-const CLOSEST = 24; // how far "zoom to the selection" goes into a single point
+const CLOSEST = 8; // how far "zoom to the selection" goes into a single point
 const REACH = 9; // pixels within which the pointer takes a point
 const DRAWING = new Set(["lasso", "box"]); // tools that draw the edge of a selection
 const HOME = Object.freeze({ x: 0, y: 0, zoom: 1 });
