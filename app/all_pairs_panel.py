@@ -15,7 +15,7 @@ from relcore.comparing.figures import PairMap
 from relcore.comparing.pair_scores import PairScores
 from relcore.comparing.pairs_figure import pair_matrices
 from relcore.names import METRICS
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError
 
@@ -46,7 +46,7 @@ def all_pairs(workspace: Workspace) -> None:
             st.info("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.", icon=":material/star:")
             return
         task = AllPairs.of(metric, **settings_of(workspace))
-        label = f"Compare {len(spaces) * (len(spaces) - 1) // 2:,} pairs"
+        label = f"Compare {counted(len(spaces) * (len(spaces) - 1) // 2, 'pair')}"
         found = results.computed(task, specs, label=label, spaces=spaces, slower=2.0)
         if found is None:
             return

@@ -13,7 +13,7 @@ from app.items import Items, items_of
 from app.plain_text import plain, plain_html
 from app.row_neighbours import neighbours_of
 from app.row_search import search_box
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.spaces import Match, distinct_names
 from relcore.views import MOST_PIVOTS
 
@@ -106,7 +106,7 @@ def _neighbours(pair: Match, identifier: str) -> None:
     k = min(workspace.k, len(pair) - 1)
     table = neighbours_of(pair, identifier, k, form, workspace.anchors, workspace.projection)
     st.html(neighbours_html(pair, table))
-    after = ", by cosine after centring" if form == "absolute" else f", by cosine; {len(workspace.anchors):,} anchors"
+    after = ", by cosine after centring" if form == "absolute" else f", by cosine; {counted(len(workspace.anchors), 'anchor')}"
     st.caption(
         f"The {k} nearest neighbours in each {form} space{after}. Shaded ids are neighbours in both. Click one to inspect it."
     )
@@ -167,9 +167,9 @@ def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
     anchors, pinned = set(session.workspace().anchors), set(session.workspace().pinned)
     n_anchors = sum(identifier in anchors for identifier in chosen)
     n_removable = sum(identifier in anchors and identifier not in pinned for identifier in chosen)
-    st.caption(f"{n_anchors:,} of them are anchors.")
+    st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
     st.button(
-        f"Add {len(chosen) - n_anchors:,} anchors",
+        f"Add {counted(len(chosen) - n_anchors, 'anchor')}",
         icon=":material/star:",
         on_click=session.add_anchors,
         args=(chosen,),
@@ -185,7 +185,7 @@ def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
         key="inspector.only",
     )
     st.button(
-        f"Remove {n_removable:,} anchors",
+        f"Remove {counted(n_removable, 'anchor')}",
         on_click=session.remove_anchors,
         args=(chosen,),
         disabled=not n_removable,

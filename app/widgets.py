@@ -15,6 +15,7 @@ from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
 from relcore.access import all_uploads
 from relcore.metrics.neighbours import CONVENTIONS
 from relcore.names import SIMILARITIES, STRATEGIES
+from relcore.numbers import counted
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.readers import suffix_of
 from relcore.spaces import Match
@@ -155,7 +156,7 @@ def choose_anchors(pair: Match, strategy: str, n_anchors: int, random_state: int
     """
     chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
     ids = behind(session.workspace().pinned, chosen, n_anchors)
-    session.set_anchors(f"choose {n_anchors} anchors, {strategy}", ids, f"{strategy} {n_anchors} {random_state}")
+    session.set_anchors(f"choose {counted(n_anchors, 'anchor')}, {strategy}", ids, f"{strategy} {n_anchors} {random_state}")
 
 
 def projection_choosers(workspace: Workspace) -> None:

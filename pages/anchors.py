@@ -122,7 +122,7 @@ workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 anchor_lists.pickers(workspace, pair)
 shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
-picture, side = st.columns([3.6, 1], gap="medium")
+picture, side = st.columns([3.3, 1], gap="medium")
 with picture:
     panes.show(pair, panes.draw(pair, shown), "anchors", height=620)
 with side:

@@ -89,7 +89,7 @@ with st.container(key="headline"):  # its numbers take a second: the panes come 
     opening = st.empty()
 view_choosers.view_choosers(workspace, pair)
 drawing = panes.draw(pair, workspace)
-picture, side = st.columns([3.6, 1], gap="medium")
+picture, side = st.columns([3.3, 1], gap="medium")
 with picture:
     panes.show(pair, drawing, "compare", height=720)
 with side:

@@ -12,6 +12,7 @@ from relcore.charts.scene import Pane, Scene
 from relcore.comparing.orientation import orient_pairs
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.names import REDUCTIONS
+from relcore.numbers import counted
 from relcore.recipe import load_again, need_same_content
 from relcore.reduction import ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec
@@ -112,9 +113,9 @@ def assemble_scene(
     places = np.searchsorted(view.rows, anchor_rows)
     drawn = (places < len(view.rows)) & (view.rows[np.minimum(places, len(view.rows) - 1)] == anchor_rows)
     caption = (
-        f"{len(view.rows):,} of the {len(spaces[0]):,} rows of {names[0]} and {names[1]}; "
+        f"{len(view.rows):,} of the {counted(len(spaces[0]), 'row')} of {names[0]} and {names[1]}; "
         + "; ".join(f"{representation}: {note}" for representation, (_, note) in pairs.items())
-        + f"; {len(anchor_ids):,} anchors"
+        + f"; {counted(len(anchor_ids), 'anchor')}"
     )
     return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption)
 

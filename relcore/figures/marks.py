@@ -8,6 +8,7 @@ import numpy as np
 
 from relcore.charts.scene import Scene
 from relcore.figures.palette import Theme
+from relcore.numbers import counted
 
 NUMBERED = 40  # more anchor numbers than this hide the points; the stars stay
 NAMED = 24  # more names than this make a legend nobody reads
@@ -73,5 +74,6 @@ def anchor_numbers(scene: Scene) -> list[str]:
 def scene_alt(scene: Scene) -> str:
     """Alt text: the caption, or a default one."""
     titles = ", ".join(pane.title for pane in scene.panes)
-    counts = f"{len(scene):,} points, {len(scene.anchors)} anchors, {len(scene.panes)} panes: {titles}."
+    numbers = ((len(scene), "point"), (len(scene.anchors), "anchor"), (len(scene.panes), "pane"))
+    counts = f"{', '.join(counted(n, thing) for n, thing in numbers)}: {titles}."
     return f"{scene.caption} {counts}".strip()
