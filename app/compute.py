@@ -18,6 +18,7 @@ import streamlit as st
 from relcore import access, comparison
 from relcore.anchors import diagnostics, selection
 from relcore.comparing import scene as recipe
+from relcore.comparing.row_columns import AGREEMENT_ROWS, colored
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
@@ -30,7 +31,6 @@ from relcore.spaces import LatentSpace, Match, SpaceError, match
 from relcore.store import digest_of
 from relcore.views import View, ViewSpec, sample_view
 
-AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
 LEAST_HELD_OUT = 5
 TOO_MANY_ANCHORS = "Nearly every row is an anchor, so too few held-out rows remain to compute scores. Remove some anchors."
 _SECONDS = "relscope.seconds"
@@ -138,14 +138,14 @@ def _represent(
 def view(pair: Match, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec) -> View:
     """Rows to draw and their colours."""
     shown = anchors if spec.show_anchors else ()
-    return _view(pair_key(pair), spec, _anchors_key(shown), reduction, pair.source, shown)
+    return _view(pair_key(pair), spec, _anchors_key(shown), reduction, pair, shown)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _view(
-    key: str, spec: ViewSpec, anchors_key: str, reduction: ReductionSpec, _space: LatentSpace, _anchors: tuple[str, ...]
+    key: str, spec: ViewSpec, anchors_key: str, reduction: ReductionSpec, _pair: Match, _anchors: tuple[str, ...]
 ) -> View:
-    return recipe.drawn_view(_space, spec, _anchors, reduction)
+    return colored(_pair, recipe.drawn_view(_pair.source, spec, _anchors, reduction), spec)
 
 
 def pane_matrices(

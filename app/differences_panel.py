@@ -38,6 +38,15 @@ def differences(workspace: Workspace, pair: Match) -> None:
     exports.chart(figure.interactive(exports.theme()), "differences.chart", tools=False)
     st.caption(_circumstances(found, task))
     exports.export_bar(figure, "differences")
+    st.button(
+        "Colour the panes by agreement",
+        icon=":material/palette:",
+        on_click=session.edit_spec,
+        args=("colour by agreement", "view"),
+        kwargs={"color_by": "agreement"},
+        key="differences.colour",
+        disabled=workspace.view.color_by == "agreement",
+    )
     table = pd.DataFrame(
         {
             "group": [group.name for group in found.groups],

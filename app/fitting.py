@@ -35,8 +35,9 @@ def fits(workspace: Workspace, pair: Match) -> bool:
     unlabelled = pair.source.labels is None and (
         view.color_by == "labels" or workspace.anchors_from.startswith("class-balanced")
     )
+    uncounted = pair.source.counts is None and view.color_by == "counts"
     chosen = workspace.anchors or not workspace.by_strategy
-    return bool(chosen) and not unlabelled and all(one in index for one in (*workspace.anchors, *view.pivots))
+    return bool(chosen) and not unlabelled and not uncounted and all(one in index for one in (*workspace.anchors, *view.pivots))
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
@@ -66,9 +67,11 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
 
 
 def _fitting_view(view: ViewSpec, pair: Match) -> ViewSpec:
-    by_labels = view.color_by == "labels"
+    by_labels, column = view.color_by == "labels", view.color_by
+    if (by_labels and pair.source.labels is None) or (column == "counts" and pair.source.counts is None):
+        column = "pivots"
     if pivots := tuple(pivot for pivot in view.pivots if pivot in pair.source.index):
-        return replace(view, pivots=pivots, color_by="labels" if by_labels and pair.source.labels is not None else "pivots")
+        return replace(view, pivots=pivots, color_by=column)
     usual = default_view(pair.source)
     everything = usual.everything or (view.everything and not by_labels)  # of classes all was shown for their colours' sake
     return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)

@@ -75,6 +75,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
             key=key,
             selected=_rows_among(drawing.view.rows, pair, session.selection()),
             height=height,
+            palette=scene.category_colors or None,
             fill=True,
             old=[one.old for one in drawing.maps for _ in one.coordinates],
             sheet=drawing.sheet,

@@ -10,6 +10,7 @@ import streamlit as st
 from app import session
 from app.widgets import bound
 from app.workspace import Workspace
+from relcore.comparing.row_columns import columns_of
 from relcore.names import REDUCTIONS
 from relcore.spaces import Match, SpaceError, quote
 from relcore.views import MOST_PIVOTS
@@ -23,7 +24,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
         classes = pair.source.labels is not None and pair.source.counts is None
         if classes:
-            _color_chooser(workspace)
+            _color_chooser(workspace, pair)
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)
         bound(
@@ -59,20 +60,24 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
         )
         with st.popover("More", icon=":material/tune:"):
             _further_choosers(workspace)
-            if pair.source.labels is not None and not classes:
-                _color_chooser(workspace)
+            if not classes:
+                _color_chooser(workspace, pair)
 
 
-def _color_chooser(workspace: Workspace) -> None:
+def _color_chooser(workspace: Workspace, pair: Match) -> None:
     bound(
-        st.segmented_control,
+        st.selectbox,
         "Colour by",
         "view.color_by",
         workspace.view.color_by,
         lambda value: session.edit_spec(f"colour by {value}", "view", color_by=value),
-        options=["pivots", "labels"],
-        format_func={"pivots": "Pivots", "labels": "Labels"}.get,
-        required=True,
+        options=["pivots", *(["labels"] if pair.source.labels is not None else []), *columns_of(pair)],
+        format_func=str.capitalize,
+        width=170,
+        help=(
+            "Agreement: the share of a row's neighbours that the other space keeps. Numbers are drawn in steps of equally many "
+            "rows; click a step in the legend to select its rows."
+        ),
     )
 
 

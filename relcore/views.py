@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
+NUMBERS = ("counts", "source norm", "target norm", "agreement")  # columns of numbers that colour rows
 MOST_PIVOTS = 20  # the number of distinguishable colours
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
@@ -28,8 +29,9 @@ class ViewSpec:
         Rows of each neighbourhood, the pivot itself among them.
     everything : bool
         Also draw all other rows, in grey.
-    color_by : {"pivots", "labels"}
-        The colour of a row: by the pivot in whose neighbourhood it lies, or by its label.
+    color_by : "pivots", "labels" or one of `NUMBERS`
+        The colour of a row: by the pivot in whose neighbourhood it lies, by its label, or by a number; the latter needs both
+        spaces, see `comparing.row_columns.colored`.
     show_anchors : bool
         Draw the anchors as stars, adding those that the view lacks.
     """
@@ -48,7 +50,7 @@ class ViewSpec:
             )
         if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
             raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
-        need_one_of("color_by", self.color_by, ("pivots", "labels"))
+        need_one_of("color_by", self.color_by, ("pivots", "labels", *NUMBERS))
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class View:
     rows: np.ndarray
     categories: np.ndarray
     category_names: tuple[str, ...]
+    category_colors: tuple[str, ...] = ()  # where the categories are steps of a ramp
 
     @cached_property
     def digest(self) -> str:
@@ -95,7 +98,7 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
     if len(view.rows) <= n_most:
         return view
     kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
-    return View(view.rows[kept], view.categories[kept], view.category_names)
+    return replace(view, rows=view.rows[kept], categories=view.categories[kept])
 
 
 def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.ndarray]:

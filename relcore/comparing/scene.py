@@ -10,6 +10,7 @@ import numpy as np
 
 from relcore.charts.scene import Pane, Scene
 from relcore.comparing.orientation import orient_pairs
+from relcore.comparing.row_columns import colored
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.names import REDUCTIONS
 from relcore.numbers import counted
@@ -117,13 +118,13 @@ def assemble_scene(
         + "; ".join(f"{representation}: {note}" for representation, (_, note) in pairs.items())
         + f"; {counted(len(anchor_ids), 'anchor')}"
     )
-    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption)
+    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, category_colors=view.category_colors)
 
 
 def comparison_scene(recipe: ComparisonRecipe, matched: Match | None = None, oriented: bool = False) -> Scene:
     """From a recipe to the picture, without a screen; `oriented` turns the maps as `orient_pairs` does."""
     matched = matched or load_pair(recipe)
-    view = drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction)
+    view = colored(matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view)
     pairs = {
         pane: reduce_pair(pane_matrices(matched, view.rows, recipe.anchors, recipe.projection, pane), recipe.reduction)
         for pane in recipe.panes

@@ -20,6 +20,7 @@ from relcore.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
+from relcore.views import NUMBERS
 from tests.app.conftest import Session, save_space
 
 CLICKS = 940  # over the verbs of a session
@@ -157,7 +158,7 @@ def clicks(spaces, monkeypatch):
         "pivots": (choose_pivots, {"view.pivots"} | view),
         "nearest": spec("view", "n_nearest", (1, 5, 30, 2000)),
         "show": (lambda: session.edit_spec("show", "view", everything=one((True, False))), view),
-        "colour": (lambda: session.edit_spec("colour", "view", color_by=one(("pivots", "labels"))), view),
+        "colour": (lambda: session.edit_spec("colour", "view", color_by=one(("pivots", "labels", *NUMBERS))), view),
         "show anchors": spec("view", "show_anchors", (True, False)),
         "method": spec("reduction", "method", REDUCTIONS),
         "fit": spec("reduction", "fit", ("first", "apart")),
