@@ -58,9 +58,7 @@ def differences(workspace: Workspace, pair: Match) -> None:
     )
     picture, detail = st.columns([1.2, 1], gap="medium")
     with picture:
-        look = {
-            name: st.column_config.ProgressColumn(min_value=0, max_value=1, format="%.3f") for name in ("agreement", "expected")
-        }
+        look = {name: st.column_config.NumberColumn(format="%.3f", width="small") for name in ("agreement", "expected")}
         key = f"differences.table-{results.place_of((workspace.source, workspace.target), task)}"
         chosen = chosen_rows(table, key, height=min(420, 38 * (len(table) + 1)), column_config=look)
     with detail:

@@ -94,12 +94,11 @@ def _neighbours(pair: Match, identifier: str) -> None:
     """The row's neighbours in the representation that is chosen; a click on one inspects it."""
     workspace, form = session.workspace(), "absolute"
     if workspace.anchors:
-        form = st.segmented_control(
-            "Neighbours",
+        form = st.selectbox(
+            "Neighbours in",
             FORMS,
-            default="absolute",
             key="inspector.form",
-            required=True,
+            format_func="{} spaces".format,
             persist_state="session",
             label_visibility="collapsed",
         )

@@ -65,10 +65,7 @@ def search_box(pair: Match, key: str) -> None:
         if identifier in pair.source.index:
             session.select((identifier,))
 
-    what = ["an id", "a label"] if pair.source.labels is not None else ["an id"]
-    what += ["a text"] * bool(items and items.has_texts)
-    listed = f"{', '.join(what[:-1])} or {what[-1]}" if len(what) > 1 else what[0]
-    if row_search(key, f"Search {len(pair):,} rows: {listed}", find, pick):
+    if row_search(key, f"Search {len(pair):,} rows", find, pick):
         st.rerun()  # the whole page shows the selection
 
 

@@ -248,6 +248,7 @@ def pack_scene(
             for pane, told in zip(scene.panes, old or [""] * len(scene.panes), strict=True)
         ],
         "names": [str(name) for name in scene.category_names],
+        "ramp": bool(scene.category_colors),  # steps of a number, which have no place on the map
         "other": OTHER,
         "named": NAMED,
         "caption": scene.caption,

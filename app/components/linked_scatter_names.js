@@ -85,7 +85,7 @@ class Names {
     });
     for (const row of chosen) put(row, shortened(owner.idOf(row)), "chosen");
     if (owner.named) {
-      for (const { row, category } of this.groups) put(row, shortened(owner.header.names[category]), "group", owner.theme.colors[category]);
+      for (const { row, category } of owner.header.ramp ? [] : this.groups) put(row, shortened(owner.header.names[category]), "group", owner.theme.colors[category]);
       if (!chosen.length) this.placeRows(pane, owner, put, width, height);
     }
     while (this.texts.children.length > this.used) this.texts.lastChild.remove();
