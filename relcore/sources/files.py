@@ -17,7 +17,7 @@ from relcore.sources.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices
 from relcore.sources.memory import usable_bytes
 from relcore.sources.metadata import Metadata, read_metadata
 from relcore.sources.readers import READERS, WITH_COLUMNS, WITH_MATRICES, known_suffix, suffix_of
-from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, lines_beside
+from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, distinct, lines_beside
 from relcore.sources.rows import Rows
 from relcore.sources.series import parts_of, read_parts
 from relcore.sources.tables import TABLES, column_roles
@@ -50,7 +50,8 @@ def load_space(
     """Load the space in a file; the suffix says the format.
 
     ============================  =======================================================================================
-    .npy                          a matrix; ids from `<stem>.ids.txt` beside it, one per line, else "0", "1", …
+    .npy                          a matrix; ids from `<stem>.ids.txt` or `<stem>.sentences.txt` beside it, one per line, else
+                                  "0", "1", …
     .npz                          `vectors` (or the only matrix), and `ids`, `labels`, `counts` where present
     .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the metadata; of a
                                   model its token embeddings, with a vocabulary beside it as ids
@@ -187,7 +188,10 @@ def _ids(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str]:
     if rows.ids is not None:
         return checked_ids(_as_many(path, "ids", rows.ids, n, limit), path.name)
     beside = lines_beside(path, suffix, "ids", n, limit)
-    return [str(row) for row in range(n)] if beside is None else checked_ids(beside, f"{path.name[: -len(suffix)]}.ids.txt")
+    if beside is not None:
+        return checked_ids(beside, f"{path.name[: -len(suffix)]}.ids.txt")
+    sentences = lines_beside(path, suffix, "sentences", n, limit)
+    return [str(row) for row in range(n)] if sentences is None else distinct(sentences)
 
 
 def _labels(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str] | None:

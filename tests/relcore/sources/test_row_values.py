@@ -158,3 +158,15 @@ def test_empty_lines_are_labels_only_where_a_row_has_them(beside):
     assert beside(b"a\nb\nc", b"\nx\n\n").labels.tolist() == ["", "x", ""]
     with pytest.raises(SpaceError, match=r"x\.labels\.txt: expected 3 labels, .* got 2"):
         beside(b"a\nb\nc", b"x\ny")
+
+
+def test_sentences_beside_a_matrix_are_its_ids_and_may_repeat(tmp_path):
+    np.save(tmp_path / "minilm.npy", np.eye(5, dtype=np.float32))
+    (tmp_path / "minilm.sentences.txt").write_text("yes\nrow 3\nyes\n\nyes (2)\n")
+    assert list(load_space(tmp_path / "minilm.npy").ids) == ["yes", "row 3", "yes (3)", "row 3 (2)", "yes (2)"]
+    (tmp_path / "minilm.ids.txt").write_text("a\nb\nc\nd\ne\n")
+    assert list(load_space(tmp_path / "minilm.npy").ids) == list("abcde")
+    (tmp_path / "minilm.ids.txt").unlink()
+    (tmp_path / "minilm.sentences.txt").write_text("yes\nno\n")
+    with pytest.raises(SpaceError, match=r"minilm\.sentences\.txt: expected 5 sentences, one per row of minilm\.npy, got 2"):
+        load_space(tmp_path / "minilm.npy")
