@@ -54,10 +54,10 @@ def audit(workspace: Workspace, pair: Match) -> None:
         st.markdown(f"**{plain(outcome.headline)}** " + _told(task))
     else:
         messages.warning(outcome.headline)
+    if len(outcome.suspects):
+        _suspects(workspace, pair, outcome)
     listed, drawn = st.columns([1.5, 1], gap="large")
     with listed:
-        if len(outcome.suspects):
-            _suspects(workspace, pair, outcome)
         if outcome.scores:
             _scores(outcome)
     with drawn:
@@ -81,7 +81,7 @@ def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
     table = pd.DataFrame({"id": list(ids[:_MOST_LISTED]), "agreement": outcome.agreement[outcome.suspects][:_MOST_LISTED]})
     near = {f"near in {name}": column for name, column in zip(names, found, strict=True)}
     shown, look = with_items(workspace, table.assign(**near))
-    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(format="%.3f", width="small")
+    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(format="%.3f", width=100)
     look["height"] = "content" if len(ids) < 9 else 340
     chosen = tuple(shown["id"].iloc[chosen_rows(shown, f"audit.table-{digest_of(ids)[:8]}", several=True, **look)])
     with st.container(horizontal=True):
