@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
-from app import fitting, messages, session, sharing, sidebar, start, unpaired  # noqa: E402
+from app import autosave, fitting, messages, session, sharing, sidebar, start, unpaired  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
 from relcore.extras import extra  # noqa: E402
 from relcore.spaces import NoCommonId, SpaceError  # noqa: E402
@@ -43,6 +43,7 @@ PAGES = [
 page = st.navigation(PAGES, position="top")
 # For screen readers: the outline begins here, because the open page is marked in the navigation only; sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
+autosave.begin()
 session.history(start.first_workspace)
 if notice := session.pop_notice():
     messages.error(notice)
@@ -55,6 +56,8 @@ try:
         encoding_jobs.collect()
     with in_use(), extra():
         fitting.settle()
+        autosave.save()
+        autosave.draw_notice()
         sidebar.draw(page.title)
         page.run()
 except NoCommonId:
@@ -63,3 +66,4 @@ except (SpaceError, EngineError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
 sidebar.draw_status(page.title)
+autosave.save()  # what the page itself changed

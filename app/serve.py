@@ -1,12 +1,22 @@
-"""The app as a server sends it, with a Content-Security-Policy: the browser asks no other host for anything.
+"""The app as a server sends it: a browser gets a key, by which its sessions are found again, and a Content-Security-Policy.
 
-A second wall behind `app.plain_text`: if a text of a user became a picture or a script, the browser would not fetch it.
-Streamlit and Plotly need scripts within the page, and compile some.
+The policy is a second wall behind `app.plain_text`, so that the browser asks no other host for anything: if a text of a user
+became a picture or a script, the browser would not fetch it. Streamlit and Plotly need scripts within the page, and compile
+some.
 """
+
+import sys
+from pathlib import Path
 
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import App
+
+ROOT = Path(__file__).resolve().parents[1]
+if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
+    sys.path.insert(0, str(ROOT))
+
+from app.browser_key import Recognised  # noqa: E402
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
@@ -30,4 +40,4 @@ class Secured:
         await self._app(scope, receive, with_policy)
 
 
-app = App("main.py", middleware=[Middleware(Secured)])
+app = App("main.py", middleware=[Middleware(Secured), Middleware(Recognised)])

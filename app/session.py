@@ -36,6 +36,16 @@ def history(first: Callable[[], Workspace] = Workspace) -> History:
     return st.session_state[_HISTORY]
 
 
+def begun() -> bool:
+    """Whether this session has a history already."""
+    return _HISTORY in st.session_state
+
+
+def resume(saved: History) -> None:
+    """Take a saved history for this session's own."""
+    st.session_state[_HISTORY] = saved
+
+
 def workspace() -> Workspace:
     """What this session has chosen, now."""
     return history().present
@@ -138,7 +148,7 @@ def kept_map(place: tuple) -> Any:
 
 
 def uploads_folder() -> Path:
-    """A folder of this session's own for uploaded files, removed when the session ends."""
+    """A folder of this session's own for uploaded files; that of a browser without a key is removed when the session ends."""
     return member().uploads_folder()
 
 

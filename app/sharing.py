@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from ipaddress import ip_address
 from pathlib import Path
 from weakref import WeakSet, finalize
@@ -12,6 +13,8 @@ from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import uploads
+from app.browser_key import browser_key
+from app.saved_folder import uploads_of
 from relcore.access import ENVIRONMENT, Asker, allowed, data_folder, shared
 from relcore.spaces import SpaceError
 
@@ -47,6 +50,8 @@ class Member:
         Keys of encodings that the store had already, of data that the session has.
     stopped : set of str
         Keys of jobs that the session no longer waits for.
+    owner : str
+        A random name, under which the session is saved.
     """
 
     def __init__(self) -> None:
@@ -54,7 +59,9 @@ class Member:
         self.found: set[str] = set()
         self.stopped: set[str] = set()
         self._session = context.session_id if (context := get_script_run_ctx()) else ""
-        self._folder: Path | None = None
+        self.owner = secrets.token_hex(8)
+        self._key = browser_key()
+        self._folder: Path | None = uploads_of(self._key) if self._key else None
         _members.add(self)
 
     @property
@@ -63,11 +70,18 @@ class Member:
         return Asker(self._folder, self.made | self.found)
 
     def uploads_folder(self) -> Path:
-        """The folder of this session's uploads, removed when the session ends."""
-        if self._folder is None:
+        """The folder of this session's uploads: its browser's, which stays, or one that is removed when the session ends."""
+        if self._key:
+            uploads.make_folder(self._folder)
+        elif self._folder is None:
             self._folder = uploads.new_folder()
             finalize(self, uploads.remove_folder, self._folder)
         return self._folder
+
+    def keep_uploads(self) -> None:
+        """Count the uploads as used now, so that they are kept as long as the session."""
+        if self._key and self._folder.exists():
+            os.utime(self._folder)
 
     def wanted_by_others(self, key: str) -> bool:
         """Whether another session, which is still there, submitted this job or made this encoding, too."""
@@ -76,6 +90,11 @@ class Member:
             for one in list(_members)
             if one is not self
         )
+
+
+def is_open(owner: str) -> bool:
+    """Whether the session of this owner is connected to this server."""
+    return any(one.owner == owner and st.runtime.get_instance().is_active_session(one._session) for one in list(_members))
 
 
 def open_folder() -> str | None:

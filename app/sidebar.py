@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import streamlit as st
 
-from app import compute, messages, own_files, session
+from app import autosave, compute, messages, own_files, session
 from app.fitting import anchors_origin
 from app.plain_text import plain_name
 from app.widgets import (
@@ -33,7 +33,7 @@ def draw(page: str) -> None:
         if page not in ON_THEIR_OWN:
             _choosers(workspace)
         _session_file(workspace)
-    st.query_params.from_dict(to_query(session.workspace()))
+    st.query_params.from_dict(to_query(session.workspace()) | autosave.address())
 
 
 def _choosers(workspace: Workspace) -> None:

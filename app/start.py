@@ -36,6 +36,21 @@ def first_workspace() -> Workspace:
         return _with_chosen_anchors(default)
 
 
+def plain_workspace() -> Workspace:
+    """The workspace of a new session without a link; the run that follows chooses the anchors."""
+    opened, _ = _opened()
+    ends = opened if len(opened) >= 2 else BUNDLED
+    return Workspace(tuple(dict.fromkeys((*opened, *BUNDLED))), ends[0], ends[1], anchors_from=DEFAULT_ANCHORS)
+
+
+def _opened() -> tuple[list[SpaceSpec], bool]:
+    """The spaces that `relscope app` was given, and whether the first two are paired by row order."""
+    opened = [record.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
+    paired = unpaired.likely_by_rows(*opened[:2]) if len(opened) > 1 else None
+    opened[:2] = paired or opened[:2]
+    return opened, bool(paired)
+
+
 def _with_chosen_anchors(workspace: Workspace) -> Workspace:
     with suppress(NoCommonId):  # the page offers to pair them
         return fit_to_pair(workspace, compute.matched(workspace.source, workspace.target))
@@ -47,9 +62,8 @@ def _with_opened_spaces(workspace: Workspace) -> Workspace:
 
     They pair by row order where just one of them has ids, and equally many rows.
     """
-    opened = [record.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
-    if len(opened) > 1 and (paired := unpaired.likely_by_rows(*opened[:2])):
-        opened[:2] = paired
+    opened, by_rows = _opened()
+    if by_rows:
         session.announce("The first two spaces are paired by row order, because only one of them has ids.")
     workspace = replace(workspace, spaces=tuple(dict.fromkeys((*opened, *BUNDLED))))
     if len(opened) < 2:

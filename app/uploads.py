@@ -39,6 +39,13 @@ def new_folder() -> Path:
     SpaceError
         Another account made the folder that holds them all.
     """
+    folder = all_uploads() / f"{os.getpid()}~{secrets.token_hex(16)}~{socket.gethostname()}"
+    make_folder(folder)
+    return folder
+
+
+def make_folder(folder: Path) -> None:
+    """This folder for uploads, open to this account only; nothing where it is there. Errors as in `new_folder`."""
     root = all_uploads()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = root.lstat()
@@ -48,9 +55,7 @@ def new_folder() -> Path:
             "to a folder of your own"
         )
     root.chmod(0o700)
-    folder = root / f"{os.getpid()}~{secrets.token_hex(16)}~{socket.gethostname()}"
-    folder.mkdir(mode=0o700)
-    return folder
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def remove_folder(folder: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from relcore import __version__, record
@@ -27,6 +27,7 @@ MOST_NEIGHBOURS = 200
 OPENING_INVERSION = InversionSpec(method="whitened", tuned=True)  # of a new session
 MOST_ANCHORS = 2000  # 20,000 rows by 2,000 anchors in two spaces are 320 MB
 UNDO_STEPS = 200
+Step = tuple[str, "Workspace"]
 BOOTSTRAPPED = "bootstrap"
 
 
@@ -104,10 +105,9 @@ _NEWER = ("stars", "oriented")
 class History:
     """The present workspace between its past and its undone future, each step with a name that a button can show."""
 
-    def __init__(self, present: Workspace) -> None:
+    def __init__(self, present: Workspace, past: Iterable[Step] = (), future: Iterable[Step] = ()) -> None:
         self.present = present
-        self._past: list[tuple[str, Workspace]] = []
-        self._future: list[tuple[str, Workspace]] = []
+        self._past, self._future = list(past)[-UNDO_STEPS:], list(future)
 
     def edit(self, step: str, changed: Workspace) -> None:
         """Make `changed` the present and forget undone steps. An unchanged workspace is not a step."""
@@ -121,6 +121,11 @@ class History:
         """Make `changed` the present within the step that led to it; undone steps stay."""
         self.present = changed
 
+    @property
+    def steps(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+        """Past and undone future steps, each with its name; the last of either is the nearest."""
+        return tuple(self._past), tuple(self._future)
+
     def undo(self) -> None:
         """One step back; nothing where there is none."""
         self._move(self._past, self._future)
@@ -129,7 +134,7 @@ class History:
         """One step forward again; nothing where there is none."""
         self._move(self._future, self._past)
 
-    def _move(self, origin: list[tuple[str, Workspace]], destination: list[tuple[str, Workspace]]) -> None:
+    def _move(self, origin: list[Step], destination: list[Step]) -> None:
         if origin:
             step, workspace = origin.pop()
             destination.append((step, self.present))

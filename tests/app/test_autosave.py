@@ -1,0 +1,274 @@
+"""A session is saved after each step, and comes back when its browser opens the page again, to nobody else."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from app import autosave, saved_folder, saved_session
+from app.browser_key import COOKIE, key_in
+from app.saved_folder import SavedFolder, uploads_of
+from app.saved_session import SavedSession
+from app.workspace import UNDO_STEPS, History, Workspace
+from relcore import access, record
+from relcore.spaces import SpaceError
+from tests.app.conftest import Session
+
+MINE, THEIRS = "ab" * 32, "cd" * 32
+
+
+@pytest.fixture(autouse=True)
+def browser(monkeypatch):
+    """``browser(key)``: the browser whose sessions begin from now on; none of the sessions before is open any more."""
+
+    def use(key: str, is_open: bool = False) -> None:
+        for module in ("autosave", "sharing"):
+            monkeypatch.setattr(f"app.{module}.browser_key", lambda: key)
+        monkeypatch.setattr("app.sharing.is_open", lambda owner: is_open)
+
+    autosave._sweep_once.cache_clear()
+    use(MINE)
+    return use
+
+
+@pytest.fixture
+def opened(make_workspace, monkeypatch):
+    """``opened(**query) -> Session``: the page opens, on two small spaces where nothing else is asked for."""
+    workspace = make_workspace()
+    monkeypatch.setattr("app.start.BUNDLED", workspace.spaces)
+    monkeypatch.setattr("app.start.DEFAULT_ANCHORS", "random 20 0")
+    monkeypatch.setattr("app.start.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest))
+    return lambda **query: Session(query=query)
+
+
+def query_of(session: Session) -> dict[str, str]:
+    return {name: value[0] if isinstance(value, list) else value for name, value in session.at.query_params.items()}
+
+
+def saved_files() -> list[Path]:
+    return sorted((Path(os.environ["RELSCOPE_STORE"]) / "sessions").rglob("*.json"))
+
+
+def test_reloading_brings_back_steps_selection_and_place(opened):
+    before = opened()
+    assert not saved_files()  # nothing was done yet
+    before.change("number_input", "scores.k", 7).change("button_group", "view.method", "pca")
+    before.change("toggle", "projection.center", False).click("history.undo").select("r3", "r4")
+    after = opened(**query_of(before))
+    assert after.workspace == before.workspace
+    assert after.history.steps == before.history.steps
+    assert after.history.redo_step == "do not centre"
+    assert after.session_state["relscope.selection"] == ("r3", "r4")
+    assert "was restored, with 1 step to undo" in after.captions
+    assert not after.errors
+    after.click("history.undo")
+    assert after.workspace.k == 10
+    assert "was restored" not in after.captions
+
+
+def test_a_new_session_is_one_step_away_and_can_be_taken_back(opened):
+    before = opened().change("number_input", "scores.k", 7)
+    after = opened(**query_of(before)).click("autosave.new")
+    assert after.workspace.k == 10
+    assert len(after.workspace.anchors) == 20
+    after.click("history.undo")
+    assert after.workspace == before.workspace
+
+
+def test_an_address_without_a_tab_opens_the_latest_session(opened):
+    before = opened().change("number_input", "scores.k", 7)
+    assert opened().workspace == before.workspace
+
+
+def test_a_link_wins_and_the_saved_session_is_offered(opened):
+    before = opened().change("number_input", "scores.k", 7)
+    after = opened(k="5")
+    assert after.workspace.k == 5
+    assert "This browser has a saved session" in after.captions
+    after.click("autosave.open")
+    assert after.workspace == before.workspace
+    assert after.history.undo_step == before.history.undo_step
+
+
+def test_the_address_may_be_one_step_behind(opened):
+    """As when the page is reloaded before the run that follows a step has written the address."""
+    before = opened().change("number_input", "scores.k", 7)
+    behind = query_of(before)
+    before.change("number_input", "scores.k", 8)
+    assert behind != query_of(before)
+    assert opened(**behind).workspace.k == 8
+
+
+def test_files_given_to_the_command_win(opened, make_workspace, monkeypatch):
+    opened().change("number_input", "scores.k", 7)
+    given = json.dumps([record.to_json(spec) for spec in make_workspace(90).spaces])
+    monkeypatch.setenv(access.OPENED, given)
+    after = opened()
+    assert (after.workspace.k, len(after.workspace.spaces)) == (10, 4)
+    assert "This browser has a saved session" in after.captions
+    after.change("number_input", "scores.k", 6)
+    assert opened(**query_of(after)).workspace.k == 6  # reloaded, with the same files
+
+
+def test_two_tabs_keep_their_own_sessions(opened, browser):
+    first = opened().change("number_input", "scores.k", 7)
+    browser(MINE, is_open=True)
+    second = opened()
+    assert second.workspace.k == 10
+    assert "This browser has a saved session" in second.captions
+    second.change("number_input", "scores.k", 5)
+    assert opened(**query_of(first)).workspace.k == 7
+    assert opened(**query_of(second)).workspace.k == 5
+
+
+def test_a_duplicated_tab_overwrites_nothing(opened):
+    first = opened().change("number_input", "scores.k", 7)
+    copy = opened(**query_of(first)).change("number_input", "scores.k", 8)
+    first.change("number_input", "scores.k", 9)
+    assert query_of(first)["tab"] != query_of(copy)["tab"]
+    assert opened(**query_of(copy)).workspace.k == 8
+    again = opened(**query_of(first))
+    assert again.workspace.k == 9
+    assert again.history.steps == first.history.steps
+
+
+def test_another_browser_sees_nothing_of_it(opened, browser):
+    before = opened().change("number_input", "scores.k", 7)
+    (path,) = saved_files()
+    assert MINE not in str(path)
+    assert MINE not in path.read_text()
+    for folder in (path.parent, path.parent.parent):
+        assert folder.stat().st_mode & 0o077 == 0
+    assert path.stat().st_mode & 0o077 == 0
+    browser(THEIRS)
+    other = opened(tab=query_of(before)["tab"])
+    assert other.workspace.k == 10
+    assert "saved session" not in other.captions
+    browser("")  # it keeps no cookies
+    unknown = opened().change("number_input", "scores.k", 6)
+    assert "tab" not in query_of(unknown)
+    assert saved_files() == [path]
+
+
+@pytest.mark.parametrize("share", ["", "1"])
+def test_uploads_stay_with_their_browser(opened, browser, monkeypatch, tmp_path, make_workspace, share):
+    content = Path(make_workspace(80).source.name).read_bytes()
+    before = opened()
+    if share:
+        monkeypatch.setenv(access.ENVIRONMENT, share)
+        monkeypatch.setenv(access.DATA, str(tmp_path))  # where the two small spaces are
+    before.session_state["spaces.tab"] = "Load a file"
+    before.open("spaces").upload("spaces.upload", "mine.npz", content).click("Load mine.npz")
+    spec = before.workspace.spaces[-1]
+    assert Path(spec.name).is_relative_to(uploads_of(MINE))
+    after = opened(**query_of(before))
+    assert after.workspace.spaces[-1] == spec
+    after.change("selectbox", "choose.source", spec)
+    assert not after.errors
+    assert after.workspace.source == spec
+    browser(THEIRS)
+    other = opened()
+    other.at.session_state["relscope.history"] = History(after.workspace)
+    other.run()
+    assert "only the session that uploaded a file opens it" in other.errors[0]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: "",
+        lambda text: "[]",
+        lambda text: "null",
+        lambda text: text.replace('"past"', '"passed"'),
+        lambda text: text.replace('"k":[', '"k":["seven",'),
+        lambda text: text.replace('"present":[', '"present":[9999,'),
+        lambda text: text.replace('"present":[', '"present":[-1,'),
+        lambda text: text.replace('"present":', '"present":[],"x":'),
+        lambda text: text.replace('"relscope":"', '"relscope":"0.0.'),
+        lambda text: text.replace('"rest":{', '"rest":{"other":1,'),
+    ],
+)
+def test_a_damaged_or_older_save_starts_a_new_session(opened, damage):
+    before = opened().change("number_input", "scores.k", 7)
+    (path,) = saved_files()
+    path.write_text(damage(path.read_text()))
+    after = opened(**{name: value for name, value in query_of(before).items() if name != "k"})
+    assert after.workspace.k == 10
+    assert "The saved session cannot be restored, so this is a new one" in after.errors[0]
+    assert not opened().errors  # it is told once
+
+
+def test_a_full_disk_is_told_once_and_stops_nothing(opened, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    session = opened()
+    monkeypatch.setattr(SavedFolder, "write", full)
+    session.change("number_input", "scores.k", 7)
+    assert "cannot be saved (No space left on device)" in session.warning[0].value
+    session.change("number_input", "scores.k", 8)
+    assert not session.warning
+    assert not session.errors
+    monkeypatch.undo()
+
+
+def test_a_file_that_changed_is_named(opened, make_workspace):
+    before = opened().change("number_input", "scores.k", 7)
+    first, second = (Path(spec.name) for spec in before.workspace.spaces)
+    first.write_bytes(second.read_bytes())
+    after = opened(**query_of(before))
+    assert after.workspace.k == 7
+    assert "has changed since it was saved: first120" in after.errors[0]
+
+
+def test_what_is_saved_is_what_is_read():
+    history = History(Workspace(anchors=("a", "b"), named_sets=(("s", ("a",)),), anchors_from=""))
+    for k in range(1, 60):
+        history.edit(f"k {k}", replace(history.present, k=k))
+    history.undo()
+    saved = SavedSession(history, ("x",), {"k": "58"}, "[]", ("1", ""), ("m",), (), ("w",), {"stitch.tab": "Try it"})
+    again = saved_session.from_bytes(saved_session.to_bytes(saved))
+    assert (again.history.steps, again.history.present) == (history.steps, history.present)
+    assert replace(again, history=history) == saved
+
+
+def test_two_hundred_steps_with_the_most_anchors_take_the_room_of_their_differences():
+    anchors = tuple(f"anchor-{row}" for row in range(2000))
+    history = History(Workspace(anchors=anchors))
+    for step in range(UNDO_STEPS):
+        history.edit(str(step), replace(history.present, k=1 + step % 2))
+    once, whole = (len(saved_session.to_bytes(SavedSession(one))) for one in (History(Workspace(anchors=anchors)), history))
+    assert whole < 2 * once
+
+
+def test_what_is_old_or_too_much_is_swept(monkeypatch):
+    root = Path(os.environ["RELSCOPE_STORE"]) / "sessions"
+    for number, days in enumerate((0, 1, 2, 8)):
+        folder = SavedFolder(f"{number}" * 64)
+        folder.write("tab", "owner", b"0" * 100)
+        at = os.stat(root).st_mtime - days * 86_400
+        os.utime(folder._folder, (at, at))
+    saved_folder.sweep()
+    assert len(saved_files()) == 3
+    monkeypatch.setattr(saved_folder, "MOST_SAVED", 250)
+    saved_folder.sweep()
+    assert [path.parent.name for path in saved_files()] == sorted(SavedFolder(n * 64)._folder.name for n in "01")
+
+
+def test_only_a_key_is_taken_for_one():
+    assert key_in(f"a=b; {COOKIE}={MINE}") == MINE
+    for cookies in ("", "a=b", f"{COOKIE}=", f"{COOKIE}={MINE[:-1]}", f"{COOKIE}={MINE.upper()}", f'{COOKIE}="../{MINE}"'):
+        assert key_in(cookies) == ""
+
+
+def test_a_file_larger_than_any_session_is_not_read(monkeypatch):
+    folder = SavedFolder(MINE)
+    folder.write("tab", "owner", b"0" * 100)
+    monkeypatch.setattr(saved_folder, "MOST_BYTES", 99)
+    with pytest.raises(SpaceError, match="expected at most"):
+        folder.read("tab", "owner")
