@@ -46,7 +46,7 @@ def test_all_panes_the_headline_and_the_controls_are_in_sight(page, url, size):
             assert found["x"] >= 0
             assert found["x"] + found["width"] <= width
             assert found["y"] + found["height"] <= height
-        assert all(min(pane["width"], pane["height"]) >= (150 if width < 640 else 180) for pane in panes)
+        assert all(min(pane["width"], pane["height"]) >= 150 for pane in panes)
         assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
         if size in LAPTOPS:  # one row of controls
             controls = page.locator(f"{above[-1]} > *").all()
