@@ -119,7 +119,7 @@ def _lead(found: FoundDifferences, task: Differences) -> str:
     told = summary(found, task.groups)
     if not first.significant:
         return f"{told}. The lowest is {first.name}: {short(first.agreement)} of its neighbours kept, {p_told(first, found)}."
-    names = ", ".join(group.name for group in found.moved[:3])
+    names = "; ".join(group.name for group in found.moved[:3])
     return f"{told}. First: {names}."
 
 

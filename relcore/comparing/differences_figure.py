@@ -80,7 +80,7 @@ def differences_lines(found: FoundDifferences, kind: str) -> Lines:
         [group.high for group in shown],
     )
     lines = [chance]
-    for significant, name in ((True, f"moved more than chance, p < {short(SIGNIFICANT, 2)}"), (False, "within chance")):
+    for significant, name in ((True, f"moved more than chance, p < {short(SIGNIFICANT, 2)}"), (False, "not more than chance")):
         if some := places[significant]:
             told = [f"{shown[place].name}: {p_told(shown[place], found)}" for place in some]
             lines.append(Line(name, some, [shown[place].agreement for place in some], labels=told, keys=[str(p) for p in some]))
