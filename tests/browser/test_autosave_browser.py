@@ -1,0 +1,81 @@
+"""F5 in the middle of everything, and a server that is killed: the same session, with the same steps to undo."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests.browser.conftest import ROOT, _free_port, _wait_until_healthy
+from tests.browser.panes import settle
+
+
+@pytest.fixture
+def server(tmp_path):
+    """``server() -> url``: the app, started or killed and started again, on the same port and store."""
+    port, running = _free_port(), []
+
+    def start() -> str:
+        for process in running:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        command = [sys.executable, "-m", "relcore", "app", "--no-browser", f"--port={port}"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "RELSCOPE_STORE": str(tmp_path / "store")}
+        running[:] = [subprocess.Popen(command, cwd=tmp_path, env=environment)]
+        _wait_until_healthy(running[0], f"http://localhost:{port}")
+        return f"http://localhost:{port}"
+
+    yield start
+    running[0].kill()
+    running[0].wait()
+
+
+def shown(page):
+    """The place, and what the sidebar shows."""
+    page.wait_for_selector(".ls-root[data-drawn]")
+    settle(page)
+    return {
+        "page": page.url.split("?")[0],
+        "undo": [page.locator(f".st-key-history-{verb} button").first.is_enabled() for verb in ("undo", "redo")],
+        "anchors": page.locator("input[aria-label='Number of anchors']").input_value(),
+        "by hand": page.get_by_text("Chosen by hand, 0 pinned").is_visible(),
+        "selected": page.locator("button", has_text="selected").all_inner_texts(),
+    }
+
+
+def number_of_anchors(page, number):
+    box = page.locator("input[aria-label='Number of anchors']")
+    box.fill(str(number))
+    box.press("Enter")
+    page.wait_for_selector(f"text={number} anchors")
+    settle(page)
+
+
+@pytest.mark.slow
+def test_f5_and_a_killed_server_lose_nothing(page, server):
+    page.goto(f"{server()}/anchors")
+    page.wait_for_selector(".ls-root[data-drawn]")
+    settle(page)
+    for number in (120, 80, 60):
+        number_of_anchors(page, number)
+    page.locator(".st-key-history-undo button").first.click()
+    page.wait_for_selector("text=80 anchors")
+    settle(page)
+    box = page.locator("input[aria-label='Add anchors by name']")
+    box.fill("river")
+    box.press("Enter")
+    page.wait_for_selector("text=81 anchors")
+    before = shown(page)
+    assert before["undo"] == [True, False]
+    page.reload()
+    assert shown(page) == before
+    assert page.get_by_text("was restored, with 3 steps to undo").is_visible()
+    server()
+    page.reload()
+    assert shown(page) == before
+    for number in (80, 120, 300):
+        page.locator(".st-key-history-undo button").first.click()
+        page.wait_for_selector(f"text={number} anchors")
+        settle(page)
+    assert shown(page)["undo"] == [False, True]
