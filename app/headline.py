@@ -22,9 +22,10 @@ def headline(workspace: Workspace, pair: Match) -> str:
     if not compute.can_be_scored(pair, workspace.anchors):
         return _paragraph(compute.TOO_MANY_ANCHORS)
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}
-    opening = f"Two encoders, the same {counted(len(pair), 'row')}: "
+    opening = f"Two encoders, the same {counted(len(pair), 'row')}"
     if "mrr" not in found["absolute"]:
-        opening = f"{opening}these spaces have different dimensions, so they share no coordinates but those to anchors. "
+        opening += ", different dimensions, and so no coordinates in common but those to anchors"
+    opening += ": "
     if agreement := found["relative"].get("class agreement"):
         text = f"{opening}{_do_neighbours(agreement.k)}? Class agreement {_circumstances(workspace, agreement)}: "
         text += f"{_numbers(found, 'class agreement')}. Mean reciprocal rank of the row itself: "

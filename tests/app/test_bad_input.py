@@ -185,7 +185,7 @@ def test_a_good_file_joins_the_session_can_be_chosen_and_removed_and_that_undone
     wide = session.workspace.spaces[-1]
     assert session.toast[0].value.startswith("wide: 120 rows, 9 dimensions")
     session.change("selectbox", "choose.target", wide).open("compare")
-    assert "have different dimensions, so they share no coordinates" in session.html
+    assert "different dimensions, and so no coordinates in common" in session.html
     assert not session.errors
     session.open("spaces")
     remove = f"spaces.remove-{digest_of(wide)}"

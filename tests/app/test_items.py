@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 import re
 
 import numpy as np
@@ -297,8 +296,5 @@ def test_a_dataset_that_is_gone_takes_only_the_items_with_it(encoded, tmp_path):
 
 def test_three_dimensions_show_sentences_too(sentences):
     sentences.change("segmented_control", "view.dimensions", 3)
-    (chart,) = (node for node in sentences.get("plotly_chart") if "scatter3d" in node.proto.spec)
-    hovers = [text for trace in json.loads(chart.proto.spec)["data"] for text in trace.get("hovertext", ())]
-    dataset = load_dataset(SENTENCES)
-    beginning = " ".join(dataset.item(0).split())[:30]
-    assert any(hover.startswith(beginning) and f"<br>{dataset.ids[0]}" in hover for hover in hovers)
+    assert not sentences.errors
+    assert re.search(rb'"files": \{"texts": "[/\w]+media/\w+\.txt"\}', payload(sentences))
