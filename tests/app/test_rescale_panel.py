@@ -16,7 +16,7 @@ from relcore.views import ViewSpec
 from tests.app.conftest import Session
 
 
-def run_at_once(engine, key, function, *, title, expected=None, **kwargs):
+def run_at_once(engine, key, function, *, title, expected=None, here=None, **kwargs):
     function(Context(key, engine.store), **kwargs)
     return engine.job(key)
 
