@@ -87,6 +87,9 @@ _FILE = {"source": "file", "name": "here.npz"}
 # Figures that version 0.1.0 had not.
 NEWER = {
     "differences": {"figure": "differences", "spaces": [_FILE, _FILE], "anchors": ["a"], "groups": "clusters", "k": 5},
+    "anchor-audit": {"figure": "anchor-audit", "source": _FILE, "target": _FILE, "audit": {"anchors": ["a", "b"], "k": 5}},
+    "anchor-influence": {"figure": "anchor-influence", "source": _FILE, "target": _FILE, "influence": {"anchors": ["a", "b"]}},
+    "anchor-curve": {"figure": "anchor-curve", "source": _FILE, "target": _FILE, "curve": {"strategies": ["random"], "k": 5}},
 }
 
 

@@ -214,7 +214,7 @@ def test_an_anchor_is_added_by_name(opened):
     search.fill("wolves, qzxqzx")
     search.press("Enter")
     n_anchors(page, 301)
-    page.get_by_text("1 unknown: 'qzxqzx'; the other 1 were added").wait_for()
+    page.get_by_text("1 id is not in both spaces and left out: 'qzxqzx'").wait_for()
     assert page.get_attribute(ROOT, "data-anchors") == "301"
 
 

@@ -21,7 +21,7 @@ def encode_tab(page, url):
     """The Spaces page with 300 digits and one small network chosen."""
     page.goto(f"{url}/spaces")
     page.get_by_role("tab", name="Encode", exact=True).click()
-    page.get_by_role("button", name="Encode", exact=True).wait_for()
+    page.get_by_role("button", name="Add to the session").wait_for()  # all digits in the usual networks come with Relscope
     settle(page)
     fill(page, "Maximum number of items", 300)
     page.get_by_text("300 pictures").wait_for()

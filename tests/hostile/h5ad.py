@@ -63,7 +63,7 @@ def cases() -> Iterator[Case]:
         "the index above obs": lambda file: file["obs"].attrs.__setitem__("_index", "../X"),
         "codes beyond the categories": instead("obs/cell_type/codes", data=np.arange(20)),
         "a soft link": _link(matrix, h5py.SoftLink("/X")),
-        "a link to itself": _link(matrix, h5py.SoftLink(f"/{matrix}")),
+        "a soft link to itself": _link(matrix, h5py.SoftLink(f"/{matrix}")),
         "a link to another file": _link(matrix, h5py.ExternalLink("/etc/hostname", "/x")),
         "numbers that lie in another file": instead(
             matrix, shape=(20, 3), dtype="u1", external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)]
