@@ -147,6 +147,11 @@ INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge, ours"), "whitened"
 ROUTES = {"forward": Named("source → target"), "backward": Named("target → source"), "within": Named("within the source")}
 DELTA = 0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
 
+# Maps from a new model's queries to an old model's vectors, each a `migration.adapter.Adapter`.
+ADAPTERS = {
+    "procrustes": Named("Procrustes", "relcore.migration.procrustes:ProcrustesAdapter", "a rotation, between any two widths"),
+}
+
 REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
 
 AUDITS = {

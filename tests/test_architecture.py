@@ -72,6 +72,7 @@ LAYERS = {
     "relcore.job": {"relcore.job_status", "relcore.pace", "relcore.store", "relcore.engine"},
     "relcore.scheduler": {"relcore.job", "relcore.extras", "relcore.local_cluster"},
     "relcore.engine": JOBS | {"relcore.job", "relcore.pace", "relcore.scheduler"},
+    "relcore.indexes": BASE | JOBS | {"relcore.access", "relcore.sources"},
     "relcore.encoding": BASE | JOBS | {"relcore.sources"},
     "relcore.views": BASE | {"relcore.anchors"},
     "relcore.comparison": BASE
@@ -88,7 +89,18 @@ LAYERS = {
 }
 # What puts the parts together, each upon those before it: the features, grids of runs, the papers' tables, the command line.
 # The parts know none of them.
-FEATURES = ("stitching", "comparing", "auditing", "bootstrapping", "inverting", "reconstructing", "rescaling", "languages")
+FEATURES = (
+    "stitching",
+    "comparing",
+    "auditing",
+    "bootstrapping",
+    "inverting",
+    "reconstructing",
+    "rescaling",
+    "languages",
+    "drift",
+    "migration",
+)
 STAGES = tuple(f"relcore.{name}" for name in (*FEATURES, "studies", "papers", "commands"))
 # Libraries that only one part of the project knows.
 OWNERS = {
@@ -100,6 +112,9 @@ OWNERS = {
     "gensim": ("relcore.sources",),
     "torch_geometric": ("relcore.sources",),
     "datasets": ("relcore.sources",),
+    "qdrant_client": ("relcore.indexes",),
+    "lancedb": ("relcore.indexes",),
+    "onnx": ("relcore.migration",),
 }
 # What takes long to import, or may be missing, is imported by the function that needs it.
 HEAVY = (
@@ -116,6 +131,9 @@ HEAVY = (
     "dask",
     "distributed",
     "sklearn",
+    "qdrant_client",
+    "lancedb",
+    "onnx",
 )
 
 

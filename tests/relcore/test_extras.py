@@ -13,7 +13,7 @@ from relcore.spaces import SpaceError
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DISTRIBUTIONS = {"umap": "umap-learn"}
+DISTRIBUTIONS = {"umap": "umap-learn", "qdrant_client": "qdrant-client"}
 
 
 @pytest.fixture

@@ -1,0 +1,1 @@
+"""Drift: what changed between two versions of the same rows, and whether it matters."""
