@@ -81,7 +81,7 @@ class ScoreMap:
         new, old = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (new, old))
         if len(new) != len(old) or len(new) < 2 or new[0] == new[-1]:
             raise SpaceError(
-                f"score map: expected as many new scores as old ones, two or more that differ, got {len(new):,} and {len(old):,}"
+                f"score map: expected two scores or more that differ, as many new as old, got {len(new):,} and {len(old):,}"
             )
         fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
         knots = np.unique(np.linspace(0, len(fitted.X_thresholds_) - 1, _KNOTS).round().astype(int))

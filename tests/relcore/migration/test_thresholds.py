@@ -21,7 +21,7 @@ def test_a_monotone_change_of_scores_is_undone():
     assert outcome.ks_before > 0.3
     assert outcome.ks_after < 0.073  # fitted and judged on four samples of 2,000 scores: 1.63 · √(4 / 2,000)
     assert outcome.new_threshold == pytest.approx(0.5 + 0.4 * 0.36, abs=0.005)
-    assert outcome.error_before > 0.2
+    assert outcome.error_before > 0.15
     assert outcome.error_after < 0.01
     assert outcome.change.high < 0
     assert outcome.n_fitted == outcome.n_queries == 100
@@ -43,7 +43,7 @@ def test_scores_paired_at_random_are_no_better_than_chance():
         below += outcome.beats_chance
         assert (
             outcome.ks_after < 0.2
-        )  # 2 · √(4 / 400); the distribution is restored all the same: it shows nothing about decisions
+        )  # 2 · √(4 / 400): the distribution is restored all the same
     assert below <= 3  # 2.5 % of 20 draws
 
 
@@ -89,5 +89,5 @@ def test_what_cannot_be_judged_is_refused(threshold, n_queries, told):
 
 
 def test_a_map_needs_scores_that_differ():
-    with pytest.raises(SpaceError, match="two or more that differ"):
+    with pytest.raises(SpaceError, match="two scores or more that differ"):
         ScoreMap.fit(np.ones(5), np.arange(5))
