@@ -76,20 +76,17 @@ class Session:
         rng = np.random.default_rng(int(re.sub(r"\D", "", self.mark)))
         vectors = rng.normal(size=(ROWS, DIMENSION)).astype(np.float32)
         rotation = np.linalg.qr(rng.normal(size=(DIMENSION, DIMENSION)))[0]
+        paths = []
         for side, matrix in (("source", vectors), ("target", vectors @ rotation)):
-            name = f"{self.mark}-{side}"
-            path = self.folder / f"{name}.npz"
-            np.savez(path, vectors=matrix.astype(np.float32), ids=[f"{self.mark}-{row}" for row in range(ROWS)])
-            await page.locator("input[type=file]").last.set_input_files(path)
-            await page.get_by_role("button", name=re.compile(f"Load {name}")).last.click()
-            await page.locator("[data-testid=stDataFrame] td", has_text=name).first.wait_for(state="attached")
-            await page.evaluate(SETTLED)
-        for side in ("Source", "Target"):
-            box = page.get_by_test_id("stSidebar").get_by_role("combobox", name=re.compile(side)).first
-            await box.click()
-            await page.get_by_role("option", name=f"{self.mark}-{side.lower()}", exact=True).click()
-            await page.evaluate(SETTLED)
-        await self.open_page("Compare")
+            paths.append(self.folder / f"{self.mark}-{side}.npz")
+            np.savez(paths[-1], vectors=matrix.astype(np.float32), ids=[f"{self.mark}-{row}" for row in range(ROWS)])
+        await page.locator(".st-key-spaces-upload input[type=file]").set_input_files(paths)
+        compare = page.get_by_role("button", name="Load and compare").filter(visible=True)
+        await compare.wait_for()
+        await page.evaluate(SETTLED)
+        await compare.click()
+        await page.wait_for_function("location.pathname === '/'")  # Compare
+        await page.evaluate(SETTLED)
         await page.wait_for_selector(".ls-root[data-drawn]")
 
     async def open_page(self, title: str) -> None:

@@ -10,7 +10,6 @@ from tests.browser.conftest import find_chromium
 from tests.waiting import run_apart
 
 
-@pytest.mark.skip(reason="benchmarks.browser_sessions does not know the new import step yet")
 @pytest.mark.slow  # benchmarks/load.md has eight sessions for five minutes
 def test_three_sessions_side_by_side(serve, tmp_path, monkeypatch):
     pytest.importorskip("playwright.async_api")
