@@ -235,9 +235,6 @@ def _load_and_compare(workspace: Workspace, specs: Sequence[SpaceSpec], pair: _P
     if not read(list(dict.fromkeys([*specs, *ends]))):
         return
     n = [len(compute.load_space(one)) for one in ends]
-    if pair.rows and by_rows(*ends) is None:
-        messages.warning("Row order pairs two files. Choose Ids, or another space to compare with.")
-        return
     if pair.rows and n[0] != n[1]:
         messages.warning(f"Row order needs equally many rows. These have {n[0]:,} and {n[1]:,}.")
         return

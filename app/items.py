@@ -151,7 +151,7 @@ def items_of(workspace: Workspace) -> Items | None:
     None where there are none, as for words and graphs.
     """
     ends = (workspace.source, workspace.target)
-    named = (spec if spec.source == "file" else spec.dataset for spec in ends)
+    named = (spec if spec.source == "file" or spec.rows_of != spec else spec.dataset for spec in ends)
     specs = tuple(dict.fromkeys(spec for spec in named if spec is not None and spec.source != "planetoid"))
     return _items(specs, tuple(map(_stamp, specs))) if specs else None
 

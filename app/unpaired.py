@@ -54,8 +54,6 @@ def _example(title: str, space: LatentSpace) -> str:
 
 def _row_order(workspace: Workspace, source: LatentSpace, target: LatentSpace) -> None:
     pair = by_rows(workspace.source, workspace.target)
-    if pair is None:
-        return
     equal = len(source) == len(target)
     st.button(
         "Pair by row order",
@@ -63,7 +61,7 @@ def _row_order(workspace: Workspace, source: LatentSpace, target: LatentSpace) -
         icon=":material/format_list_numbered:",
         type="primary" if equal else "secondary",
         disabled=not equal,
-        help="Row 1 with row 1, row 2 with row 2, and so on. Right if both files list the same items in the same order."
+        help="Row 1 with row 1, row 2 with row 2, and so on. Right if both spaces have the same items in the same order."
         if equal
         else f"Row order needs equally many rows. These have {len(source):,} and {len(target):,}.",
         on_click=session.guarded,
@@ -117,9 +115,8 @@ def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
 
 def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
     """Both spaces with row numbers as ids, where that is the likely way to pair them; else None."""
-    pair = by_rows(source, target)
     try:
-        likely = pair is not None and pairs_by_rows(compute.load_space(source), compute.load_space(target))
+        likely = pairs_by_rows(compute.load_space(source), compute.load_space(target))
     except SpaceError:
         return None
-    return pair if likely else None
+    return by_rows(source, target) if likely else None

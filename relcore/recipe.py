@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from relcore import __version__, record
 from relcore.names import FIGURES
 from relcore.plain_json import need_plain
-from relcore.sources.catalog import SpaceSpec, load
+from relcore.sources.catalog import SpaceSpec, base_of, load
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
 from relcore.spaces import LatentSpace, SpaceError, quote
@@ -72,7 +72,7 @@ def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) ->
 
 
 def load_again(spec: SpaceSpec) -> LatentSpace:
-    """The space of a recipe; an encoding that the store has not got is made again.
+    """The space of a recipe; an encoding that the store has not got is made again, also under other ids.
 
     Raises
     ------
@@ -83,6 +83,8 @@ def load_again(spec: SpaceSpec) -> LatentSpace:
         from relcore.encoding import encode_again  # most recipes do without, and a start should
 
         encode_again(spec, Store())
+    elif spec.source == "renamed":
+        load_again(base_of(spec))
     return load(spec)
 
 

@@ -45,7 +45,7 @@ def choose(workspace: Workspace) -> Setup | None:
     if workspace.source == workspace.target:
         st.info("Source and target are the same space. Choose two different spaces in the sidebar.", icon=":material/info:")
         return None
-    guessed = any(spec.source == "renamed" for spec in (workspace.source, workspace.target))
+    guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
     if guessed:
         tell_in_use()
     n_shared = 0 if guessed else _shared(source, target)  # ids that were found are not the truth

@@ -219,7 +219,10 @@ def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_t
     else:
         anew = ", drawn again for each random state" if len(spec.random_states) > 1 else ""
         tested = f"tested on **{n_test:,}** held-out rows{anew}"
-    seen = not spec.test_ids and any(one.encoder and len(one.encoder.seen_rows(compute.load_space(one))) for one in specs)
+    encoders = [one.rows_of.encoder for one in specs]
+    seen = not spec.test_ids and any(
+        encoder and len(encoder.seen_rows(compute.load_space(one))) for one, encoder in zip(specs, encoders, strict=True)
+    )
     flattered = (
         " Some encoders saw labels of the test rows in training, so the scores of all methods are optimistic." if seen else ""
     )

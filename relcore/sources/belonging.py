@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.sources.catalog import SpaceSpec, load, shape_of
+from relcore.sources.catalog import SpaceSpec, load, numbered_spec, shape_of
 from relcore.sources.item_tables import open_table
 from relcore.sources.metadata import SUFFIXES, holds_vectors
 from relcore.spaces import LatentSpace, SpaceError
@@ -77,11 +77,9 @@ def with_metadata(spec: SpaceSpec, path: str, options: Sequence[tuple[str, str]]
     return replace(spec, options=(*kept, ("metadata", path), *options))
 
 
-def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
-    """Both spaces with row numbers as ids, so that they pair by row order; None where one of them is no file."""
-    if source.source != "file" or target.source != "file":
-        return None
-    return tuple(replace(one, options=tuple((dict(one.options) | {"ids": "rows"}).items())) for one in (source, target))
+def by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec]:
+    """Both spaces with row numbers as ids, so that they pair by row order."""
+    return numbered_spec(source), numbered_spec(target)
 
 
 def is_numbered(space: LatentSpace) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from relcore.sources.encodings import load_encoding
 from relcore.sources.files import FILE_OPTIONS, load_space
 from relcore.sources.places import dataset_place
 from relcore.sources.readers import suffix_of
-from relcore.sources.renamed import load_pairing, rename
+from relcore.sources.renamed import load_pairing, number_rows, rename
 from relcore.sources.series import is_one_space, natural, parts_of
 from relcore.sources.shapes import matrices_of, shape_of
 from relcore.sources.words import BUNDLED, load_words
@@ -34,6 +34,7 @@ _OPTIONS = {
     "encoding": ("dataset", "encoder", "key", "output"),
     "renamed": ("base", "key"),
 }
+_BY_ROW = "rows"  # where a renamed space has no pairing: its ids are row numbers
 _MOST_FILES = 500
 _DESCRIPTIONS = {
     "word2vec-novels": "Word2Vec skip-gram, 30 million words of novels, news and speeches",
@@ -55,7 +56,7 @@ class SpaceSpec:
     options : tuple of (key, value)
         All strings. For files further arguments of `load_space`, ignore as a JSON list. For encodings what made them: dataset
         and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its base as
-        JSON and the key of the pairing in the store; see `renamed_spec`.
+        JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and `numbered_spec`.
     """
 
     source: str
@@ -93,6 +94,11 @@ class SpaceSpec:
     def encoder(self) -> Encoder | None:
         """What an encoding was made by; None for a space that comes as vectors."""
         return encoder_from_json(_json(self.option("encoder"))) if self.source == "encoding" else None
+
+    @property
+    def rows_of(self) -> SpaceSpec:
+        """The space whose rows these are, in their order: of one under its row numbers what it was before, else itself."""
+        return base_of(self) if self.source == "renamed" and self.option("key") == _BY_ROW else self
 
     def to_json(self) -> dict[str, Any]:
         return record.to_json(self)
@@ -152,6 +158,18 @@ def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
     return SpaceSpec("renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key)))
 
 
+def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
+    """The spec of the same rows with their row numbers as ids, so that two spaces pair by row order."""
+    if spec.source == "file":
+        return replace(spec, options=tuple((dict(spec.options) | {"ids": "rows"}).items()))
+    return spec if spec.rows_of != spec else renamed_spec(spec, _BY_ROW, f"{spec.name} · by row")
+
+
+def base_of(spec: SpaceSpec) -> SpaceSpec:
+    """What a renamed space was made of."""
+    return SpaceSpec.from_json(_json(spec.option("base"), "renamed space: expected its base"))
+
+
 def _json(text: str, expected: str = "encoding: expected a dataset and an encoder") -> Any:
     try:
         return parse(text, "")
@@ -167,8 +185,8 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
         return load_encoding(store or Store(), spec.option("key"))
     if spec.source == "renamed":
         store = store or Store()
-        base = load(_base(spec), store)
-        return rename(base, load_pairing(store, spec.option("key")), spec.name)
+        base, key = load(base_of(spec), store), spec.option("key")
+        return number_rows(base, spec.name) if key == _BY_ROW else rename(base, load_pairing(store, key), spec.name)
     if spec.source == "file":
         told: dict[str, Any] = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
         told |= {"metadata": access.allowed(spec.option("metadata"))} if spec.option("metadata") else {}
@@ -202,7 +220,7 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
         for path in files_of(spec):
             access.allowed(path)
     elif spec.source == "renamed":
-        need_access(_base(spec), store)
+        need_access(base_of(spec), store)
     elif spec.source == "encoding" and not access.made(spec.option("key")):
         found = (store or Store()).summary(spec.option("key"))
         if found is not None and not _may_make(found):
@@ -223,11 +241,6 @@ def _may_make(summary: Summary) -> bool:
     except (SpaceError, KeyError):  # KeyError: an entry that is no encoding
         return False
     return True
-
-
-def _base(spec: SpaceSpec) -> SpaceSpec:
-    """What a renamed space was made of."""
-    return SpaceSpec.from_json(_json(spec.option("base"), "renamed space: expected its base"))
 
 
 def available(data_folder: str | Path | None = None) -> list[Entry]:

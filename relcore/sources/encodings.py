@@ -83,7 +83,8 @@ def held_out_ids(
     """
     unseen: dict[str, None] | None = None
     for spec, space in zip(specs, spaces, strict=True):
-        seen = spec.encoder.seen_rows(space) if spec.encoder else ()
+        encoder = spec.rows_of.encoder
+        seen = encoder.seen_rows(space) if encoder else ()
         if len(seen):
             others = dict.fromkeys(np.delete(space.ids, seen).tolist())
             unseen = others if unseen is None else {one: None for one in unseen if one in others}

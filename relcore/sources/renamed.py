@@ -1,4 +1,5 @@
-"""Renamed spaces: rows take the ids of their partners in another space, so that spaces without shared ids can be paired."""
+"""Renamed spaces: rows take the ids of their partners in another space, or their numbers, so that spaces without shared ids
+can be paired."""
 
 from __future__ import annotations
 
@@ -49,3 +50,10 @@ def rename(space: LatentSpace, pairs: Sequence[tuple[str, str]], name: str) -> L
     kept = space.take(space.rows([old for _, old in pairs]), name)
     ids = [new for new, _ in pairs]
     return LatentSpace(kept.vectors, ids, name=name, labels=kept.labels, payload=kept.payload, counts=kept.counts)
+
+
+def number_rows(space: LatentSpace, name: str) -> LatentSpace:
+    """The space with its row numbers as ids; the ids before are the payload."""
+    ids, before = list(map(str, range(len(space)))), space.ids.tolist()
+    payload = None if before == ids else before
+    return LatentSpace(space.vectors, ids, name=name, labels=space.labels, payload=payload, counts=space.counts)

@@ -9,7 +9,8 @@ from typing import Any
 from relcore import access
 from relcore.sources.catalog import SpaceSpec, ignored_columns
 from relcore.sources.columns import OPTIONS, Choices, Columns
-from relcore.sources.dataset import Dataset
+from relcore.sources.dataset import Dataset, DatasetSpec
+from relcore.sources.datasets import load_dataset
 from relcore.sources.images import decode_image, image_file
 from relcore.sources.item_tables import ItemTable, open_table
 from relcore.sources.metadata import SUFFIXES, metadata_columns
@@ -21,20 +22,28 @@ from relcore.spaces import LatentSpace, SpaceError
 def row_items(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
     """The texts and the pictures of the rows, under the ids of the space; nothing where there are none.
 
-    Where a space is paired by row order and has no texts, the ids of its file are the texts.
+    Where a space is paired by row order and has no texts, its ids before are the texts.
 
     Raises
     ------
     SpaceError
         The table cannot be read, or whoever asks may not read it.
     """
-    if spec.source != "file":
+    if spec.source != "file" and spec.rows_of == spec:
         return []
-    found = _of_table(spec, space)
+    found = _of_table(spec, space) if spec.source == "file" else _of_dataset(spec.rows_of.dataset, space)
     if space.payload is not None and not any(dataset.kind == "texts" for dataset in found):
         names = space.payload
         found.append(Dataset(lambda start, stop: list(names[start:stop]), space.ids, name=space.name, kind="texts"))
     return found
+
+
+def _of_dataset(spec: DatasetSpec | None, space: LatentSpace) -> list[Dataset]:
+    """The items that were encoded, under the row numbers that now are the ids."""
+    if spec is None or spec.source == "planetoid":
+        return []
+    dataset = load_dataset(spec)
+    return [Dataset(dataset.items, space.ids, name=dataset.name, kind=dataset.kind)] if len(dataset) == len(space) else []
 
 
 def _of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:

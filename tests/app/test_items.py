@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from app import sheets
-from app.items import Items, cut
+from app.items import Items, cut, items_of
 from app.sheets import make_sheet
 from relcore.comparing.figures import Panes
 from relcore.comparing.scene import comparison_scene
@@ -26,6 +26,7 @@ from relcore.sources.small_vision import SmallVision
 from relcore.spaces import LatentSpace, SpaceError, match
 from relcore.store import Store
 from relcore.views import default_view
+from tests.app.conftest import save_space
 
 DIGITS = DatasetSpec("digits", limit=120)
 SENTENCES = DatasetSpec("wikipedia", limit=120, options=(("articles", 4),))
@@ -61,8 +62,8 @@ def encoded(make_session):
         made = zip(encoders, keys, spaces, strict=True)
         specs = tuple(encoding_spec(dataset, encoder, encoder.outputs[0], key, space.name) for encoder, key, space in made)
         pair = match(*spaces)
-        settings = {"anchors": tuple(pair.ids[:20]), "view": default_view(pair.source)} | changes
-        return make_session(spaces=specs, source=specs[0], target=specs[1], **settings)
+        ends = {"spaces": specs, "source": specs[0], "target": specs[1]}
+        return make_session(**ends | {"anchors": tuple(pair.ids[:20]), "view": default_view(pair.source)} | changes)
 
     return start
 
@@ -298,3 +299,18 @@ def test_three_dimensions_show_sentences_too(sentences):
     sentences.change("segmented_control", "view.dimensions", 3)
     assert not sentences.errors
     assert re.search(rb'"files": \{"texts": "[/\w]+media/\w+\.txt"\}', payload(sentences))
+
+
+def test_an_encoding_and_a_file_pair_by_row_order_and_keep_their_pictures(encoded, tmp_path):
+    stranger = save_space(tmp_path / "stranger.npz", np.random.default_rng(0).normal(size=(120, 5)), prefix="x")
+    session = encoded(DIGITS, NETWORKS)
+    first = session.workspace.source
+    session = encoded(DIGITS, NETWORKS, spaces=(first, stranger), source=first, target=stranger)
+    session.click("unpaired.rows")
+    assert not session.errors
+    assert "120 rows in both" in session.captions
+    session.select("7", "8")
+    found = items_of(session.workspace)
+    before = load_dataset(DIGITS)
+    assert found.pictures(["7", "8"], 8) == Items([before], "").pictures(before.ids[[7, 8]].tolist(), 8)
+    assert session.click("history.undo").workspace.spaces == (first, stranger)

@@ -13,6 +13,7 @@ from relcore.sources.catalog import SpaceSpec, load
 from relcore.sources.columns import Choices
 from relcore.sources.files import load_space
 from relcore.sources.metadata import metadata_columns
+from relcore.sources.row_items import row_items
 from relcore.spaces import SpaceError, match
 
 N = 40
@@ -117,9 +118,23 @@ def test_ids_by_row_keep_the_names_as_payload(folder):
     assert second.ids[:2].tolist() == ["0", "1"]
     assert second.payload[:2] == ("d39", "d38")
     assert first.payload is None
-    assert by_rows(SpaceSpec("bundled", "word2vec-novels"), file(folder / "a.npy")) is None
+    assert by_rows(*pair) == pair
     with pytest.raises(SpaceError, match="ids: expected one of , rows"):
         file(folder / "a.npy", ids="words")
+
+
+def test_bundled_words_pair_with_a_file_by_row_order(folder):
+    words = SpaceSpec("bundled", "word2vec-novels", limit=N)
+    first, second = by_rows(words, file(folder / "a.npy"))
+    assert by_rows(first, second) == (first, second)
+    assert first.rows_of == words
+    assert SpaceSpec.from_json(json.loads(json.dumps(first.to_json()))) == first
+    pair, plain = match(load(first), load(second)), load(words)
+    assert len(pair) == N
+    np.testing.assert_array_equal(pair.source.vectors, plain.vectors)
+    assert pair.source.payload == tuple(plain.ids)
+    (texts,) = row_items(first, load(first))
+    assert texts.items(0, 2) == plain.ids[:2].tolist()
 
 
 def test_row_order_is_likely_only_where_one_side_has_no_ids(folder):

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import pytest
 
-from relcore.sources.catalog import SpaceSpec, encoding_spec
+from relcore.sources.catalog import SpaceSpec, encoding_spec, numbered_spec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
 from relcore.sources.encodings import held_out_ids
@@ -112,6 +112,7 @@ def test_held_out_rows_are_those_whose_labels_no_encoder_has_seen():
         ([texts, file], ()),
         ([graph], ()),
         ([small, graph], ()),
+        ([numbered_spec(small), texts], unseen),
     ):
         assert held_out_ids(specs, [space] * len(specs)) == expected
     assert held_out_ids([small], [space], [*reversed(unseen), "other"]) == tuple(reversed(unseen))
