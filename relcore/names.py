@@ -150,6 +150,30 @@ DELTA = 0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 f
 # Maps from a new model's queries to an old model's vectors, each a `migration.adapter.Adapter`.
 ADAPTERS = {
     "procrustes": Named("Procrustes", "relcore.migration.procrustes:ProcrustesAdapter", "a rotation, between any two widths"),
+    "diagonal": Named(
+        "Procrustes with diagonal scaling",
+        "relcore.migration.diagonal:DiagonalAdapter",
+        "a rotation, then a factor for each coordinate",
+    ),
+    "ridge": Named("Ridge", "relcore.migration.ridge:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
+    "affine": Named("Affine", "relcore.migration.affine:AffineAdapter", "least squares with an offset, without a penalty"),
+    "low-rank": Named("Low rank", "relcore.migration.low_rank:LowRankAdapter", "a linear map through 64 directions"),
+    "residual": Named("Residual MLP", "relcore.migration.residual:ResidualAdapter", "Procrustes and a small network"),
+    "inverse": Named(
+        "Whitened inverse",
+        "relcore.migration.inverse:WhitenedInverseAdapter",
+        "through whitened relative coordinates into the old space",
+    ),
+    "whitened": Named(
+        "Whitened relative",
+        "relcore.migration.relative:WhitenedRelativeAdapter",
+        "whitened similarities to the pairs; the old vectors are projected once",
+    ),
+    "relative": Named(
+        "Relative",
+        "relcore.migration.relative:RelativeAdapter",
+        "similarities to the pairs, as published; the old vectors are projected once",
+    ),
 }
 
 REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}

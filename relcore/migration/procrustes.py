@@ -28,5 +28,4 @@ class ProcrustesAdapter(Adapter):
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         found = Procrustes().fit(new, old)
-        offset = found.target_mean_ - found.source_mean_ @ found.matrix_
-        return (Affine(found.matrix_.astype(np.float32), offset.astype(np.float32)),), ()
+        return (Affine.between(found.matrix_, found.source_mean_, found.target_mean_),), ()

@@ -31,6 +31,11 @@ class Affine:
     matrix: np.ndarray
     offset: np.ndarray
 
+    @classmethod
+    def between(cls, matrix: np.ndarray, start: np.ndarray, end: np.ndarray | float = 0.0) -> Affine:
+        """(x − start)·matrix + end, computed in float64 and kept in float32."""
+        return cls(np.ascontiguousarray(matrix, dtype=np.float32), np.asarray(end - start @ matrix, dtype=np.float32))
+
     def __call__(self, X: np.ndarray) -> np.ndarray:
         found = np.asarray(X, dtype=np.float32) @ self.matrix
         found += self.offset

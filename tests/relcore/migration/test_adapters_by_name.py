@@ -1,0 +1,170 @@
+"""Each adapter against an independent implementation, and where few or odd pairs leave little to learn."""
+
+import numpy as np
+import pytest
+from scipy.linalg import orthogonal_procrustes
+from sklearn.linear_model import LinearRegression, RidgeCV
+
+from relcore.inversion import InverseRelativeProjection
+from relcore.migration.affine import AffineAdapter
+from relcore.migration.diagonal import DiagonalAdapter
+from relcore.migration.inverse import WhitenedInverseAdapter
+from relcore.migration.low_rank import LowRankAdapter
+from relcore.migration.procrustes import ProcrustesAdapter
+from relcore.migration.relative import RelativeAdapter, WhitenedRelativeAdapter
+from relcore.migration.residual import ResidualAdapter
+from relcore.migration.ridge import PENALTIES, RidgeAdapter
+from relcore.migration.steps import Affine, Residual, Unit
+from relcore.names import ADAPTERS
+from relcore.projection import RelativeProjection
+from relcore.similarity import unit_rows
+from relcore.spaces import SpaceError
+
+
+@pytest.fixture
+def pairs(rng):
+    """Rows (300, 12) and (300, 9) that share eight directions, with noise, off-centre."""
+    common = rng.normal(size=(300, 8)) * np.geomspace(3, 1, 8)
+    new = common @ rng.normal(size=(8, 12)) + rng.normal(size=(300, 12)) + 2
+    old = common @ rng.normal(size=(8, 9)) + rng.normal(size=(300, 9)) - 1
+    return unit_rows(new), unit_rows(old)
+
+
+@pytest.fixture(params=ADAPTERS)
+def adapter(request):
+    return ADAPTERS[request.param].load()()
+
+
+@pytest.mark.parametrize("m", [12, 40, 200])
+def test_ridge_is_that_of_scikit_learn(pairs, m):
+    new, old = pairs
+    peer = RidgeCV(alphas=PENALTIES).fit(new[:m].astype(float), old[:m].astype(float))
+    adapter = RidgeAdapter().fit(new[:m], old[:m])
+    assert adapter.penalty_ == pytest.approx(peer.alpha_)
+    assert adapter.transform(new) == pytest.approx(unit_rows(peer.predict(new.astype(float))), abs=1e-4)
+
+
+def test_affine_is_that_of_scikit_learn(pairs):
+    new, old = pairs
+    peer = LinearRegression().fit(new[:100].astype(float), old[:100].astype(float))
+    assert AffineAdapter().fit(new[:100], old[:100]).transform(new) == pytest.approx(unit_rows(peer.predict(new)), abs=1e-4)
+
+
+def test_procrustes_is_that_of_scipy(pairs):
+    new, old = pairs[0][:, :9], pairs[1]
+    new = unit_rows(new)
+    means = new[:100].mean(axis=0), old[:100].mean(axis=0)
+    rotation, values = orthogonal_procrustes(new[:100] - means[0], old[:100] - means[1])
+    scale = values / np.sum((new[:100] - means[0]) ** 2)
+    wanted = unit_rows((new - means[0]) @ rotation * scale + means[1])
+    assert ProcrustesAdapter().fit(new[:100], old[:100]).transform(new) == pytest.approx(wanted, abs=1e-5)
+
+
+def test_low_rank_of_full_rank_is_ridge(pairs):
+    new, old = pairs
+    full, few = LowRankAdapter(rank=64).fit(new, old), LowRankAdapter(rank=3).fit(new, old)
+    assert full.transform(new) == pytest.approx(RidgeAdapter().fit(new, old).transform(new), abs=1e-5)
+    assert np.linalg.matrix_rank(few.query_steps_[1].matrix) == 3
+
+
+def test_diagonal_scaling_finds_the_factors_of_stretched_axes(rng):
+    """Pairs so close to their mean that their lengths hardly differ, which the unit rows would otherwise change."""
+    near = np.eye(6)[0] + 0.01 * np.column_stack([np.zeros(4000), rng.normal(size=(4000, 5))])
+    stretched = np.eye(6)[0] + (near - np.eye(6)[0]) * [1, 1, 0.5, 1, 1, 1]
+    factors = DiagonalAdapter().fit(near, stretched).factors_
+    assert factors[1:] == pytest.approx([1, 0.5, 1, 1, 1], abs=0.02)
+
+
+@pytest.mark.parametrize("m", [7, 120])
+def test_whitened_inverse_is_the_inverse_relative_projection(pairs, m):
+    """With fewer and with more pairs than dimensions."""
+    new, old = pairs
+    peer = InverseRelativeProjection("whitened", ridge=1.0).fit(new[:m], old[:m])
+    assert WhitenedInverseAdapter().fit(new[:m], old[:m]).transform(new) == pytest.approx(
+        unit_rows(peer.transform(new)), abs=1e-4
+    )
+
+
+@pytest.mark.parametrize("m", [7, 120])
+@pytest.mark.parametrize("whiten", [False, True])
+def test_relative_adapters_score_as_the_relative_projection_does(pairs, m, whiten):
+    """Each query's cosines to all documents, up to a factor of the query's own."""
+    new, old = pairs
+    sides = [
+        unit_rows(RelativeProjection(whiten=whiten, center=whiten).fit(side[:m], anchors=np.arange(m)).transform(side[m:]))
+        for side in (new, old)
+    ]
+    adapter = (WhitenedRelativeAdapter if whiten else RelativeAdapter)().fit(new[:m], old[:m])
+    found, wanted = adapter.transform(new[m:]) @ adapter.corpus(old[m:]).T, sides[0] @ sides[1].T
+    factors = np.linalg.norm(found, axis=1) / np.linalg.norm(wanted, axis=1)
+    assert found == pytest.approx(wanted * factors[:, None], abs=2e-4)
+    assert adapter.corpus(old).shape[1] == min(m, 9)
+
+
+def test_a_network_beats_a_rotation_where_the_map_is_bent_and_is_the_same_twice(rng):
+    new = rng.normal(size=(600, 6))
+    turned = new @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    old = np.maximum(turned, 0.1 * turned)
+    first, second = (ResidualAdapter(hidden=64, epochs=40).fit(new[:400], old[:400]) for _ in range(2))
+    straight = ProcrustesAdapter().fit(new[:400], old[:400])
+    cosines = [np.vecdot(one.transform(new[400:]), unit_rows(old[400:])).mean() for one in (first, straight)]
+    assert cosines[0] > cosines[1] + 0.02
+    assert np.array_equal(first.transform(new), second.transform(new))
+    assert [type(step) for step in first.query_steps_] == [Unit, Affine, Residual, Unit]
+
+
+def test_a_network_that_learns_nothing_is_left_out(rng):
+    rows, noise = rng.normal(size=(60, 6)), rng.normal(size=(60, 6))
+    rotated = rows @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    assert ResidualAdapter().fit(rows, rotated).query_steps_[-2] is not None
+    alone = ResidualAdapter(epochs=1, rate=0.0).fit(rows, noise)
+    assert alone.epoch_ == 0
+    assert np.array_equal(alone.transform(rows), ProcrustesAdapter().fit(rows, noise).transform(rows))
+
+
+@pytest.mark.parametrize(
+    "case", ["two pairs", "fewer pairs than dimensions", "duplicates", "all the same", "zero rows", "half"]
+)
+def test_few_and_odd_pairs_give_finite_unit_rows(adapter, rng, case):
+    m = {"two pairs": 2, "fewer pairs than dimensions": 5}.get(case, 40)
+    new, old = rng.normal(size=(m, 10)), rng.normal(size=(m, 7))
+    if case == "duplicates":
+        new[1::2], old[1::2] = new[::2], old[::2]
+    elif case == "all the same":
+        new[:], old[:] = new[0], old[0]
+    elif case == "zero rows":
+        new[:5], old[3:8] = 0, 0
+    elif case == "half":
+        new, old = new.astype(np.float16), old.astype(np.float16)
+    adapter.fit(new, old)
+    queries, corpus = adapter.transform(rng.normal(size=(30, 10))), adapter.corpus(rng.normal(size=(20, 7)))
+    assert queries.dtype == corpus.dtype == np.float32
+    assert queries.shape[1] == corpus.shape[1]
+    for rows in (queries, corpus):
+        lengths = np.linalg.norm(rows, axis=1)
+        assert np.all((np.abs(lengths - 1) < 1e-4) | (lengths == 0))
+    assert all(isinstance(step, Unit | Affine | Residual) for step in (*adapter.query_steps_, *adapter.corpus_steps_))
+
+
+def test_one_row_alone_is_translated_as_among_others(adapter, pairs):
+    new, old = pairs
+    adapter.fit(new[:100], old[:100])
+    assert adapter.transform(new[150:151])[0] == pytest.approx(adapter.transform(new)[150], abs=1e-5)
+
+
+def test_numbers_that_are_not_finite_and_other_widths_are_refused(adapter, pairs):
+    new, old = pairs
+    broken = old.copy()
+    broken[3, 2] = np.nan
+    with pytest.raises(SpaceError, match="old: expected finite numbers"):
+        adapter.fit(new, broken)
+    with pytest.raises(SpaceError, match="width 12"):
+        adapter.fit(new, old).transform(old)
+
+
+@pytest.mark.parametrize("broken", [WhitenedRelativeAdapter(ridge=0), WhitenedInverseAdapter(ridge=0), LowRankAdapter(rank=0)])
+def test_settings_without_a_meaning_are_refused(broken, pairs):
+    with pytest.raises(SpaceError, match="expected"):
+        broken.fit(*pairs)
+    with pytest.raises(SpaceError, match="penalties"):
+        RidgeAdapter(penalties=()).fit(*pairs)
