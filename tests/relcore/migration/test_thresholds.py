@@ -41,9 +41,7 @@ def test_scores_paired_at_random_are_no_better_than_chance():
         shuffled = np.random.default_rng(state).permutation(pairs.new)
         outcome = restore_threshold(ScorePairs(pairs.query, pairs.old, shuffled), 0.6)
         below += outcome.beats_chance
-        assert (
-            outcome.ks_after < 0.2
-        )  # 2 · √(4 / 400): the distribution is restored all the same
+        assert outcome.ks_after < 0.2  # 2 · √(4 / 400): the distribution is restored all the same
     assert below <= 3  # 2.5 % of 20 draws
 
 
