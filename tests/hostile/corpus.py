@@ -17,6 +17,7 @@ FORMATS = (
     *("npy", "npz", "safetensors", "parquet", "delimited", "word2vec_text", "word2vec_binary", "kv_pickles", "side_files"),
     *("item_tables", "picture_bytes", "picture_folders", "session_files", "recipes", "specs", "lists_of_ids"),
     *("command_lines", "damaged_stores", "model_folders", "faiss_index", "arrow", "h5ad", "torch_file"),
+    "adapters",
 )
 DRAWN = 12
 
@@ -30,6 +31,7 @@ def preload() -> None:
         *(
             "relcore.sources.files",
             "relcore.sources.datasets",
+            "relcore.migration.take_away",
             "relcore.recipe",
             "relcore.cli",
             "relcore.figures.export",

@@ -1,0 +1,41 @@
+"""Adapters of every kind of step, for tests of what is taken away; their numbers are random."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.migration.adapter import Adapter
+from relcore.migration.steps import Affine, Residual
+
+NEW, OLD, PROJECTED, HIDDEN = 12, 9, 7, 16
+
+
+@dataclass(eq=False)
+class Made(Adapter):
+    """Random steps: ``"affine"``, ``"residual"`` (affine and then a network), or ``"projected"`` (the corpus, too)."""
+
+    kind: str = "affine"
+
+    def _solve(self, new, old):
+        rng = np.random.default_rng(7)
+
+        def drawn(*shape):
+            return rng.normal(size=shape).astype(np.float32)
+
+        if self.kind == "projected":
+            return (Affine(drawn(NEW, PROJECTED), drawn(PROJECTED)),), (Affine(drawn(OLD, PROJECTED), drawn(PROJECTED)),)
+        steps = (Affine(drawn(NEW, OLD), drawn(OLD)),)
+        if self.kind == "residual":
+            steps += (Residual(drawn(OLD, HIDDEN), drawn(HIDDEN), drawn(HIDDEN, OLD), drawn(OLD)),)
+        return steps, ()
+
+
+KINDS = ("affine", "residual", "projected")
+
+
+def pairs(n=40):
+    """Rows of both models, (n, 12) and (n, 9), of uneven lengths, one of the new ones zero."""
+    rng = np.random.default_rng(3)
+    new, old = (rng.normal(size=(n, width)).astype(np.float32) * rng.uniform(0.1, 30, (n, 1)) for width in (NEW, OLD))
+    new[5] = 0
+    return new.astype(np.float32), old.astype(np.float32)

@@ -1,0 +1,67 @@
+"""A faiss index with the adapter in front, searched by a program that knows nothing of us."""
+
+import faiss
+import numpy as np
+import pytest
+
+from relcore.migration import take_away
+from relcore.migration.card import card_of
+from relcore.migration.faiss_map import index_with_map
+from relcore.spaces import SpaceError
+from tests.relcore.migration.taken import Made, pairs
+from tests.relcore.migration.test_take_away import alone
+
+SEARCH = """
+import faiss
+index = faiss.read_index(f"{folder}/mapped.faiss")
+scores, rows = index.search(np.ascontiguousarray(given["new"]), 5)
+np.savez(f"{folder}/found.npz", scores=scores, rows=rows)
+"""
+
+
+@pytest.mark.parametrize("kind", ["affine", "projected"])
+@pytest.mark.parametrize("built", ["Flat", "HNSW8,Flat", "IVF4,Flat"])
+def test_existing_search_code_finds_what_the_adapter_finds(tmp_path, kind, built):
+    new, old = pairs(300)
+    adapter = Made(kind).fit(new, old)
+    corpus = adapter.corpus(old)
+    index = faiss.index_factory(corpus.shape[1], built, faiss.METRIC_INNER_PRODUCT)
+    index.train(corpus)
+    index.add(corpus)
+    if "IVF" in built:
+        index.nprobe = 4  # all lists, so that the search is exact
+    take_away.write(adapter, card_of(adapter, new, old, method="made"), tmp_path)
+    loaded = take_away.load(tmp_path)
+    faiss.write_index(index_with_map(index, loaded, projected=kind == "projected"), str(tmp_path / "mapped.faiss"))
+    np.savez(tmp_path / "given.npz", new=new)
+    found = alone(SEARCH, tmp_path)
+    scores = adapter.transform(new) @ corpus.T
+    if "HNSW" in built:  # approximate: what it found has its right score
+        np.testing.assert_allclose(found["scores"], np.take_along_axis(scores, found["rows"], 1), atol=1e-5)
+    else:
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+        assert np.array_equal(found["rows"], best)
+        np.testing.assert_allclose(found["scores"], np.take_along_axis(scores, best, 1), atol=1e-5)
+
+
+def test_the_index_inside_is_untouched():
+    new, old = pairs()
+    adapter = Made().fit(new, old)
+    index = faiss.IndexFlatIP(old.shape[1])
+    index.add(old)
+    before = faiss.serialize_index(index).tobytes()
+    index_with_map(index, adapter)
+    assert faiss.serialize_index(index).tobytes() == before
+
+
+def test_what_faiss_cannot_hold_is_refused():
+    new, old = pairs()
+    index = faiss.IndexFlatIP(old.shape[1])
+    with pytest.raises(SpaceError, match=r"residual network; map the queries with apply\.py"):
+        index_with_map(index, Made("residual").fit(new, old))
+    with pytest.raises(SpaceError, match="expected vectors projected by this adapter"):
+        index_with_map(index, Made("projected").fit(new, old))
+    with pytest.raises(SpaceError, match="width 7, to which the adapter maps queries, got 9"):
+        index_with_map(index, Made("projected").fit(new, old), projected=True)
+    with pytest.raises(SpaceError, match="width 9, to which the adapter maps queries, got 8"):
+        index_with_map(faiss.IndexFlatIP(8), Made().fit(new, old))

@@ -1,0 +1,211 @@
+"""What people take away gives the same numbers, also in a process that cannot import relcore."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relcore.migration import take_away
+from relcore.migration.card import CardScore, card_of
+from relcore.names import ADAPTERS
+from relcore.spaces import SpaceError
+from relcore.store.digest import digest_of
+from tests.relcore.migration.taken import KINDS, NEW, OLD, PROJECTED, Made, pairs
+
+ALONE = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "relcore":
+            raise ModuleNotFoundError("relcore is not here", name=name)
+
+sys.meta_path.insert(0, Blocked())
+try:
+    import relcore
+    raise SystemExit("relcore could be imported")
+except ModuleNotFoundError:
+    pass
+import numpy as np
+folder = sys.argv[1]
+given = np.load(f"{folder}/given.npz")
+"""
+
+
+def alone(script, folder):
+    """Run a script in a fresh process without relcore; it writes found.npz into the folder."""
+    command = [sys.executable, "-I", "-c", ALONE + script, str(folder)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert ran.returncode == 0, ran.stderr
+    with np.load(folder / "found.npz") as found:
+        return dict(found)
+
+
+@pytest.fixture(params=KINDS)
+def taken(request, tmp_path):
+    """A fitted adapter of each kind, and the folder that was written."""
+    new, old = pairs()
+    adapter = Made(request.param).fit(new, old)
+    scores = (CardScore("nDCG@10", 0.41, 0.39, 0.43, 225),)
+    card = card_of(adapter, new, old, method="made", new_model="MiniLM", old_model="word2vec", scores=scores, commit="a8e5362")
+    folder = tmp_path / "adapter"
+    take_away.write(adapter, card, folder)
+    np.savez(folder / "given.npz", new=new, old=old)
+    return adapter, folder
+
+
+def nearest(queries, corpus):
+    return np.argsort(-(queries @ corpus.T), axis=1)[:, :5]
+
+
+def assert_the_same(found, adapter):
+    """Values within 1e-5, and the same neighbours of every query."""
+    new, old = pairs()
+    queries, corpus = adapter.transform(new), adapter.corpus(old)
+    np.testing.assert_allclose(found["queries"], queries, atol=1e-5)
+    np.testing.assert_allclose(found["corpus"], corpus, atol=1e-5)
+    assert np.array_equal(nearest(found["queries"], found["corpus"]), nearest(queries, corpus))
+
+
+def test_a_loaded_adapter_is_the_one_that_was_written(taken):
+    adapter, folder = taken
+    for place in (folder, folder / "adapter.safetensors"):
+        loaded = take_away.load(place)
+        new, old = pairs()
+        assert np.array_equal(loaded.transform(new), adapter.transform(new))
+        assert np.array_equal(loaded.corpus(old), adapter.corpus(old))
+
+
+@pytest.mark.parametrize("method", ADAPTERS)
+def test_every_method_can_be_taken_away(method, tmp_path):
+    new, old = pairs()
+    adapter = ADAPTERS[method].load()().fit(new, old)
+    take_away.write(adapter, card_of(adapter, new, old, method=method), tmp_path)
+    loaded = take_away.load(tmp_path)
+    assert np.array_equal(loaded.transform(new), adapter.transform(new))
+    assert np.array_equal(loaded.corpus(old), adapter.corpus(old))
+
+
+def test_the_card_says_what_it_was_learned_from(taken):
+    adapter, folder = taken
+    new, old = pairs()
+    card = take_away.load(folder).card
+    assert (card.new_width, card.old_width, card.n_pairs) == (NEW, OLD, 40)
+    assert card.width == (PROJECTED if adapter.kind == "projected" else OLD)
+    assert (card.new_digest, card.old_digest) == (digest_of(new), digest_of(old))
+    assert (card.new_model, card.old_model, card.commit) == ("MiniLM", "word2vec", "a8e5362")
+    assert card.settings == {"kind": adapter.kind}
+    assert card.scores == (CardScore("nDCG@10", 0.41, 0.39, 0.43, 225),)
+    assert card.date
+    assert card.version
+
+
+def test_equal_adapters_give_equal_bytes(taken, tmp_path):
+    adapter, folder = taken
+    take_away.write(adapter, take_away.load(folder).card, tmp_path / "again")
+    for name in ("adapter.safetensors", "apply.py", "adapter.onnx"):
+        assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_the_snippet_needs_numpy_only(taken):
+    adapter, folder = taken
+    script = """
+sys.path.insert(0, folder)
+before = set(sys.modules)
+import apply
+found = {"queries": apply.queries(given["new"]), "corpus": apply.corpus(given["old"])}
+libraries = {name.split(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names) - {"numpy", "apply"}
+assert not libraries, libraries
+np.savez(f"{folder}/found.npz", **found)
+"""
+    assert_the_same(alone(script, folder), adapter)
+
+
+def test_the_safetensors_package_reads_the_file(taken):
+    adapter, folder = taken
+    script = """
+import json
+from safetensors import safe_open
+with safe_open(f"{folder}/adapter.safetensors", framework="np") as file:
+    plan = json.loads(file.metadata()["relscope-adapter"])
+    T = {name: file.get_tensor(name) for name in file.keys()}
+
+def side(x, name):
+    for place, kind in enumerate(plan[name]):
+        t = lambda what: T[f"{name}.{place}.{what}"]
+        if kind == "unit":
+            x = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-30)
+        elif kind == "affine":
+            x = x @ t("matrix") + t("offset")
+        else:
+            x = x + np.maximum(x @ t("inner") + t("inner_offset"), 0) @ t("outer") + t("outer_offset")
+    return x
+
+np.savez(f"{folder}/found.npz", queries=side(given["new"], "queries"), corpus=side(given["old"], "corpus"))
+"""
+    assert_the_same(alone(script, folder), adapter)
+
+
+def test_onnxruntime_runs_the_graphs_on_any_number_of_rows(taken):
+    pytest.importorskip("onnxruntime")
+    adapter, folder = taken
+    assert (folder / "corpus.onnx").exists() == (adapter.kind == "projected")
+    script = """
+import os
+import onnxruntime
+
+def run(name, x):
+    session = onnxruntime.InferenceSession(f"{folder}/{name}.onnx", providers=["CPUExecutionProvider"])
+    one, = session.run(None, {"rows": x[:1]})
+    every, = session.run(["mapped"], {"rows": x})
+    assert every.dtype == np.float32 and np.allclose(one, every[:1], atol=1e-6)
+    return every
+
+old = given["old"]
+units = old / np.linalg.norm(old, axis=1, keepdims=True)
+corpus = run("corpus", old) if os.path.exists(f"{folder}/corpus.onnx") else units
+np.savez(f"{folder}/found.npz", queries=run("adapter", given["new"]), corpus=corpus)
+"""
+    assert_the_same(alone(script, folder), adapter)
+
+
+def test_the_graph_states_its_opset(taken):
+    onnx = pytest.importorskip("onnx")
+    from relcore.migration.onnx_graph import OPSET
+
+    model = onnx.load(taken[1] / "adapter.onnx")
+    assert [(one.domain, one.version) for one in model.opset_import] == [("", OPSET)]
+    assert model.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "n"
+
+
+def test_an_adapter_is_not_replaced_unasked(taken):
+    adapter, folder = taken
+    card = take_away.load(folder).card
+    with pytest.raises(SpaceError, match="without an adapter, got one"):
+        take_away.write(adapter, card, folder)
+    take_away.write(adapter, replace(card, new_model="other"), folder, replace=True)
+    assert take_away.load(folder).card.new_model == "other"
+
+
+def test_a_card_of_other_widths_is_refused(taken, tmp_path):
+    adapter, folder = taken
+    card = take_away.load(folder).card
+    with pytest.raises(SpaceError, match="to take rows of width 13, got 12"):
+        take_away.write(adapter, replace(card, new_width=13), tmp_path / "other")
+    assert not (tmp_path / "other" / "adapter.safetensors").exists()
+    with pytest.raises(SpaceError, match="expected an adapter fitted on these pairs"):
+        card_of(adapter, *reversed(pairs()), method="made")
+
+
+def test_a_loaded_adapter_learns_nothing(taken):
+    with pytest.raises(SpaceError, match="loaded from a file"):
+        take_away.load(taken[1]).fit(*pairs())
+
+
+def test_without_onnx_the_graphs_are_left_out(taken, tmp_path, monkeypatch):
+    adapter, folder = taken
+    monkeypatch.setattr(take_away, "find_spec", lambda name: None)
+    written = take_away.write(adapter, take_away.load(folder).card, tmp_path / "plain")
+    assert sorted(path.name for path in written) == ["adapter.safetensors", "apply.py"]
