@@ -30,8 +30,8 @@ class Predicted:
     residuals : array (n,)
         The known ones, and predictions elsewhere.
     skill : float
-        1 − squared error of each known residual, predicted from the others, ÷ its variance. 0 or less: residuals cannot be predicted,
-        and the order is no better than a random one.
+        1 − squared error of each known residual, predicted from the others, ÷ its variance. 0 or less: residuals cannot
+        be predicted, and the order is no better than a random one.
     """
 
     residuals: np.ndarray
