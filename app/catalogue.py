@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import streamlit as st
 
 from relcore import access
-from relcore.sources import belonging, catalog, metadata, tables
+from relcore.sources import belonging, catalog, metadata, shapes, tables
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.columns import NO_CHOICES, Choices, Columns
 from relcore.sources.metadata import SUFFIXES
+from relcore.sources.series import series_around, series_of
+from relcore.spaces import SpaceError
 
+_MOST_TABLES = 50  # in one folder
 _FEW = 8  # number columns that could still be ids
 
 
@@ -58,6 +62,44 @@ def first_cells(path: Path) -> dict[str, list[str]]:
 @st.cache_data(max_entries=32, show_spinner=False)
 def _first_cells(path: str, stamp: tuple[int, int]) -> dict[str, list[str]]:
     return metadata.first_cells(Path(path))
+
+
+def matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
+    """The matrices of a file by name, and the one that is read where none is chosen; ({}, None) where it has no names."""
+    path = access.allowed(path)
+    if not path.is_file():
+        return {}, None
+    about = path.stat()
+    return _matrices(str(path), (about.st_mtime_ns, about.st_size))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _matrices(path: str, stamp: tuple[int, int]) -> tuple[dict[str, tuple[int, int]], str | None]:
+    found = shapes.matrices_of(Path(path))
+    return found, shapes.usual_of(Path(path), found)
+
+
+def tables_beside(path: Path) -> list[Path]:
+    """Tables without vectors in the folder of a file: they may describe its rows."""
+    return [Path(one) for one in _tables_beside(str(access.allowed(path).parent)) if access.may_read(one)]
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _tables_beside(folder: str) -> list[str]:
+    tables = (one for one in sorted(Path(folder).iterdir()) if one.suffix.lower() in SUFFIXES)
+    return [str(one) for one in islice(tables, _MOST_TABLES) if belonging.is_metadata(one)]
+
+
+def series(folder: str | None, path: Path | None = None) -> list[Path]:
+    """The spaces of one series, such as checkpoints: those around a file of the catalogue, else those of the data folder."""
+    known = {Path(entry.spec.name) for entry in available(folder) if entry.spec.source == "file"}
+    root = access.allowed(folder) if folder else access.data_folder()
+    if path is not None:
+        return series_around(path, known, root) if root else []
+    try:
+        return series_of(root, known.__contains__) if folder else []
+    except (SpaceError, OSError):
+        return []
 
 
 def together(paths: Sequence[Path]) -> list[tuple[Path, Path | None]]:

@@ -11,42 +11,22 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import catalogue, compute, messages, session
 from app.column_panel import ChosenColumns, choose_columns
+from app.found_file import Found, choose_table, describe
 from app.plain_text import plain, plain_name
 from app.unpaired import likely_by_rows
 from app.uploads import keep_upload
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.sources.belonging import by_rows, is_metadata, is_numbered
-from relcore.sources.catalog import SpaceSpec, shape_of
-from relcore.sources.column_overview import what_loads
+from relcore.numbers import counted
+from relcore.sources.belonging import by_rows, is_metadata
+from relcore.sources.catalog import SpaceSpec
 from relcore.sources.files import READERS
-from relcore.sources.tables import TABLES
 from relcore.spaces import SpaceError
 from relcore.store import digest_of
 
 _COMPARE = Path(__file__).parents[1] / "pages" / "compare.py"
-_NO_TABLE = "None"
+_MOST_NAMED = 3  # spaces in the name of a step
 _BY_IDS, _BY_ROWS = "Ids", "Row order"
-
-
-@dataclass(frozen=True)
-class Found:
-    """A space in the files, ready to be loaded.
-
-    Attributes
-    ----------
-    n : int or None
-        Its rows, where they are known before it is read.
-    numbered : bool
-        Its files have no ids, so that its rows are numbered.
-    size : str
-        ``"12 rows × 4 dimensions"``, as far as it is known.
-    """
-
-    spec: SpaceSpec
-    n: int | None
-    numbered: bool
-    size: str
 
 
 def draw(workspace: Workspace) -> None:
@@ -84,7 +64,7 @@ def _spaces(paths: Sequence[Path], options: Sequence[tuple[str, str]], limit: in
     read: dict[Path, ChosenColumns] = {}  # what each table of metadata is read as
     for path in (path for path in paths if path not in tables):
         with _section(path, several=len(paths) > 1):
-            table = _table_chooser(path, tables, proposed.get(path))
+            table = choose_table(path, tables, proposed.get(path))
             if table in read:
                 st.caption("The columns of the metadata are chosen above.")
             elif table:
@@ -107,52 +87,6 @@ def _section(path: Path, several: bool) -> DeltaGenerator:
     section = st.container(border=True)
     section.markdown(f"**{plain_name(path.name)}**")
     return section
-
-
-def _table_chooser(path: Path, tables: Sequence[Path], proposed: Path | None) -> Path | None:
-    if not tables:
-        return None
-    options = [_NO_TABLE, *range(len(tables))]
-    chosen = st.selectbox(
-        "Metadata",
-        options,
-        index=options.index(tables.index(proposed)) if proposed in tables else 0,
-        format_func=lambda one: one if isinstance(one, str) else tables[one].name,
-        key=f"import.metadata-{digest_of([str(path), *map(str, tables)])[:12]}",
-        help="The table that gives this file's ids, labels, texts, pictures and counts, one row per vector.",
-        width=320,
-    )
-    return None if chosen == _NO_TABLE else tables[chosen]
-
-
-def describe(
-    path: Path,
-    options: Sequence[tuple[str, str]],
-    limit: int,
-    table: Path | None = None,
-    about: ChosenColumns | None = None,
-) -> Found | None:
-    """A file with what its table of metadata is read as, or its own columns; None while one is unclear."""
-    own = choose_columns(path) if path.suffix.lower() in TABLES and not table else None
-    columns = about if table else own
-    if columns is None and (table or path.suffix.lower() in TABLES):
-        return None
-    options = (*options, *((("metadata", str(table)),) if table else ()), *(columns.options if columns else ()))
-    n, dimension = own.shape if own else shape_of(path) or (None, None)
-    n = about.columns.n if about and n is None else n
-    numbered = (columns is None or columns.columns.place("ids") is None) and _numbered(path)
-    size = what_loads(n, dimension, limit)
-    if not own:
-        st.caption(f"{size}{' · no ids, so its rows are numbered from 0' * numbered}")
-    return Found(SpaceSpec("file", str(path), limit, options), n if n is None else min(n, limit), numbered, size)
-
-
-def _numbered(path: Path) -> bool:
-    """Whether the first rows of a file have no ids; False where that cannot be seen yet."""
-    try:
-        return is_numbered(compute.load_space(SpaceSpec("file", str(path), 3)))
-    except SpaceError:  # told when it is loaded
-        return False
 
 
 def _load(workspace: Workspace, found: Sequence[Found | None]) -> None:
@@ -257,11 +191,12 @@ def load(specs: Sequence[SpaceSpec]) -> None:
     if not read(specs):
         return
     spaces = session.workspace().spaces
-    names = ", ".join(space_name(spec) for spec in specs)
+    named = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
+    names = named if len(specs) <= _MOST_NAMED else f"{len(specs)} spaces"
     session.edit(f"load {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))))
     if len(specs) == 1:
         space = compute.load_space(specs[0])
-        names = f"{names}: {len(space):,} rows, {space.dimension} dimensions"
+        names = f"{names}: {counted(len(space), 'row')}, {counted(space.dimension, 'dimension')}"
     session.announce(f"{names}. Choose {'it' if len(specs) == 1 else 'them'} in the sidebar.")
     st.rerun()
 

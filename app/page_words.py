@@ -18,6 +18,7 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (r"load the file with invalid='drop'", "switch on “Leave out rows with NaN or infinite values”"),
     (r"load the file with duplicates='first'", "switch on “Keep only the first of duplicate ids”"),
     (r"(?<!['\w])ignore: expected", "“Leave out”: expected"),
+    (r"choose one with the option matrix, as FILE#matrix=\w+", "choose one as “Matrix” on the Spaces page"),
 )
 _COLUMN = re.compile(rf"(?<!['\w])({'|'.join(_CHOOSERS)})_column(?!['\w])")
 

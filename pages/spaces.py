@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import catalogue, compute, exports, import_panel, messages, session, unpaired
-from app.column_panel import choose_columns
+from app import catalogue_panel, compute, exports, import_panel, messages, session, unpaired
 from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
 from app.encode.dataset_panel import data_folder
 from app.plain_text import plain_name
-from app.tables import chosen_rows
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
 from relcore.comparing.figures import Norms
-from relcore.sources.catalog import Entry, SpaceSpec
-from relcore.sources.column_overview import what_loads
-from relcore.sources.tables import TABLES
+from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, NoCommonId, SpaceError
 from relcore.store import digest_of
 
@@ -119,55 +113,6 @@ def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
     exports.export_bar(figure, "norms")
 
 
-def show_catalogue(folder: str | None) -> None:
-    """Everything that can be loaded: from this machine, and over the network."""
-    entries = catalogue.available(folder)
-    for where, title in (("here", "On this machine"), ("needs the network", "Needs the network")):
-        some = [entry for entry in entries if entry.where == where]
-        if some:
-            st.markdown(f"**{title}**")
-            _catalogue_table(some, where)
-
-
-def _catalogue_table(entries: list[Entry], where: str) -> None:
-    table = pd.DataFrame(
-        [
-            {
-                "name": entry.name,
-                "kind": entry.kind,
-                "rows": entry.n,
-                "dimensions": entry.dimension,
-                "megabytes": entry.size_bytes / 1e6,
-                "what": entry.description,
-            }
-            for entry in entries
-        ]
-    )
-    rows = chosen_rows(
-        table,
-        f"spaces.catalogue-{where}-{digest_of([entry.name for entry in entries])}",
-        column_config={"megabytes": st.column_config.NumberColumn(format="%.0f")},
-    )
-    chosen = entries[rows[0]] if rows else None
-    path = Path(chosen.spec.name) if chosen and chosen.spec.source == "file" else None
-    is_table = path is not None and path.suffix.lower() in TABLES
-    columns = choose_columns(path) if is_table else None
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        limit = st.number_input(
-            "Maximum number of rows", 1000, 10_000_000, 200_000, 10_000, key=f"spaces.limit-{where}", width=220
-        )
-        unclear = chosen is None or (is_table and columns is None)
-        verb = "Load" if where == "here" else f"Download {chosen.size_bytes / 1e6:,.0f} MB and load" if chosen else "Download"
-        if where == "here" and not unclear:
-            size = what_loads(*columns.shape if columns else (chosen.n, chosen.dimension), limit)
-            verb += f" {size}" * bool(size)
-        if st.button(verb, key=f"spaces.load-{where}", icon=":material/download:", disabled=unclear, type="primary"):
-            spec = chosen.spec
-            fits = spec.source == "bundled" or (chosen.n is not None and chosen.n <= limit)
-            options = columns.options if columns else spec.options
-            import_panel.load([SpaceSpec(spec.source, spec.name, spec.limit if fits else int(limit), options)])
-
-
 def remove_space(spec: SpaceSpec) -> None:
     """Remove a space from the session; undo restores it."""
     spaces = tuple(one for one in session.workspace().spaces if one != spec)
@@ -210,7 +155,7 @@ with encoding:
 with norms:
     show_norms(loaded)
 with more:
-    show_catalogue(folder)
+    catalogue_panel.draw(folder)
 with own:
     import_panel.draw(workspace)
 with store:

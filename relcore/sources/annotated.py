@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,11 +74,17 @@ def h5ad_shape(path: Path) -> tuple[int, int] | None:
         return None
 
 
-def _chosen(path: Path, described: dict[str, Any], matrix: str | None) -> tuple[str, list[int]]:
-    matrices = described["matrices"]
+def usual_matrix(matrices: Mapping[str, Any]) -> str | None:
+    """The matrix of an AnnData file that is read where none is chosen; None where one has to be."""
     of_obsm = [name for name in matrices if name.startswith("obsm/")]
     usual = [_USUAL] if _USUAL in matrices else of_obsm or [name for name in matrices if name == "X"]
-    wanted = usual if matrix is None else [name for name in matrices if matrix in (name, name.partition("/")[2])]
+    return usual[0] if len(usual) == 1 else None
+
+
+def _chosen(path: Path, described: dict[str, Any], matrix: str | None) -> tuple[str, list[int]]:
+    matrices = described["matrices"]
+    usual = usual_matrix(matrices)
+    wanted = [name for name in matrices if (name == usual if matrix is None else matrix in (name, name.partition("/")[2]))]
     if len(wanted) == 1:
         return wanted[0], matrices[wanted[0]]
     expected = "one matrix" if matrix is None else f"one matrix {matrix!r:.80}"

@@ -85,6 +85,22 @@ def read_npz(path: Path, *, limit: int | None = None, max_bytes: int, matrix: st
         ) from error
 
 
+def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each array in a .npz file, from their headers; {} where there are very many or one is damaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [one.filename for one in archive.infolist() if one.filename.endswith(".npy")]
+            few = members if len(members) <= _MOST_ARRAYS else []
+            return {name.removesuffix(".npy"): _header_of(archive, name)[0] for name in few}
+    except (*_BROKEN_ZIP, KeyError):  # a SpaceError is a ValueError
+        return {}
+
+
+def _header_of(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
+    with archive.open(name) as stream:
+        return _header(stream, name)
+
+
 def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
     """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix; texts and counts of its rows.
 
@@ -137,12 +153,17 @@ def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int, ma
 
 def safetensors_shape(path: Path) -> tuple[int, ...]:
     """The shape of the matrix in a safetensors file, from its header alone."""
+    shapes = safetensors_shapes(path)
+    return shapes[the_matrix(path, shapes, shapes.__getitem__)]
+
+
+def safetensors_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor in a safetensors file, from its header alone."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="np") as file:
-            main = the_matrix(path, set(file.keys()), lambda name: tuple(file.get_slice(name).get_shape()))
-            return tuple(file.get_slice(main).get_shape())
+            return {name: tuple(file.get_slice(name).get_shape()) for name in set(file.keys())}
     except SafetensorError as error:
         raise SpaceError(
             f"{path.name}: expected a safetensors file, got one that cannot be read ({visible(error, 200)}); "

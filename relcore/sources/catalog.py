@@ -269,15 +269,20 @@ def _gensim_models() -> Iterator[Entry]:
 def _files(folder: Path) -> Iterator[Entry]:
     for path in islice(_places(folder), _MOST_FILES):
         name = str(path.relative_to(folder))
-        for matrix, shape in matrices_of(path).items():
+        for matrix, shape in (matrices_of(path) if suffix_of(path) == ".h5ad" else {}).items():
             spec = SpaceSpec("file", str(path), options=(("matrix", matrix),))
             yield Entry(f"{name}#matrix={matrix}", "file", spec, "here", path.stat().st_size, *shape, f"{suffix_of(path)} file")
-        shape = None if suffix_of(path) == ".h5ad" else shape_of(path)
+        shape = None if suffix_of(path) == ".h5ad" else shape_of(path) or _unchosen(path)
         if shape is not None:
             parts = parts_of(path) if path.is_dir() else [path]
             kind = "folder of a dataset" if path.is_dir() else f"{suffix_of(path)} file"
             size = sum(part.stat().st_size for part in parts)
             yield Entry(name, "file", SpaceSpec("file", str(path)), "here", size, *shape, kind)
+
+
+def _unchosen(path: Path) -> tuple[None, None] | None:
+    """What is known of a file with several matrices, none of which is read where none is chosen."""
+    return (None, None) if len(matrices_of(path)) > 1 else None
 
 
 def _places(folder: Path) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import islice
 from pathlib import Path
 
@@ -79,6 +79,20 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
             "name one of the files, or another folder"
         )
     return found
+
+
+def series_around(path: Path, known: Collection[Path], within: Path) -> list[Path]:
+    """The known spaces of the series that one of them belongs to, in its folder or the one around it, `within` one; else []."""
+    for folder in (path.parent, path.parent.parent):
+        if not folder.is_relative_to(within):
+            continue
+        try:
+            found = series_of(folder, known.__contains__)
+        except (SpaceError, OSError):
+            continue
+        if path in found and len(found) > 1:
+            return found
+    return []
 
 
 def read_parts(folder: Path, read: Callable[..., Rows], limit: int | None, max_bytes: int) -> Rows:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from relcore.sources.annotated import h5ad_matrices, h5ad_shape
-from relcore.sources.arrays import npy_shape, safetensors_shape
+from relcore.sources.annotated import h5ad_matrices, h5ad_shape, usual_matrix
+from relcore.sources.arrays import npy_shape, npz_shapes, safetensors_shape, safetensors_shapes, the_matrix
 from relcore.sources.arrow_table import ArrowTable
 from relcore.sources.cells import delimited_rows, is_number
 from relcore.sources.delimited import delimiter_of
@@ -15,7 +16,7 @@ from relcore.sources.keyedvectors import word2vec_shape
 from relcore.sources.parquet_table import holds_vectors
 from relcore.sources.readers import suffix_of
 from relcore.sources.series import parts_of
-from relcore.sources.torch_file import torch_shape
+from relcore.sources.torch_file import torch_shape, torch_shapes
 from relcore.spaces import SpaceError
 
 
@@ -52,14 +53,33 @@ def shape_of(path: Path) -> tuple[int | None, int | None] | None:
     return shape if shape is not None and len(shape) == 2 else None
 
 
-def matrices_of(path: Path) -> dict[str, tuple[int | None, int | None]]:
-    """The matrices of a file that usually has several, by the names that the option `matrix` takes; else {}."""
-    if suffix_of(path) != ".h5ad":
-        return {}
+def matrices_of(path: Path) -> dict[str, tuple[int, int]]:
+    """(n, d) of each matrix of a file that may have several, by the names that the option `matrix` takes; else {}."""
     try:
-        return dict(h5ad_matrices(path))
+        match suffix_of(path):
+            case ".h5ad":
+                shapes = h5ad_matrices(path)
+            case ".npz":
+                shapes = npz_shapes(path)
+            case ".safetensors":
+                shapes = safetensors_shapes(path)
+            case ".pt" | ".pth":
+                shapes = torch_shapes(path)
+            case _:
+                return {}
     except (SpaceError, OSError):
         return {}
+    return {name: shape for name, shape in shapes.items() if len(shape) == 2 and 0 not in shape}
+
+
+def usual_of(path: Path, matrices: Mapping[str, tuple[int, int]]) -> str | None:
+    """The matrix of a file that is read where none is chosen; None where one has to be."""
+    if suffix_of(path) == ".h5ad":
+        return usual_matrix(matrices)
+    try:
+        return the_matrix(path, matrices, matrices.__getitem__)
+    except SpaceError:
+        return None
 
 
 def _glove_shape(path: Path) -> tuple[None, int] | None:

@@ -81,12 +81,20 @@ def read_torch(path: Path, *, limit: int | None = None, max_bytes: int, matrix: 
 
 def torch_shape(path: Path) -> tuple[int, ...] | None:
     """The shape of the tensor that is read where none is chosen, without its numbers."""
+    shapes = torch_shapes(path)
+    try:
+        return shapes[the_matrix(path, shapes, shapes.__getitem__)]
+    except SpaceError:
+        return None
+
+
+def torch_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor, without its numbers; {} for another file."""
     try:
         with zipfile.ZipFile(path) as archive:
-            found, _ = _contents(path, archive)
-            return found[the_matrix(path, found, lambda name: found[name].shape)].shape
-    except _BROKEN:
-        return None
+            return {name: tensor.shape for name, tensor in _contents(path, archive)[0].items()}
+    except _BROKEN:  # a SpaceError is a ValueError
+        return {}
 
 
 def _contents(path: Path, archive: zipfile.ZipFile) -> tuple[dict[str, _Tensor], dict[str, list[str]]]:

@@ -117,3 +117,89 @@ def test_a_file_that_cannot_be_read_leaves_the_session_as_it_is(spaces):
     spaces.click("spaces.load-compare")
     assert "b.npy" in spaces.errors[0]
     assert spaces.workspace == before
+
+
+def npz(**arrays):
+    stream = BytesIO()
+    np.savez(stream, **{name: np.random.default_rng(1).normal(size=(N, d)) for name, d in arrays.items()})
+    return stream.getvalue()
+
+
+def chooser(session, start):
+    return next(box for box in session.at.selectbox if (box.key or "").startswith(start))
+
+
+def test_one_of_several_matrices_is_chosen_before_anything_is_loaded(spaces):
+    upload(spaces, a__npz=npz(first=3, second=5))
+    assert spaces.button(key="spaces.load-file").disabled
+    assert spaces.warning[0].value == "a.npz has 2 matrices. Choose the one to load."
+    box = chooser(spaces, "import.matrix")
+    assert box.options == ["first · 60 rows × 3 dimensions", "second · 60 rows × 5 dimensions"]
+    spaces.change("selectbox", box.key, "second")
+    assert spaces.button(key="spaces.load-file").label == "Load a.npz: 60 rows × 5 dimensions"
+    spaces.click("spaces.load-file")
+    assert not spaces.errors
+    assert dict(spaces.workspace.spaces[-1].options) == {"matrix": "second"}
+
+
+def test_the_usual_matrix_is_proposed(spaces):
+    upload(spaces, a__npz=npz(vectors=3, second=5))
+    assert chooser(spaces, "import.matrix").value == "vectors"
+    spaces.click("spaces.load-file")
+    assert not spaces.errors
+    assert dict(spaces.workspace.spaces[-1].options) == {}
+
+
+@pytest.fixture
+def more(make_session, tmp_path):
+    """``more() -> Session`` at "Load more", with what lies in the folder "data"."""
+
+    def start():
+        session = make_session(60, spaces=BUNDLED, source=BUNDLED[0], target=BUNDLED[1], anchors=())
+        session.session_state["spaces.tab"] = "Load more"
+        return session.open("spaces").change("text_input", "spaces.folder", str(tmp_path / "data"))
+
+    (tmp_path / "data").mkdir()
+    return start
+
+
+def choose(session, name):
+    return session.select_rows("spaces.catalogue-here", session.table("spaces.catalogue-here")["name"].tolist().index(name))
+
+
+def test_a_file_of_the_data_folder_takes_a_table_of_metadata_beside_it(more, tmp_path):
+    (tmp_path / "data" / "a.npy").write_bytes(npy())
+    (tmp_path / "data" / "meta.csv").write_text(META)
+    session = choose(more(), "a.npy")
+    assert chooser(session, "import.metadata").value == 0  # proposed, as it has as many rows
+    session.click("spaces.load-here")
+    assert not session.errors
+    assert dict(session.workspace.spaces[-1].options)["metadata"] == str(tmp_path / "data" / "meta.csv")
+    session = choose(session, "a.npy")
+    session.change("selectbox", chooser(session, "import.metadata").key, "None").click("spaces.load-here")
+    assert dict(session.workspace.spaces[-1].options) == {}
+
+
+def test_a_folder_of_checkpoints_is_loaded_by_one_button(more, tmp_path):
+    for step in (5, 20, 100, 1000):
+        np.savez(tmp_path / "data" / f"step-{step}.npz", first=np.eye(4), second=np.full((4, 2), step))
+    session = more()
+    choose(session, "step-20.npz")
+    assert session.button(key="spaces.load-here").disabled
+    session.change("selectbox", chooser(session, "import.matrix").key, "second").click("spaces.load-series")
+    assert not session.errors
+    loaded = session.workspace.spaces[2:]
+    assert [spec.name.rsplit("/", 1)[1] for spec in loaded] == [f"step-{step}.npz" for step in (5, 20, 100, 1000)]
+    assert {spec.options for spec in loaded} == {(("matrix", "second"),)}
+    assert session.history.undo_step == "load 4 spaces"
+    assert session.click("history.undo").workspace.spaces == BUNDLED
+
+
+def test_a_folder_that_is_a_series_needs_no_choice(more, tmp_path):
+    for step in (9, 10):
+        np.save(tmp_path / "data" / f"step-{step}.npy", np.eye(4))
+    session = more()
+    assert session.button(key="spaces.load-series").label == "Load all 2 of data"
+    session.click("spaces.load-series")
+    assert not session.errors
+    assert len(session.workspace.spaces) == 4

@@ -6,6 +6,7 @@ import pytest
 from relcore.commands.app import opened
 from relcore.commands.naming import space_spec, space_specs
 from relcore.sources.catalog import available
+from relcore.sources.series import series_around
 from relcore.spaces import SpaceError
 
 STEPS = (5, 20, 100, 1000)
@@ -54,3 +55,18 @@ def test_a_folder_without_spaces_and_a_command_that_needs_one(tmp_path):
     np.save(tmp_path / "a.npy", np.eye(3))
     with pytest.raises(SpaceError, match=r"expected one space, got a folder that may hold several; .*relscope app FOLDER"):
         space_spec(str(tmp_path))
+
+
+def test_the_series_around_a_space_is_that_of_its_folder_or_of_the_one_around_it(tmp_path):
+    flat = [tmp_path / "flat" / f"step-{step}.npy" for step in STEPS]
+    deep = [tmp_path / "deep" / f"step-{step}" / "embeddings.npy" for step in STEPS]
+    alone = tmp_path / "alone" / "one.npy"
+    for path in (*flat, *deep, alone):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.eye(3))
+    known = {*flat, *deep, alone}
+    assert series_around(flat[2], known, tmp_path) == flat
+    assert series_around(deep[2], known, tmp_path) == deep
+    assert series_around(alone, known, tmp_path / "alone") == []
+    assert series_around(deep[2], known, deep[2].parent) == []  # nothing outside the open folder
+    assert series_around(flat[0], {*flat[:2]}, tmp_path) == flat[:2]

@@ -1,0 +1,46 @@
+"""The matrices of a file from its headers, and which of them is read where none is chosen."""
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from relcore.sources.catalog import available
+from relcore.sources.files import load_space
+from relcore.sources.shapes import matrices_of, shape_of, usual_of
+from relcore.spaces import SpaceError
+
+ARRAYS = {"a": np.ones((6, 3), np.float32), "b": np.ones((6, 2), np.float32), "flat": np.ones(6, np.float32)}
+
+
+def write(folder, suffix, arrays):
+    path = folder / f"x{suffix}"
+    if suffix == ".npz":
+        np.savez(path, **arrays)
+    elif suffix == ".safetensors":
+        save_file(arrays, path)
+    else:
+        torch = pytest.importorskip("torch")
+        torch.save({name: torch.tensor(one) for name, one in arrays.items()}, path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".pt"])
+def test_all_matrices_are_listed_and_one_has_to_be_chosen_unless_its_name_says_it(tmp_path, suffix):
+    path = write(tmp_path, suffix, ARRAYS)
+    assert matrices_of(path) == {"a": (6, 3), "b": (6, 2)}
+    assert usual_of(path, matrices_of(path)) is None
+    with pytest.raises(SpaceError, match="choose one with the option matrix"):
+        load_space(path)
+    assert [entry.name for entry in available(tmp_path) if entry.kind.endswith("file")] == [path.name]
+    path = write(tmp_path, suffix, ARRAYS | {"vectors": np.ones((6, 4), np.float32)})
+    assert usual_of(path, matrices_of(path)) == "vectors"
+    assert load_space(path).dimension == 4
+    assert shape_of(path) in ((6, 4), (None, None))
+
+
+def test_a_file_that_is_damaged_or_has_no_names_has_none(tmp_path):
+    for name, content in (("x.npz", b"PK\x03\x04 cut"), ("x.safetensors", b"\xff" * 20), ("x.pt", b"no zip")):
+        (tmp_path / name).write_bytes(content)
+        assert matrices_of(tmp_path / name) == {}
+    np.save(tmp_path / "x.npy", np.eye(3))
+    assert matrices_of(tmp_path / "x.npy") == {}
