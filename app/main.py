@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
+from app import first_imports  # noqa: E402
+
+first_imports.wait()
+
 from app import autosave, fitting, messages, session, sharing, sidebar, start, unpaired  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
 from relcore.extras import extra  # noqa: E402
@@ -67,3 +71,4 @@ except (SpaceError, EngineError, StoreError) as error:
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
 sidebar.draw_status(page.title)
 autosave.save()  # what the page itself changed
+first_imports.page_drawn()

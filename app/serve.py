@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
     sys.path.insert(0, str(ROOT))
 
+from app import first_imports  # noqa: E402
 from app.browser_key import Recognised  # noqa: E402
 
 POLICY = (
@@ -40,4 +41,5 @@ class Secured:
         await self._app(scope, receive, with_policy)
 
 
+first_imports.begin()
 app = App("main.py", middleware=[Middleware(Secured), Middleware(Recognised)])

@@ -91,3 +91,16 @@ def test_share_has_wilsons_interval():
 def test_an_estimate_is_told_with_its_interval():
     assert Estimate("mean", 0.5, 0.25, 0.75, 9).told(2) == ".50 (95 %: .25 to .75)"
     assert Estimate("mean", 0.5, float("nan"), float("nan"), 1).told() == ".500"
+
+
+def test_intervals_and_ranks_are_those_of_scipy():
+    from scipy.stats import norm, spearmanr, t
+
+    from relcore.papers.intervals import quantile
+
+    values, others = [3.0, 1.0, 1.0, 8.0, 2.5], [2.0, 2.0, 1.0, 9.0, 4.0]
+    reach = t.ppf(0.975, 4) * np.std(values, ddof=1) / np.sqrt(5)
+    assert mean(values).high - mean(values).low == pytest.approx(2 * reach, rel=1e-14)
+    assert correlation(values, others, "spearman").value == pytest.approx(spearmanr(values, others).statistic, rel=1e-14)
+    assert [quantile(freedom) for freedom in (1, 4.5, 300)] == [t.ppf(0.975, freedom) for freedom in (1, 4.5, 300)]
+    assert quantile(float("inf")) == norm.ppf(0.975)

@@ -1,0 +1,56 @@
+"""Import what the first page needs while the server starts and the browser opens, so that the page does not wait for it.
+
+One thread does it, begun by `app/serve.py`; a run of the app begins when it is done. Two threads that enter packages with
+circular imports from different ends may see them half initialised.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import threading
+
+NEEDED_BY_ALL = ("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive", "relcore.comparing.scene")
+_PATIENCE = 3.0  # seconds without a page, after which the rest is imported all the same
+
+_all_have_theirs, _first_page_drawn = threading.Event(), threading.Event()
+_all_have_theirs.set()
+
+
+def begin() -> threading.Thread:
+    """Start the thread."""
+    _all_have_theirs.clear()
+    thread = threading.Thread(target=_import, name="first-imports", daemon=True)
+    thread.start()
+    return thread
+
+
+def wait() -> None:
+    """Until all that every page needs is imported; at once where no thread was begun."""
+    _all_have_theirs.wait()
+
+
+def page_drawn() -> None:
+    """The first page is drawn, so the rest delays nobody."""
+    _first_page_drawn.set()
+
+
+def _import() -> None:
+    try:
+        for name in NEEDED_BY_ALL:
+            importlib.import_module(name)
+        inspect.stack()  # Streamlit looks for a console before its first element: now its look-up of all modules is cached
+    finally:
+        _all_have_theirs.set()
+    _first_page_drawn.wait(_PATIENCE)
+    _load_machine_code()
+
+
+def _load_machine_code() -> None:
+    """numba's, for the rows of Invert: it compiles for seconds after an installation, and loads for half a second later."""
+    import numpy as np
+
+    from relcore.row_pass import finish_rows
+
+    one = np.zeros((1, 1), np.float32)
+    finish_rows(one, one[0], one, one[0], 1.0, one[0])
