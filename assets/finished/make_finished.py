@@ -1,9 +1,10 @@
-"""Compute the results that come with Relscope, so that Stitch, Bootstrap and Studies open with a picture.
+"""Compute the results that come with Relscope, so that Stitch, Bootstrap, Migrate and Studies open with a picture.
 
     python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished]
 
-Groups: digits, sentences, bootstrap, and the names of studies; default: all that are there. Each is what its page computes with
-its default settings. The groups take 10 s to 20 min of one core. Commit first: date and commit are written beside the results.
+Groups: digits, sentences, bootstrap, migration, and the names of studies; default: all that are there. Each is what its page
+computes with its default settings. The groups take 10 s to 20 min of one core. Commit first: date and commit are written beside
+the results.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from relcore.bootstrapping.spec import BootstrapSpec
 from relcore.encoding import encode
+from relcore.migration import example
 from relcore.papers.commit import commit_of
 from relcore.progress import Context
 from relcore.sources.catalog import stored_encoding_spec
@@ -56,6 +58,12 @@ def example_keys(name: str, store: Store) -> list[str]:
     return [*encodings, *trained, finish(StitchSpec(n_anchors=min(2 * widest, n_train // 2), test_ids=test_ids), spaces, store)]
 
 
+def migration_keys(store: Store) -> list[str]:
+    """Encode the old model of the Migrate page's example: its key."""
+    encode(example.DATASET, example.OLD, store)
+    return [encoding_key(load_dataset(example.DATASET, store).digest, example.OLD)]
+
+
 def finish(task: Task, spaces: Sequence[LatentSpace], store: Store) -> str:
     """Run a task: its key."""
     key = task.key(spaces)
@@ -69,6 +77,8 @@ def keys_of(group: str, store: Store) -> list[str]:
         return example_keys(group, store)
     if group == "bootstrap":
         return [finish(BootstrapSpec(), [load_words(name) for name in BUNDLED], store)]
+    if group == example.GROUP:
+        return migration_keys(store)
     study = study_of(group)
     runs = StudyRuns(study, StudySpec.of(study))
     for number, settings in enumerate(runs.settings, start=1):
