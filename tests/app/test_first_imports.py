@@ -1,4 +1,4 @@
-"""What a server imports before its first page: all that the thread promises, nothing of the app's own, and no page waits without it."""
+"""What a server imports before its first page: what the thread promises, nothing of the app, and no page waits without it."""
 
 import subprocess
 import sys

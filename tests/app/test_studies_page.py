@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import streamlit as st
 
 from app.jobs import whole_engine
 from relcore.engine import Engine
@@ -16,7 +17,7 @@ from tests.waiting import until
 @pytest.fixture
 def page(make_session):
     """Without the runs that come with Relscope."""
-    whole_engine.clear()
+    st.cache_resource.clear()  # the engine, and rows of runs that other tests put under the same keys
     whole_engine().store.finished = None
     yield make_session().open("studies")
     whole_engine().close()
@@ -54,7 +55,7 @@ def finished():
 
 @pytest.fixture
 def first_start(make_session):
-    whole_engine.clear()
+    st.cache_resource.clear()
     yield make_session().open("studies")
     whole_engine().close()
     whole_engine.clear()

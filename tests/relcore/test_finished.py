@@ -9,11 +9,15 @@ import numpy as np
 import pytest
 
 from relcore.encoding import encode
+from relcore.names import STUDIES
 from relcore.sources.catalog import load
 from relcore.sources.encodings import load_encoding
 from relcore.sources.examples import EXAMPLES, example_spaces
 from relcore.store import Finished, Store, digest_of
 from relcore.store.finished import FOLDER
+from relcore.studies import study_of
+from relcore.studies.runs import StudyRuns
+from relcore.studies.study import StudySpec
 from relcore.task import inputs_of
 
 WITH_ARRAY, WITHOUT = digest_of("with"), digest_of("without")
@@ -109,6 +113,18 @@ def test_the_folder_is_small_and_holds_what_is_listed():
     listed = [f"{key}.safetensors" for group in Finished().groups.values() for key in group.files]
     assert sorted(name for name in sizes if name.endswith(".safetensors")) == sorted(listed)
     assert all(Finished().get(name.partition(".")[0]) for name in listed)
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_every_study_opens_on_finished_runs_and_its_conclusion(kind, tmp_path):
+    study, store = study_of(kind), Store(tmp_path, finished=True)
+    spec = StudySpec.of(study)
+    runs = StudyRuns(study, spec)
+    assert runs.missing(store) == []
+    assert store.made(runs.keys[0]).group == kind
+    assert len(runs.table(store)) == len(runs)
+    assert study.charts(spec.settings, runs.table(store))
+    assert study.conclusion(spec.settings, runs.table(store))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
