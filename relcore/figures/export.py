@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.lines import Lines
+from relcore.charts.options import Options
 from relcore.charts.scene import Scene
 from relcore.extras import extra
 from relcore.figures.embedded import KEY
@@ -193,6 +194,17 @@ def lines_exportable(
     """A chart of lines or points; `latex` gives the table to print."""
     renderers = drawn("lines_interactive:lines_figure", "lines_publication:lines_figure", lines)
     return Exportable(name, *renderers, lines.table, recipe, latex)
+
+
+def options_exportable(
+    options: Options,
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "options",
+    latex: Callable[[], pd.DataFrame] | None = None,
+) -> Exportable:
+    """Options beside curves; `latex` gives the table to print."""
+    renderers = drawn("options_interactive:options_figure", "options_publication:options_figure", options)
+    return Exportable(name, *renderers, options.table, recipe, latex)
 
 
 def scores_exportable(table: pd.DataFrame, recipe: Mapping[str, Any] | None = None, name: str = "scores") -> Exportable:

@@ -24,7 +24,7 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
         if not len(line):
             continue
         if lines.kind == "lines":
-            _draw_line(figure, line, color)
+            figure.add_traces(line_traces(line, color))
         else:
             _draw_points(figure, line, color, theme)
     for i, (name, value) in enumerate(lines.baselines):
@@ -57,33 +57,39 @@ def lines_figure(lines: Lines, theme: Theme = LIGHT, height: int = 420) -> go.Fi
     return figure
 
 
-def _draw_line(figure: go.Figure, line: Line, color: str) -> None:
+def line_traces(line: Line, color: str) -> list[go.Scatter]:
+    """The band, where there is one, and the line."""
     order = np.argsort(line.x, kind="stable")
-    x, name = line.x[order], plain_text(line.name)
+    x, name, traces = line.x[order], plain_text(line.name), []
     if line.has_band:
         low, high = line.low[order], line.high[order]
         known = ~np.isnan(low) & ~np.isnan(high)
-        figure.add_scatter(
-            x=np.concatenate([x[known], x[known][::-1]]),
-            y=np.concatenate([high[known], low[known][::-1]]),
-            fill="toself",
-            fillcolor=translucent(color, 0.16),
-            line={"width": 0},
-            mode="lines",
-            hoverinfo="skip",
-            legendgroup=name,
-            showlegend=False,
+        traces.append(
+            go.Scatter(
+                x=np.concatenate([x[known], x[known][::-1]]),
+                y=np.concatenate([high[known], low[known][::-1]]),
+                fill="toself",
+                fillcolor=translucent(color, 0.16),
+                line={"width": 0},
+                mode="lines",
+                hoverinfo="skip",
+                legendgroup=name,
+                showlegend=False,
+            )
         )
-    figure.add_scatter(
-        x=x,
-        y=line.y[order],
-        mode="lines+markers" if len(line) <= _FEW else "lines",
-        name=name,
-        legendgroup=name,
-        line={"color": color, "width": 2},
-        marker={"size": 5},
-        **_hover(line, order),
+    traces.append(
+        go.Scatter(
+            x=x,
+            y=line.y[order],
+            mode="lines+markers" if len(line) <= _FEW else "lines",
+            name=name,
+            legendgroup=name,
+            line={"color": color, "width": 2},
+            marker={"size": 5},
+            **_hover(line, order),
+        )
     )
+    return traces
 
 
 def _draw_points(figure: go.Figure, line: Line, color: str, theme: Theme) -> None:

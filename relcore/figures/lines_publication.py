@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from relcore.charts.lines import Lines
+from relcore.charts.lines import Line, Lines
 from relcore.figures.paper import settings
 from relcore.figures.publication import chart_of, fit_around
 from relcore.figures.style import PAPER, Style
@@ -25,11 +26,7 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             if not len(line):
                 continue
             if lines.kind == "lines":
-                order = np.argsort(line.x, kind="stable")
-                if line.has_band:
-                    axes.fill_between(line.x[order], line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
-                axes.plot(line.x[order], line.y[order], color=color, lw=1, marker="o", ms=1.8 if len(line) <= 40 else 0)
-                handles.append(Line2D([], [], color=color, lw=1, label=line.name))
+                handles.append(draw_line(axes, line, color))
                 continue
             if line.has_band:
                 reach = [line.y - line.low, line.high - line.y]
@@ -57,3 +54,12 @@ def lines_figure(lines: Lines, style: Style = PAPER) -> Figure:
             wrap = "$" not in lines.note  # Matplotlib takes text between dollar signs for mathematics where it wraps lines
             axes.set_title(lines.note, fontsize=style.font_size - 1, color=theme.text, loc="left", wrap=wrap)
         return fit_around(figure, axes, handles, style)
+
+
+def draw_line(axes: Axes, line: Line, color: str) -> Line2D:
+    """A line with its band; what stands for it in the legend."""
+    order = np.argsort(line.x, kind="stable")
+    if line.has_band:
+        axes.fill_between(line.x[order], line.low[order], line.high[order], color=color, alpha=0.16, lw=0)
+    axes.plot(line.x[order], line.y[order], color=color, lw=1, marker="o", ms=1.8 if len(line) <= 40 else 0)
+    return Line2D([], [], color=color, lw=1, label=line.name)
