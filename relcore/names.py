@@ -149,7 +149,16 @@ DELTA = 0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 f
 
 # Maps from a new model's queries to an old model's vectors, each a `migration.adapter.Adapter`.
 ADAPTERS = {
-    "procrustes": Named("Procrustes", "relcore.migration.procrustes:ProcrustesAdapter", "a rotation, between any two widths"),
+    "procrustes": Named(
+        "Procrustes",
+        "relcore.migration.procrustes:ProcrustesAdapter",
+        "a rotation, between any two widths; the old vectors are centred once",
+    ),
+    "in-place": Named(
+        "Procrustes, in place",
+        "relcore.migration.procrustes:InPlaceProcrustesAdapter",
+        "the same rotation, for old vectors that are searched as they are",
+    ),
     "diagonal": Named(
         "Procrustes with diagonal scaling",
         "relcore.migration.diagonal:DiagonalAdapter",

@@ -8,7 +8,8 @@ import numpy as np
 
 from relcore import translation
 from relcore.migration.adapter import Adapter
-from relcore.migration.steps import Affine, Step
+from relcore.migration.in_place import around_the_mean
+from relcore.migration.steps import Step
 
 
 @dataclass(eq=False)
@@ -30,5 +31,4 @@ class AffineAdapter(Adapter):
     """
 
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-        found = translation.Affine().fit(new, old)
-        return (Affine.between(found.matrix_, found.source_mean_, found.target_mean_),), ()
+        return around_the_mean(translation.Affine().fit(new, old).matrix_, new, old), ()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.migration.adapter import Adapter
-from relcore.migration.steps import Affine, Step
+from relcore.migration.in_place import around_the_mean
+from relcore.migration.steps import Step
 from relcore.translation import Procrustes
 
 
@@ -32,4 +33,4 @@ class DiagonalAdapter(Adapter):
         spread = np.vecdot(rotated.T, rotated.T)
         products = np.maximum(np.vecdot(rotated.T, wanted.T), 0)
         self.factors_ = np.divide(products, spread, out=np.zeros_like(spread), where=spread > 0)
-        return (Affine.between(found.matrix_ * self.factors_, found.source_mean_, found.target_mean_),), ()
+        return around_the_mean(found.matrix_ * self.factors_, new, old), ()

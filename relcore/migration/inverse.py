@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.magnitude import lengths
 from relcore.migration.adapter import Adapter
+from relcore.migration.in_place import around_the_mean
 from relcore.migration.relative import decomposed
-from relcore.migration.steps import Affine, Step, Unit
+from relcore.migration.steps import Step
 from relcore.spaces import SpaceError
 
 
 @dataclass(eq=False)
 class WhitenedInverseAdapter(Adapter):
-    """The whitened inverse relative projection: y = ‖a_y‖ xW + mean_y, the old vectors searched as they are.
+    """The whitened inverse relative projection: y = ‖a_y‖ xW / ‖xW‖ + mean_y, the old vectors searched as they are.
 
-    W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as `InverseRelativeProjection("whitened")`, by the decompositions of both
-    models' anchors: work grows with the number of pairs, not with its cube.
+    W = A_xᵀ (K_x + λI)^(−1/2) (K_y + λI)^(−1/2) A_y, as in `InverseRelativeProjection("whitened", lengths="mean")`, by
+    the decompositions of both models' anchors: work grows with the number of pairs, not with its cube.
 
     Parameters
     ----------
@@ -42,7 +42,4 @@ class WhitenedInverseAdapter(Adapter):
             raise SpaceError(f"ridge: expected a number above 0, got {self.ridge}")
         ours, theirs = (decomposed(rows, center=True) for rows in (new, old))
         encoder, decoder = (one.right * (one.values / np.sqrt(one.values**2 + self.ridge)) for one in (ours, theirs))
-        scale = float(lengths(old, theirs.mean).mean(dtype=np.float64))
-        centre = Affine.between(np.eye(new.shape[1]), ours.mean)
-        matrix = encoder @ (ours.left.T @ theirs.left) @ decoder.T
-        return (centre, Unit(), Affine((scale * matrix).astype(np.float32), theirs.mean.astype(np.float32))), ()
+        return around_the_mean(encoder @ (ours.left.T @ theirs.left) @ decoder.T, new, old), ()

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.migration.adapter import Adapter
+from relcore.migration.in_place import around_the_mean
 from relcore.migration.ridge import LeaveOneOut
-from relcore.migration.steps import Affine, Step
+from relcore.migration.steps import Step
 from relcore.spaces import SpaceError
 
 
@@ -36,8 +37,7 @@ class LowRankAdapter(Adapter):
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         if self.rank < 1:
             raise SpaceError(f"rank: expected 1 or more, got {self.rank}")
-        means = new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)
         matrix = LeaveOneOut().fit(new, old).matrix_
-        predicted = (new - means[0]) @ matrix
+        predicted = (new - new.mean(axis=0, dtype=np.float64)) @ matrix
         directions = np.linalg.eigh(predicted.T @ predicted)[1][:, -self.rank :]
-        return (Affine.between(matrix @ directions @ directions.T, *means),), ()
+        return around_the_mean(matrix @ directions @ directions.T, new, old), ()

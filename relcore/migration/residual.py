@@ -10,7 +10,8 @@ from relcore.determinism import reproducible
 from relcore.extras import extra
 from relcore.migration.adapter import Adapter
 from relcore.migration.procrustes import ProcrustesAdapter
-from relcore.migration.steps import Residual, Step
+from relcore.migration.steps import Residual, Step, Unit
+from relcore.similarity import unit_rows
 
 _CHECKED = 5  # every fifth pair stops the training, and is not trained on
 _PATIENCE = 30
@@ -55,10 +56,10 @@ class ResidualAdapter(Adapter):
         checked = np.arange(len(new)) % _CHECKED == _CHECKED - 1
         if not checked.any():
             checked[-1] = len(new) > 2
-        (start,), _ = ProcrustesAdapter()._solve(new[~checked], old[~checked])
-        correction = self._trained(start(new), old, checked)
-        (start,), _ = ProcrustesAdapter()._solve(new, old)
-        return (start, correction) if correction else (start,), ()
+        (start,), (centre,) = ProcrustesAdapter()._solve(new[~checked], old[~checked])
+        correction = self._trained(unit_rows(start(new)), centre(old), checked)
+        (start,), corpus = ProcrustesAdapter()._solve(new, old)
+        return (start, Unit(), correction) if correction else (start,), corpus
 
     def _trained(self, rows: np.ndarray, old: np.ndarray, checked: np.ndarray) -> Residual | None:
         """The network of the best epoch; None where that is the start."""

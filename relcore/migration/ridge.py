@@ -8,7 +8,8 @@ import numpy as np
 
 from relcore.estimator import Estimator
 from relcore.migration.adapter import Adapter
-from relcore.migration.steps import Affine, Step
+from relcore.migration.in_place import around_the_mean
+from relcore.migration.steps import Step
 from relcore.spaces import SpaceError
 
 PENALTIES = tuple(np.geomspace(1e-3, 1e2, 16).tolist())
@@ -37,7 +38,7 @@ class RidgeAdapter(Adapter):
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         found = LeaveOneOut(self.penalties).fit(new, old)
         self.penalty_ = found.penalty_
-        return (Affine.between(found.matrix_, new.mean(axis=0, dtype=np.float64), old.mean(axis=0, dtype=np.float64)),), ()
+        return around_the_mean(found.matrix_, new, old), ()
 
 
 @dataclass(eq=False)

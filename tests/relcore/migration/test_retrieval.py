@@ -1,0 +1,117 @@
+"""nDCG and recall against scikit-learn and tables made by hand; judgements from files, hostile ones among them."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import ndcg_score
+
+from relcore.migration.retrieval import (
+    Judgement,
+    Relevance,
+    ndcg,
+    neighbours_as_truth,
+    read_qrels,
+    recall,
+    relevance_of,
+    same_label,
+    search,
+)
+from relcore.similarity import unit_rows
+from relcore.spaces import SpaceError
+
+
+@pytest.mark.parametrize("graded", [False, True])
+@pytest.mark.parametrize("k", [3, 10])
+def test_ndcg_is_that_of_scikit_learn(rng, graded, k):
+    scores = rng.normal(size=(40, 25))
+    true = rng.integers(0, 4 if graded else 2, size=(40, 25)) * (rng.random((40, 25)) < 0.3)
+    true[0] = 0
+    query, row = np.nonzero(true)
+    relevance = Relevance.of(query, row, true[query, row].astype(float), 40, 25)
+    found = np.argsort(-scores, axis=1)
+    mine = ndcg(found, relevance, k)
+    assert np.isnan(mine[0])
+    wanted = [ndcg_score(true[i : i + 1], scores[i : i + 1], k=k) for i in range(1, 40) if true[i].any()]
+    assert mine[~np.isnan(mine)] == pytest.approx(wanted)
+
+
+def test_a_table_made_by_hand():
+    """Query 0: relevant 1 and 4, found at places 1 and 3; query 1: relevant 2, not found; query 2: nothing is relevant."""
+    relevance = Relevance.of(np.array([0, 0, 1]), np.array([4, 1, 2]), np.ones(3), 3, 5)
+    found = np.array([[1, 0, 4], [0, 1, 3], [0, 1, 2]])
+    best = 1 + 1 / np.log2(3)
+    assert ndcg(found, relevance, 3)[:2] == pytest.approx([(1 + 1 / 2) / best, 0])
+    assert recall(found, relevance, 2)[:2] == pytest.approx([0.5, 0])
+    assert np.isnan(ndcg(found, relevance, 3)[2])
+    assert np.isnan(recall(found, relevance, 3)[2])
+
+
+def test_unrelated_lists_score_what_chance_scores(rng):
+    """Of 100 rows 10 are relevant: 10 random rows have a gain of .1 each, and so an nDCG of .1 on average."""
+    n, queries = 100, 2000
+    relevance = Relevance.of(
+        np.repeat(np.arange(queries), 10), np.tile(np.arange(10), queries), np.ones(10 * queries), queries, n
+    )
+    found = np.argsort(rng.random((queries, n)), axis=1)[:, :10]
+    # One query's nDCG has a standard deviation of about .1, the mean of 2,000 a standard error of .0023.
+    assert np.mean(ndcg(found, relevance)) == pytest.approx(0.1, abs=0.009)
+    assert np.mean(recall(found, relevance)) == pytest.approx(0.1, abs=0.009)
+
+
+def test_a_search_leaves_out_each_querys_own_row_and_fills_up_short_corpora(rng):
+    rows = unit_rows(rng.normal(size=(6, 4)))
+    found = search(rows, rows, 10, own=np.arange(6))
+    assert found.shape == (6, 10)
+    assert not (found == np.arange(6)[:, None]).any()
+    assert (found[:, 5:] == -1).all()
+    products = rows @ rows.T
+    np.fill_diagonal(products, -np.inf)
+    assert np.array_equal(found[:, :5], np.argsort(-products, axis=1)[:, :5])
+
+
+def test_truth_from_neighbours_and_from_labels(rng):
+    relevance = neighbours_as_truth(np.array([[2, 1], [0, -1]]), 4)
+    assert list(zip(relevance.query, relevance.row, strict=True)) == [(0, 1), (0, 2), (1, 0)]
+    labels = np.array(["a", "b", "a", "", "a", ""], dtype=object)
+    relevance = same_label(labels, np.array([0, 1, 3]))
+    assert list(zip(relevance.query, relevance.row, strict=True)) == [(0, 2), (0, 4)]
+    taken = relevance.take(np.array([2, 0]))
+    assert list(zip(taken.query, taken.row, strict=True)) == [(1, 2), (1, 4)]
+
+
+def test_judgements_by_ids_count_what_is_unknown(tmp_path):
+    file = tmp_path / "qrels.txt"
+    file.write_bytes("﻿q1 0 d1 1\r\nq1\t0\td2\t0\n\nq2 0 d9 2\nq9 0 d1 1\nq2 Q0 d3 -1\nq1 0 d1 1\n".encode())
+    judgements = read_qrels(file)
+    assert judgements[0] == Judgement("q1", "d1", 1.0)
+    assert len(judgements) == 5
+    relevance, unknown = relevance_of(judgements, ["q1", "q2"], ["d1", "d2", "d3"])
+    assert unknown == {"queries": 1, "rows": 1}
+    assert list(zip(relevance.query, relevance.row, relevance.grade, strict=True)) == [(0, 0, 1.0)]
+    with pytest.raises(SpaceError, match="unknown ids, first 'd1', 'd2', 'd9'"):
+        relevance_of(judgements, ["q1", "q2"], ["other"])
+    with pytest.raises(SpaceError, match="no grade above 0"):
+        relevance_of(judgements[1:2], ["q1"], ["d2"])
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"1 0 184\n", "line 1: expected a query, an iteration"),
+        (b"1 0 184 1\n1 0 29 1 extra\n", "line 2"),
+        (b"1 0 184 one\n", "line 1"),
+        (b"1 0 184 nan\n", "line 1"),
+        (b"1 0 184 1e9\n", "line 1"),
+        (b"1 0 184 99999999999999999999\n", "line 1"),
+        (b"1 0 184 1\n1 0 184 2\n", "one grade of '184' for '1', got two"),
+        (b"", "got none"),
+        (b"\n \n", "got none"),
+        (b"1 0 \x00 1\n", "zero byte"),
+        (b"\xff\xfe1\x00", "UTF-8"),
+        ("１ 0 184 １\n".encode(), "line 1"),
+    ],
+)
+def test_files_that_are_no_judgements_are_refused(tmp_path, content, told):
+    file = tmp_path / "qrels.txt"
+    file.write_bytes(content)
+    with pytest.raises(SpaceError, match=told):
+        read_qrels(file)
