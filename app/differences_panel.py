@@ -132,7 +132,8 @@ def _circumstances(found: FoundDifferences, task: Differences) -> str:
     return (
         f"Agreement: Jaccard overlap of each row's {found.k} nearest neighbours in the two {where}, for {compared}. Bars: "
         "95 % band of a random group of the same size, if the spaces differed by the same noise everywhere (noise costs dense "
-        f"groups more neighbours). p: {found.n_permutations:,} permutations, corrected for the number of groups.{small}"
+        "groups more neighbours). Noise in the source and noise in the target are tested separately; a group moved if neither "
+        f"explains it. p: {found.n_permutations:,} permutations, corrected for the number of groups.{small}"
     )
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from relcore.anchors.selection import shared_anchors
 from relcore.comparing.noise_level import agreement_under_noise
-from relcore.comparing.row_groups import LEAST_ROWS, classes_of, clusters_of
+from relcore.comparing.noise_test import moved_beyond_noise
+from relcore.comparing.row_groups import LEAST_ROWS, classes_of, clusters_of, queries_of_groups
 from relcore.comparison import ProjectionSpec, held_out
 from relcore.magnitude import centred
-from relcore.metrics.group_test import lowest_groups
 from relcore.metrics.neighbours import find_neighbours
 from relcore.progress import Report, silent
 from relcore.similarity import mean_row, unit_rows
@@ -38,7 +38,8 @@ class MovedGroup:
     n, n_queries : int
         Its held-out rows, and those of them that were compared.
     agreement, expected : float
-        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1.
+        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1: noise in the source or in the
+        target, whichever explains the group better.
     low, high : float
         95 % band of a random group of `n_queries` rows with this expectation.
     z, p : float
@@ -78,11 +79,12 @@ class FoundDifferences:
     rows : array (m,)
         Numbers of the compared rows in the matched spaces, ascending.
     agreement, expected : arrays (m,)
+        Expected is the mean of both spaces' noise.
     belongs : array (n_pair,)
         The place of each matched row's group in `groups`, anchors included, −1 for none.
     between : float
         Variance of group means beyond that of random groups: rows of a group share neighbours and anchors, so their agreement
-        rises and falls together; estimated from the draws of noise.
+        rises and falls together; estimated from the draws of noise, the larger one of the two spaces.
     left_out : int
         Groups with fewer than `LEAST_ROWS` compared rows.
     """
@@ -109,12 +111,13 @@ class Differences(Task[FoundDifferences]):
     """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested against chance.
 
     Agreement is the Jaccard overlap of a row's k nearest neighbours in either space, each space with its own (mutual kNN):
-    "absolute" after centring, other representations as they are, their anchors left out. The test is that of
-    `metrics.group_test.lowest_groups`, of agreement less what `noise_level.agreement_under_noise` expects. Without this
-    correction a dense class would count as moved although every row got the same noise.
+    "absolute" after centring, other representations as they are, their anchors left out. `noise_test.moved_beyond_noise`
+    tests it against `noise_level.agreement_under_noise`: without this correction a dense class would count as moved although
+    every row got the same noise. Where there are more rows than `n_queries`, half of these are shared among the groups.
     """
 
     kind = "differences"
+    version = 2
     result = "relcore.comparing.differences:FoundDifferences"
 
     representation: str = "absolute"
@@ -150,13 +153,14 @@ class Differences(Task[FoundDifferences]):
             raise SpaceError(f"differences: expected two held-out rows or more, got {len(rows)}; choose fewer anchors")
         remake = self._representation(pair, rows)
         made = tuple(remake(space.vectors) for space in (pair.source, pair.target))
-        queries = np.searchsorted(rows, split.queries(self.n_queries))
+        numbers, names = self._groups(pair)
+        queries = queries_of_groups(numbers[rows], pair.ids[rows], self.n_queries)
         found = find_neighbours(*made, k=k, convention="mutual", queries=queries)
         report(1, 3, "measuring what noise would leave")
         lists, vectors = (found.own, found.other), (pair.source.vectors, pair.target.vectors)
         under_noise = agreement_under_noise(vectors, remake, lists, queries, found.overlap.mean(), _DRAWS, self.random_state)
         report(2, 3, "comparing groups with random ones")
-        return self._grouped(pair, rows, queries, found.overlap, under_noise, k)
+        return _grouped(pair, numbers, names, rows, queries, found.overlap, under_noise, k, self.random_state)
 
     def _representation(self, pair: Match, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """From the vectors (n, d) of either space to those rows of it in which neighbours are searched."""
@@ -166,78 +170,66 @@ class Differences(Task[FoundDifferences]):
         anchors = pair.source.rows(shared_anchors(self.anchors, pair.source, pair.target))
         return lambda vectors: projection.fit(vectors, anchors=anchors).transform(vectors)[rows]
 
-    def _grouped(
-        self, pair: Match, rows: np.ndarray, queries: np.ndarray, agreement: np.ndarray, under_noise: np.ndarray, k: int
-    ) -> FoundDifferences:
-        numbers, names = (
-            classes_of(pair.source)
-            if self.groups == "classes"
-            else clusters_of(pair.source, min(self.n_clusters, len(pair)), self.random_state)
+    def _groups(self, pair: Match) -> tuple[np.ndarray, list[str]]:
+        """The number of each row's group (n,), −1 for none, and the names of the groups."""
+        if self.groups == "classes":
+            return classes_of(pair.source)
+        return clusters_of(pair.source, min(self.n_clusters, len(pair)), self.random_state)
+
+
+def _grouped(
+    pair: Match,
+    numbers: np.ndarray,
+    names: Sequence[str],
+    rows: np.ndarray,
+    queries: np.ndarray,
+    agreement: np.ndarray,
+    under_noise: np.ndarray,
+    k: int,
+    random_state: int,
+) -> FoundDifferences:
+    compared = numbers[rows[queries]]
+    enough = np.flatnonzero(np.bincount(compared[compared >= 0], minlength=len(names)) >= LEAST_ROWS)
+    if not len(enough):
+        raise SpaceError(f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare clusters")
+    renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
+    renumbered[enough] = np.arange(len(enough))
+    compared = renumbered[compared]
+    expected = under_noise.mean(axis=0, dtype=np.float64)
+    test = moved_beyond_noise(agreement, under_noise, compared, random_state)
+    every, order = renumbered[numbers], np.argsort(test.z, kind="stable")
+    groups = tuple(
+        MovedGroup(
+            name=names[enough[number]],
+            n=int(np.count_nonzero(every[rows] == number)),
+            n_queries=int(np.count_nonzero(compared == number)),
+            agreement=float(agreement[compared == number].mean()),
+            expected=float(test.expected[number]),
+            low=float(test.expected[number] - test.reach[number]),
+            high=float(test.expected[number] + test.reach[number]),
+            z=float(test.z[number]),
+            p=float(test.p[number]),
+            examples=_examples(pair.ids[rows[queries]], agreement - expected, compared == number),
         )
-        compared = numbers[rows[queries]]
-        enough = np.flatnonzero(np.bincount(compared[compared >= 0], minlength=len(names)) >= LEAST_ROWS)
-        if not len(enough):
-            raise SpaceError(f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare clusters")
-        renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
-        renumbered[enough] = np.arange(len(enough))
-        compared = renumbered[compared]
-        expected = under_noise.mean(axis=0, dtype=np.float64)
-        residual, between = agreement - expected, _between(under_noise, compared)
-        test = lowest_groups(residual, compared, between=between, random_state=self.random_state)
-        every, order = renumbered[numbers], np.argsort(test.z, kind="stable")
-        groups = tuple(
-            {"name": names[enough[number]], "n": int(np.count_nonzero(every[rows] == number))}
-            | {"z": float(test.z[number]), "p": float(test.p[number])}
-            | _of_rows(pair.ids[rows[queries]], compared == number, agreement, expected, residual.mean(), test.reach[number])
-            for number in order.tolist()
-        )
-        places = np.append(np.argsort(order), -1)
-        return FoundDifferences(
-            tuple(MovedGroup(**group) for group in groups),
-            len(rows),
-            k,
-            rows[queries],
-            agreement,
-            expected,
-            places[every],
-            between,
-            test.n_permutations,
-            len(names) - len(enough),
-        )
+        for number in order.tolist()
+    )
+    return FoundDifferences(
+        groups,
+        len(rows),
+        k,
+        rows[queries],
+        agreement,
+        expected,
+        np.append(np.argsort(order), -1)[every],
+        test.between,
+        test.n_permutations,
+        len(names) - len(enough),
+    )
 
 
-def _of_rows(
-    ids: np.ndarray, members: np.ndarray, agreement: np.ndarray, expected: np.ndarray, shift: float, reach: float
-) -> dict[str, object]:
-    """What the compared rows of a group tell: means, the band, and examples."""
-    lost = (agreement - expected)[members]
-    middle = float(expected[members].mean() + shift)
-    return {
-        "n_queries": int(members.sum()),
-        "agreement": float(agreement[members].mean()),
-        "expected": middle,
-        "low": middle - float(reach),
-        "high": middle + float(reach),
-        "examples": tuple(ids[members][np.argsort(lost, kind="stable")[:_EXAMPLES]].tolist()),
-    }
-
-
-def _between(under_noise: np.ndarray, groups: np.ndarray) -> float:
-    """Variance of group means under noise beyond that of random groups of the same size, 0 or more.
-
-    Each draw is compared with the mean of the others of the same space, m of them, which raises all variances by (1 + 1/m); the
-    measured agreement is compared with the mean of all draws.
-    """
-    belongs, sizes, n = groups[groups >= 0], np.bincount(groups[groups >= 0]), len(groups)
-    excess = []
-    for side in (under_noise[::2], under_noise[1::2]):
-        others = len(side) - 1
-        for draw in side:
-            residual = draw - (side.sum(axis=0) - draw) / others
-            means = np.bincount(belongs, residual[groups >= 0]) / sizes - residual.mean()
-            random = residual.var() / sizes * (n - sizes) / max(n - 1, 1)
-            excess.append((means**2 - random) / (1 + 1 / others))
-    return float(max(0.0, np.mean(excess) * (1 + 1 / len(under_noise))))
+def _examples(ids: np.ndarray, residual: np.ndarray, members: np.ndarray) -> tuple[str, ...]:
+    """The compared rows of a group that lost most neighbours, compared with what noise would cost them."""
+    return tuple(ids[members][np.argsort(residual[members], kind="stable")[:_EXAMPLES]].tolist())
 
 
 def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:

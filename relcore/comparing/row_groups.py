@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 
+from relcore.evaluation import row_keys
 from relcore.similarity import mean_row, unit_rows
 from relcore.spaces import LatentSpace, SpaceError
 
@@ -64,3 +65,36 @@ def _name(space: LatentSpace, members: np.ndarray, directions: np.ndarray, centr
     if space.counts is not None:
         central = central[np.argsort(-space.counts[central], kind="stable")]
     return ", ".join(space.ids[central[:3]])
+
+
+def queries_of_groups(groups: np.ndarray, ids: np.ndarray, n_queries: int) -> np.ndarray:
+    """Places of the rows to compare, ascending: all n rows, or `n_queries` of them at random.
+
+    Half of the queries are shared among the groups, so that a small class among many rows without a label is compared in
+    full; the rest are drawn from all rows. The keys of `row_keys` draw them: one more row replaces few of the others.
+
+    Parameters
+    ----------
+    groups : array (n,) of int
+        0 … g − 1, −1 for rows of no group.
+    ids : array (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> groups = np.where(np.arange(1000) < 20, 0, -1)
+    >>> chosen = queries_of_groups(groups, np.arange(1000).astype(str), 100)
+    >>> len(chosen), int((chosen < 20).sum())
+    (100, 20)
+    """
+    if n_queries >= len(groups):
+        return np.arange(len(groups))
+    order = np.argsort(row_keys(ids, "queries"), kind="stable")
+    inside = order[groups[order] >= 0]
+    n_groups = max(len(np.unique(groups[inside])), 1)
+    share = max(n_queries // (2 * n_groups), min(LEAST_ROWS, n_queries // n_groups))
+    by_group = inside[np.argsort(groups[inside], kind="stable")]
+    starts = np.searchsorted(groups[by_group], groups[by_group])
+    first = by_group[np.arange(len(by_group)) - starts < share]
+    others = order[~np.isin(order, first)]
+    return np.sort(np.concatenate([first, others[: n_queries - len(first)]]))

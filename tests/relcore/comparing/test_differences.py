@@ -8,7 +8,7 @@ import pytest
 
 from relcore.comparing.differences import FORMS, Differences, with_anchors
 from relcore.comparing.differences_figure import SHOWN, GroupDifferences, differences_lines, p_told, summary
-from relcore.comparing.row_groups import classes_of, clusters_of
+from relcore.comparing.row_groups import classes_of, clusters_of, queries_of_groups
 from relcore.metrics.group_test import lowest_groups
 from relcore.recipe import recipe_of
 from relcore.sources.catalog import SpaceSpec
@@ -73,9 +73,16 @@ def test_a_shuffled_cluster_comes_first_without_labels(rng):
     assert set(first.name.split(", ")) <= members
 
 
-@pytest.mark.parametrize("form", ["absolute", pytest.param("relative", marks=pytest.mark.slow)])
-def test_noise_alone_moves_no_class(form):
-    """40 draws of one space twice, with noise. At p < .05 two are expected to have a finding; 7 or more come once in 300 times.
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("form", "side"),
+    [("absolute", 1), *(pytest.param(form, side, marks=SLOW) for form in ("relative", "whitened") for side in (0, 1))],
+)
+def test_noise_alone_moves_no_class(form, side):
+    """40 draws of one space twice, one of them with noise. At p < .05 two are expected to have a finding; 7 or more come once
+    in 300 times.
 
     Test data have what misleads: classes of unequal size and density. A test of the agreement itself takes the densest class
     for moved in nearly every draw, because the same noise costs dense classes more neighbours.
@@ -84,7 +91,7 @@ def test_noise_alone_moves_no_class(form):
     for draw in range(40):
         rng = np.random.default_rng([7, draw])
         X, labels = classes_of_unequal_density(rng)
-        source, target = spaces_of(X, noisy(rng, X), labels)
+        source, target = spaces_of(*(X, noisy(rng, X))[:: 2 * side - 1], labels)
         found = settings(form, random_state=draw).run((source, target))
         corrected += bool(found.moved)
         numbers = classes_of(source)[0][found.rows]
@@ -123,6 +130,34 @@ def test_a_sample_of_queries_is_compared_among_all_rows(rng):
     X, labels = classes_of_unequal_density(rng)
     found = Differences(k=K, n_queries=100).run(spaces_of(X, noisy(rng, X), labels))
     assert (found.n, len(found.rows), sum(group.n for group in found.groups)) == (420, 100, 420)
+
+
+def test_few_labelled_rows_among_many_are_all_compared(rng):
+    X, labels = classes_of_unequal_density(rng, (20, 20, 400))
+    labels = np.where(labels == "class 2", "", labels)
+    target = shuffled(rng, noisy(rng, X), np.arange(20))
+    found = Differences(k=K, n_queries=80).run(spaces_of(X, target, labels))
+    assert len(found.rows) == 80
+    assert [(group.name, group.n_queries, group.significant) for group in found.groups] == [
+        ("class 0", 20, True),
+        ("class 1", 20, False),
+    ]
+
+
+def test_half_of_the_queries_are_shared_among_the_groups_and_one_more_row_replaces_few():
+    groups = np.repeat([0, 1, 2, -1], [6, 50, 2000, 500])
+    ids = np.array([f"r{row}" for row in range(len(groups))])
+    chosen = queries_of_groups(groups, ids, 300)
+    assert len(chosen) == len(set(chosen.tolist())) == 300
+    counts = np.bincount(groups[chosen] + 1)
+    assert counts[1] == 6
+    assert counts[2] == 50
+    # 194 remain: 50 of group 2 at once, and 194 of the 2,450 others, 500 of them without a group; three standard deviations
+    assert abs(counts[0] - 194 * 500 / 2450) < 3 * np.sqrt(194 * 500 / 2450)
+    assert queries_of_groups(groups, ids, len(groups)).tolist() == list(range(len(groups)))
+    assert len(queries_of_groups(np.arange(len(groups)), ids, 40)) == 40  # more groups than queries
+    without_first = queries_of_groups(groups[1:], ids[1:], 300) + 1
+    assert len(np.setdiff1d(chosen, without_first)) <= 2
 
 
 def test_the_nearest_anchors_are_those_of_the_class(rng):
