@@ -23,6 +23,7 @@ COMMANDS = {
     "project": "describe the rows of a space by their similarities to anchors",
     "compare": "score how similar two spaces are, absolute and relative to anchors, with chance levels",
     "audit": "find anchor pairs that are wrong, and score the spaces without them",
+    "drift": "compare two versions of a space, and fail if the drift matters",
     "stitch": "test every encoder with the head of every other encoder",
     "invert": "translate one space into another through anchors, and measure the error",
     "bootstrap": "find anchors that two spaces share, from a few known pairs or from none",
@@ -33,8 +34,9 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command: 0 on success, 2 after an error that the user can fix, told in one line on stderr, 130 after Ctrl-C."""
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    """Run one command: 0 on success, 1 after an alarm of `drift`, 2 after an error that the user can fix, told in one line on
+    stderr, 130 after Ctrl-C."""
+    arguments, code = sys.argv[1:] if arguments is None else list(arguments), 0
     options = _parser(arguments).parse_args(arguments)
     from relcore.store import in_use
 
@@ -42,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The app alone is confined when it is shared.
         reach = nullcontext() if arguments[0] == "app" else unconfined()
         with _own_store(options.store), reach, in_use(), _plain_warnings(), _plain_terminal(), extra():
-            options.run(options)
+            code = options.run(options)
             sys.stdout.flush()
     except BrokenPipeError:  # a reader such as `head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{str(error.filename)[:200]}: {error.strerror}; check the path" if error.filename else str(error))
     except _mendable() as error:
         return _fail(str(error))
-    return 0
+    return code or 0
 
 
 def _mendable() -> tuple[type[Exception], ...]:

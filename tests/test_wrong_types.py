@@ -90,6 +90,15 @@ NEWER = {
     "anchor-audit": {"figure": "anchor-audit", "source": _FILE, "target": _FILE, "audit": {"anchors": ["a", "b"], "k": 5}},
     "anchor-influence": {"figure": "anchor-influence", "source": _FILE, "target": _FILE, "influence": {"anchors": ["a", "b"]}},
     "anchor-curve": {"figure": "anchor-curve", "source": _FILE, "target": _FILE, "curve": {"strategies": ["random"], "k": 5}},
+    "drift": {
+        "figure": "drift",
+        "old": _FILE,
+        "new": _FILE,
+        "drift": {"k": 5, "shared": True},
+        "thresholds": {"new_queries": {"lost": 0.5}},
+    },
+    "drift-series": {"figure": "drift-series", "spaces": [_FILE, _FILE], "series": {"k": 5}, "against": "first"},
+    "drift-map": {"figure": "drift-map", "spaces": [_FILE, _FILE], "digests": ["a", "b"], "series": {"jitter": 0.01}},
 }
 
 

@@ -18,7 +18,7 @@ SITUATIONS = {
 QUANTITIES = {
     "churn": Named("churn", help="share of the nearest neighbours that changed"),
     "rho": Named("ρ", help="what remains after shift, scale and rotation"),
-    "lost": Named("lost", help="share of new vectors that rank another old vector above that of the same row"),
+    "lost": Named("lost queries", help="share of new vectors that rank another old vector above that of the same row"),
 }
 _FALSE_ALARMS = 0.005  # of each quantity: a situation has two, and each again for the classes, which share theirs
 

@@ -1,0 +1,173 @@
+"""Figures of drift from their recipes: churn by class of two versions, lines and a heat map of a series."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from relcore.charts.lines import Line, Lines
+from relcore.drift.drift_check import Drift, DriftCheck, shares_told
+from relcore.drift.drift_series import AGAINST, LINES, DriftSeries, SeriesDrift
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
+from relcore.drift.thresholds import Thresholds
+from relcore.drift.verdict import QUANTITIES, SITUATIONS
+from relcore.figures.export import Exportable, lines_exportable
+from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.metrics.calibration import Z95
+from relcore.numbers import short
+from relcore.recipe import Recipe, load_all
+from relcore.sources.catalog import SpaceSpec
+from relcore.spaces import need_one_of
+
+_MOST_CLASSES = 40
+_LONGEST = 18
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftChart(Recipe):
+    """Changed neighbours of all rows and of each class, in both situations, and the noise level; the table has all checks."""
+
+    figure: ClassVar[str] = "drift"
+
+    old: SpaceSpec
+    new: SpaceSpec
+    digests: tuple[str, ...] = ()
+    drift: DriftCheck = DriftCheck()
+    thresholds: Thresholds = Thresholds()
+
+    def draw(self, result: Drift | None = None) -> Exportable:
+        found = result or self.drift.run(load_all((self.old, self.new), self.digests, self.figure))
+        drawn = lines_exportable(churn_chart(found), self.to_json(), "relscope-drift")
+        verdict = found.judged(self.thresholds)
+        return replace(drawn, table=verdict.table, latex=lambda: verdict.table().head(_MOST_CLASSES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftLines(Recipe):
+    """What changed from version to version, or since the first one: one line per quantity."""
+
+    figure: ClassVar[str] = "drift-series"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    series: DriftSeries = DriftSeries()
+    against: str = "previous"
+
+    def __post_init__(self) -> None:
+        need_one_of("against", self.against, AGAINST)
+
+    def draw(self, result: SeriesDrift | None = None) -> Exportable:
+        found = result or self.series.run(load_all(self.spaces, self.digests, self.figure))
+        drawn = lines_exportable(series_chart(found, self.against), self.to_json(), "relscope-drift-series")
+        return replace(drawn, table=found.table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriftMap(Recipe):
+    """Two heat maps of versions by versions: churn, and ρ."""
+
+    figure: ClassVar[str] = "drift-map"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    series: DriftSeries = DriftSeries()
+
+    def draw(self, result: SeriesDrift | None = None) -> Exportable:
+        found = result or self.series.run(load_all(self.spaces, self.digests, self.figure))
+        return matrices_exportable(version_matrices(found), self.to_json(), "relscope-drift-map", table=found.table)
+
+
+def churn_chart(drift: Drift) -> Lines:
+    """Points with 95 % bars: churn in both situations and the noise level, of all rows and of each class."""
+    churned = [one for one in drift.measures if one.quantity == "churn"]
+    new = {one.group: one for one in churned if one.situation == EVERYTHING_NEW}
+    across = {one.group: one for one in churned if one.situation == NEW_QUERIES}
+    classes = sorted((group for group in new if group), key=lambda group: -new[group].value)[:_MOST_CLASSES]
+    groups = ["", *classes]
+    lines = [_points(SITUATIONS[EVERYTHING_NEW].title, [new[group] for group in groups], -0.12)]
+    if across:
+        lines.append(_points(SITUATIONS[NEW_QUERIES].title, [across[group] for group in groups], 0.12))
+    noise = [new[group].noise for group in groups]
+    lines.append(Line("noise level", np.arange(len(groups)), noise, labels=[group or "all rows" for group in groups]))
+    shares = ", ".join(f"{step} {short(share)}" for step, share in shares_told(drift).items())
+    hidden = sum(bool(group) for group in new) - len(classes)
+    note = "\n".join(
+        filter(
+            None,
+            (
+                f"{drift.names[0]} → {drift.names[1]}, {drift.n:,} rows, {drift.n_queries:,} queries, k = {drift.k}",
+                f"Of the change: {shares}" if shares else "",
+                f"{hidden:,} classes with less churn are in the table only" if hidden else "",
+            ),
+        )
+    )
+    return Lines(
+        tuple(lines),
+        "",
+        "share of neighbours that changed",
+        kind="points",
+        baselines=(("chance level", drift.chance_churn),),
+        note=note,
+        y_range=(-0.03, 1.05),
+        x_names=tuple(_distinct(["all rows", *classes])),
+    )
+
+
+def series_chart(found: SeriesDrift, against: str) -> Lines:
+    """All quantities of each version against the one before or the first."""
+    x = np.arange(len(found.names) - 1)
+    lines = []
+    for situation, quantity, title in LINES:
+        values = found.steps(situation, quantity, against)
+        if not np.isnan(values).all():
+            lines.append(Line(title, x, values, labels=list(found.names[1:])))
+    noise = float(found.noise.mean())
+    note = f"Compared with {AGAINST[against].title}; {found.n:,} rows, {found.n_queries:,} queries, k = {found.k}"
+    return Lines(
+        tuple(lines),
+        "version",
+        "share that changed",
+        baselines=(("chance level of churn", found.chance_churn), ("noise level of churn", noise)),
+        note=note,
+        y_range=(-0.03, 1.05),
+        x_names=tuple(_distinct(found.names[1:])),
+    )
+
+
+def version_matrices(found: SeriesDrift) -> Matrices:
+    """Churn and ρ of all pairs of versions in one colour scale."""
+    names, v = tuple(_distinct(found.names)), len(found.names)
+    itself = tuple((i, i) for i in range(v))
+    panels = tuple(
+        MatrixPanel(
+            QUANTITIES[quantity].title,
+            names,
+            names,
+            found.matrix(EVERYTHING_NEW, quantity),
+            note=QUANTITIES[quantity].help,
+            marked=itself,
+        )
+        for quantity in ("churn", "rho")
+    )
+    worst = np.unravel_index(np.argmax(found.churn), found.churn.shape)
+    alt = (
+        f"Heat maps of {v} by {v} versions: churn and ρ. Largest churn: {short(found.churn[worst])} between "
+        f"{found.names[worst[0]]} and {found.names[worst[1]]}. Chance level {short(found.chance_churn)}."
+    )
+    return Matrices(panels, (0.0, 1.0), "share that changed", alt, "old version", "new version", across=2)
+
+
+def _points(name: str, measures: list[Measure], beside: float) -> Line:
+    values = np.array([one.value for one in measures])
+    reach = Z95 * np.array([one.error for one in measures])
+    labels = [one.group or "all rows" for one in measures]
+    place = np.arange(len(measures)) + beside
+    return Line(name, place, values, np.maximum(values - reach, 0), np.minimum(values + reach, 1), labels)
+
+
+def _distinct(names: list[str] | tuple[str, ...]) -> list[str]:
+    """Names cut to the room of an axis, numbered where the cut makes them equal."""
+    cut = [name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…" for name in names]
+    return [name if cut.count(name) == 1 else f"{name} {number + 1}" for number, name in enumerate(cut)]

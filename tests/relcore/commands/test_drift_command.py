@@ -1,0 +1,154 @@
+"""drift: exit codes, the four formats, thresholds from a file, and what is refused."""
+
+import json
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.cli import main
+from relcore.drift.thresholds import Thresholds, read_thresholds
+
+HOSTILE = "a|b<script>&\"'\x1b[2J\x00]]>`@all`"
+
+
+@pytest.fixture
+def versions(tmp_path):
+    """v1; the same turned; and with noise as large as the rows. One label is hostile."""
+    rng = np.random.default_rng(0)
+    labels = np.array(["red", "green", HOSTILE], dtype=object)[np.arange(120) % 3]
+    vectors = rng.normal(size=(120, 6)) + 3 * rng.normal(size=(3, 6))[np.arange(120) % 3]
+    turn, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    made = {"v1": vectors, "turned": vectors @ turn, "noisy": vectors + rng.normal(size=vectors.shape)}
+    for name, rows in made.items():
+        table = pd.DataFrame({"id": [f"w{row}" for row in range(120)], "label": labels})
+        table["vector"] = [row.astype(np.float32).tolist() for row in rows]
+        table.to_parquet(tmp_path / f"{name}.parquet")
+    return {name: f"{name}.parquet" for name in made}
+
+
+@pytest.fixture
+def gate(capsys):
+    """Run drift: its exit code, and what it prints."""
+
+    def gate(*arguments):
+        code = main(["drift", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        assert err == ""
+        return code, out
+
+    return gate
+
+
+@pytest.mark.parametrize(
+    ("new", "gated", "code"),
+    [
+        ("v1", "either", 0),
+        ("turned", "either", 1),
+        ("turned", "everything-new", 0),
+        ("turned", "new-queries", 1),
+        ("noisy", "everything-new", 1),
+        ("noisy", "new-queries", 1),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "json", "markdown", "junit"])
+def test_the_exit_code_is_that_of_the_situation_that_decides(gate, versions, new, gated, code, form):
+    assert gate(versions["v1"], versions[new], "--gate", gated, "--format", form)[0] == code
+
+
+def test_the_table_begins_with_the_verdict(gate, versions):
+    text = gate(versions["v1"], versions["turned"])[1]
+    assert text.startswith("'turned' can replace 'v1' once all rows are embedded again")
+    assert "Everything is new: no alarm" in text
+    assert "New queries, old vectors: alarm" in text
+    assert "does not decide" not in text
+    assert "(does not decide)" in gate(versions["v1"], versions["turned"], "--gate", "everything-new")[1]
+
+
+def test_json_has_every_check_and_all_digits(gate, versions):
+    found = json.loads(gate(versions["v1"], versions["noisy"], "--format", "json")[1])
+    assert found["alarm"] is True
+    assert found["alarms"] == {"everything_new": True, "new_queries": True}
+    assert sum(found["shares"].values()) == pytest.approx(1)
+    assert {check["group"] for check in found["checks"]} == {"", "red", "green", HOSTILE}
+    churn = next(check for check in found["checks"] if (check["quantity"], check["group"]) == ("churn", ""))
+    assert churn["alarm"] == (churn["sure"] > churn["threshold"])
+    assert churn["value"] > 0.3
+
+
+def test_junit_is_well_formed_and_counts_its_failures(gate, versions):
+    text = gate(versions["v1"], versions["noisy"], "--format", "junit", "--gate", "everything-new")[1]
+    root = ElementTree.fromstring(text.encode())
+    suites = {suite.get("name"): suite for suite in root}
+    failed, skipped = suites["Everything is new"], suites["New queries, old vectors"]
+    assert int(failed.get("failures")) == len(failed.findall(".//failure")) > 0
+    assert int(skipped.get("skipped")) == int(skipped.get("tests")) == len(skipped.findall("testcase"))
+    assert int(root.get("failures")) == int(failed.get("failures"))
+    assert any("script" in case.get("name") for case in root.iter("testcase"))
+    assert "<script" not in text
+    assert not {"\x1b", "\x00"} & set(text)
+
+
+def test_markdown_lets_no_name_out_of_its_cell(gate, versions):
+    text = gate(versions["v1"], versions["noisy"], "--format", "markdown")[1]
+    assert text.startswith("## ❌ Drift: `v1` → `noisy`")
+    rows = [line for line in text.splitlines() if line.startswith("| Everything is new")]
+    assert {line.count("|") for line in rows} == {8}
+    assert "<script>" not in text
+    assert "@all" not in text
+    assert text.count("`") % 2 == 0
+
+
+def test_thresholds_come_from_a_file(gate, versions, tmp_path, capsys):
+    strict = "[everything_new]\nchurn = 1\nrho = 1\nclass_churn = 1\nclass_rho = 1\n"
+    (tmp_path / "loose.toml").write_text(strict, encoding="utf-8")
+    settings = ("--gate", "everything-new", "--thresholds", "loose.toml")
+    assert gate(versions["v1"], versions["noisy"], *settings)[0] == 0
+    with pytest.raises(SystemExit) as ended:
+        main(["drift", "--print-thresholds"])
+    assert ended.value.code == 0
+    (tmp_path / "printed.toml").write_text(capsys.readouterr().out, encoding="utf-8")
+    assert read_thresholds("printed.toml") == Thresholds()
+
+
+def test_the_exit_code_stays_where_a_reader_closes_the_pipe(versions, monkeypatch):
+    def closed(*_, **__):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("relcore.commands.drift.show_as", closed)
+    assert main(["drift", versions["v1"], versions["noisy"]]) == 1
+
+
+def test_a_figure_is_drawn_from_the_recipe_with_the_same_numbers(gate, versions, run, tmp_path):
+    shown = json.loads(gate(versions["v1"], versions["turned"], "--format", "json", "--recipe", "drift.json")[1])
+    run("figure", "drift.json", "-o", "drift.csv")
+    drawn = pd.read_csv(tmp_path / "drift.csv")
+    assert drawn["value"].tolist() == [check["value"] for check in shown["checks"]]
+    assert drawn["alarm"].tolist() == [check["alarm"] for check in shown["checks"]]
+
+
+def test_what_is_wrong_is_told(refuse, files, versions, tmp_path):
+    first, second = files
+    assert "1 only in the old version ('w150') and 1 only in the new version ('x')" in refuse("drift", first, second)
+    assert main(["drift", first, second, "--shared", "--gate", "everything-new"]) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("v1.parquet", "nowhere.npz"), "nowhere.npz"),
+        (("v1.parquet", "v1.parquet", "--thresholds", "gone.toml"), "gone.toml: expected thresholds of the drift gate"),
+        (("v1.parquet", "v1.parquet", "-k", 0), "k: expected a whole number from 1, got 0"),
+        (("v1.parquet", "v1.parquet", "--noise", 2), "jitter: expected a share"),
+    ],
+)
+def test_errors_end_with_2(refuse, versions, arguments, told):
+    assert told in refuse("drift", *arguments)
+
+
+def test_rows_that_are_not_finite_are_refused(refuse, versions, tmp_path):
+    broken = np.eye(20)
+    broken[3, 3] = np.nan
+    np.savez(tmp_path / "nan.npz", vectors=broken, ids=[f"w{row}" for row in range(20)])
+    assert "1 of 20 rows hold NaN" in refuse("drift", versions["v1"], "nan.npz")
