@@ -10,13 +10,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import shutil
-import socket
-import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import date
@@ -25,12 +21,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.app_in_chromium import FLAGS, find_chromium, serve
 from benchmarks.browser_sessions import DIMENSION, ROWS, Measured, many_anchors, many_sessions
 
-ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "load.md"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-FLAGS += ["--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader"]
 EVERY = 2.0  # seconds between two looks at the memory
 WARM_UP = 60.0  # seconds of a phase until its caches are filled
 
@@ -71,31 +65,13 @@ def resident(pid: int) -> float:
     return total / 1e6
 
 
-def serve(store: str) -> tuple[subprocess.Popen, str]:
-    """The app with an empty store on a free port."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "relcore", "app", "--no-browser", f"--port={port}"]
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "RELSCOPE_STORE": store}, stdout=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    while process.poll() is None:
-        try:
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=2).close()
-            return process, url
-        except OSError:
-            time.sleep(0.2)
-    raise SystemExit(f"the app ended with code {process.returncode} before it was up")
-
-
 async def phase(url: str, pid: int, work: Callable[[Any, str, Measured], Awaitable]) -> Measured:
     """What one phase measures, in a Chromium of its own."""
     from playwright.async_api import async_playwright
 
     measured = Measured()
-    found = os.environ.get("RELSCOPE_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=found, args=FLAGS)
+        browser = await playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         await watched(pid, measured, work(browser, url, measured))
         await browser.close()
     return measured

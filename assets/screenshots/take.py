@@ -1,0 +1,74 @@
+"""``python assets/screenshots/take.py``: pictures of every page, from a first start, into this folder or another one.
+
+Without arguments, those of the README. ``--all FOLDER`` takes every page in three sizes, light and dark, to be looked at. Needs
+Playwright and a Chromium (RELSCOPE_CHROMIUM).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1]))
+
+from benchmarks.app_in_chromium import FLAGS, find_chromium, serve  # noqa: E402
+from benchmarks.browser_sessions import SETTLED  # noqa: E402
+
+SIZES = {"1440x900": (1440, 900), "1280x720": (1280, 720), "390x844": (390, 844)}
+DRAWN = "!document.querySelector('[data-testid=stSkeleton]') && !document.querySelector('[data-stale=true]')"
+SCHEMES = ("light", "dark")
+PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
+OF_README = (
+    ("Compare", "light"),
+    ("Anchors", "dark"),
+    *((page, "light") for page in ("Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")),
+)
+
+
+def take(browser: Any, url: str, page_name: str, size: tuple[int, int], scheme: str, path: Path) -> None:
+    """One page, in a session of its own, at rest."""
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.goto(url if page_name == "Compare" else f"{url}/{page_name.lower()}")
+    page.wait_for_selector("[data-testid=stMainBlockContainer] >> visible=true")
+    page.evaluate(SETTLED)
+    if page_name in ("Compare", "Anchors", "Invert"):
+        page.wait_for_selector(".ls-root[data-drawn]")
+    page.wait_for_function(DRAWN)
+    page.mouse.move(0, 0)
+    page.screenshot(path=path)
+    context.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", type=Path, metavar="FOLDER", help="every page, size and scheme, into this folder")
+    parser.add_argument("--pages", nargs="+", default=PAGES, choices=PAGES, help="with --all: only these")
+    chosen = parser.parse_args()
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as store, sync_playwright() as playwright:
+        process, url = serve(store)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        try:
+            if chosen.all:
+                chosen.all.mkdir(parents=True, exist_ok=True)
+                for page, size, scheme in product(chosen.pages, SIZES, SCHEMES):
+                    take(browser, url, page, SIZES[size], scheme, chosen.all / f"{page.lower()}-{size}-{scheme}.png")
+                    print(page, size, scheme, flush=True)
+            else:
+                for page, scheme in OF_README:
+                    take(browser, url, page, SIZES["1440x900"], scheme, HERE / f"{page.lower()}-{scheme}.png")
+        finally:
+            browser.close()
+            process.terminate()
+
+
+if __name__ == "__main__":
+    main()
