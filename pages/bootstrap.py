@@ -7,10 +7,9 @@ import streamlit as st
 from app import session
 from app.bootstrap import bootstrap_panel, bootstrap_setup
 
-st.html(
-    '<p class="relscope-lead">Two relative spaces need parallel anchors: rows whose partners in the other space are known. '
-    "This page finds hundreds of them from a few known pairs, or from none. It rotates one space onto the other and matches "
-    "nearest neighbours.</p>"
+st.caption(
+    "Two relative spaces need parallel anchors: rows whose partners in the other space are known. This page finds hundreds of "
+    "them from a few known pairs, or from none."
 )
 workspace = session.workspace()
 if (used := bootstrap_panel.in_use(workspace)) is not None:

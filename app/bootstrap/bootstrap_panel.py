@@ -47,9 +47,11 @@ def draw(setup: Setup, used: bool = False) -> None:
         return
     result = outcome.result
     show, icon = _SHOWN[result.verdict]
-    show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
-    st.button(
-        "Use these anchors everywhere",
+    told, button = st.columns([3, 1], vertical_alignment="center")
+    with told:
+        show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
+    button.button(
+        "Use them everywhere",
         key="bootstrap.use",
         icon=":material/star:",
         disabled=used,
@@ -62,13 +64,6 @@ def draw(setup: Setup, used: bool = False) -> None:
         args=(use, setup, outcome),
     )
     recipe = {"source": setup.source_spec, "target": setup.target_spec, "digests": setup.digests, "bootstrap": setup.spec}
-    if outcome.scores:
-        st.subheader("Scores of the anchors", anchor=False)
-        score_table(outcome.scores, head="Anchors")
-        st.caption("On held-out rows: not seeds, not anchors, and not matched with an anchor.")
-        exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
-    elif outcome.known:
-        st.caption("No scores: all rows in both spaces are anchors or were matched with one. Choose fewer anchors.")
     rounds, listed = st.columns([1.4, 1], gap="large")
     with rounds:
         st.subheader("Round by round", anchor=False)
@@ -77,6 +72,13 @@ def draw(setup: Setup, used: bool = False) -> None:
         exports.export_bar(figure, "bootstrap-rounds")
     with listed:
         _list(outcome)
+    if outcome.scores:
+        st.subheader("Scores of the anchors", anchor=False)
+        score_table(outcome.scores, head="Anchors")
+        st.caption("On held-out rows: not seeds, not anchors, and not matched with an anchor.")
+        exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
+    elif outcome.known:
+        st.caption("No scores: all rows in both spaces are anchors or were matched with one. Choose fewer anchors.")
 
 
 def _by_rounds(figure: Any, n: int) -> Any:

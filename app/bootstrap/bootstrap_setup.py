@@ -17,8 +17,8 @@ from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError
 
 FEWEST_SHARED = 20
-_MODES = {"hide": "Experiment: hide the pairing", "real": "Real use: the pairing is unknown"}
-_SEEDS = {"random": "Random pairs", "anchors": "The session's anchors", "typed": "Typed pairs", "none": "None"}
+_MODES = {"hide": "Experiment", "real": "Real use"}
+_SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
 _METHODS = {name: method.title[:1].upper() + method.title[1:] for name, method in BOOTSTRAPS.items()}
 _ROWS = (500, 1000, 2000, 3000, 4000, 10_000, 20_000, 50_000)
 _KEEP: dict[str, Any] = {"persist_state": "session"}
@@ -50,13 +50,14 @@ def choose(workspace: Workspace) -> Setup | None:
         tell_in_use()
     n_shared = 0 if guessed else _shared(source, target)  # ids that were found are not the truth
     modes = list(_MODES) if n_shared >= FEWEST_SHARED else ["real"]
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="bootstrap-choosers"):
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
         mode = _segments("Purpose", modes, _MODES, "bootstrap.mode", _MODE_HELP)
         starts = [one for one in _SEEDS if n_shared >= FEWEST_SHARED or one in ("typed", "none")]
         starts = [one for one in starts if not (one == "random" and mode == "real")]
         start = _segments("Seeds (known pairs)", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP)
-    with st.container(horizontal=True, gap="medium", vertical_alignment="bottom", key="bootstrap-numbers"):
         method = _segments("Method", list(_METHODS), _METHODS, "bootstrap.method", _METHOD_HELP)
+        numbers = st.popover("Numbers", icon=":material/tune:")
+    with numbers:
         rows = _rows(min(len(source), len(target)), source.counts is not None, method)
         most = min(rows or len(source), len(target), MOST_ANCHORS)
         n_anchors = int(
@@ -98,8 +99,8 @@ def choose(workspace: Workspace) -> Setup | None:
     if method == "paper" and not (pairs or n_seeds):
         st.info("The published method needs seeds. Choose some, or use self-learning.", icon=":material/info:")
         return None
-    numbers = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
-    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", **numbers, learning_rate=learning_rate)
+    given = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
+    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", **given, learning_rate=learning_rate)
     return Setup(workspace.source, workspace.target, source, target, spec)
 
 
@@ -117,8 +118,8 @@ _MODE_HELP = (
     "two spaces whose rows may have no ids in common."
 )
 _SEEDS_HELP = (
-    "Pairs that are known to belong together: at least three; the paper uses 15. Without seeds, both spaces need word counts "
-    "or at most 4,000 rows."
+    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the session's anchors, or pairs "
+    "that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
 )
 _METHOD_HELP = (
     "Self-learning alternates Procrustes on the pairs with matching by CSLS (after Artetxe et al.). As published: Sinkhorn "

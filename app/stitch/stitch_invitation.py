@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import jobs, session
 from app.encode import encoding_costs, encoding_jobs, raw_data
-from app.results import made_in_words
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.examples import EXAMPLES, Example, example_spaces
 
 _KEEP = {"persist_state": "session"}
 
 
-def draw() -> list[SpaceSpec]:
-    """The question that the page answers, the chooser of an example, and what to do with it; the example's spaces."""
-    st.html(
-        '<p class="relscope-lead">Take the encoder of one model and the classifier of another. Nothing is trained again. '
-        "Does it still work? Relative to a few shared anchors, the rows of two networks are nearly the same, so that the head "
-        "of one can read the rows of the other. This page combines every encoder with every head and scores the answers.</p>"
-    )
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+def draw(row: DeltaGenerator) -> list[SpaceSpec]:
+    """In the row, the chooser of an example and what to do with it; below, the question of the page. The example's spaces."""
+    with row:
         name = st.segmented_control(
             "Example",
             list(EXAMPLES),
@@ -32,25 +27,29 @@ def draw() -> list[SpaceSpec]:
             **_KEEP,
         )
         example = EXAMPLES[name]
-        specs, made = example_spaces(name, jobs.engine().store.finished)
-        if specs:
+        specs, _ = example_spaces(name, jobs.engine().store.finished)
+        with st.popover("Use it", icon=":material/add:"):
+            if specs:
+                st.button(
+                    "Add to the session",
+                    key=f"stitch.add-{name}",
+                    icon=":material/add:",
+                    help="Makes these spaces available on all pages, for example to compare two of them.",
+                    on_click=session.guarded,
+                    args=(encoding_jobs.join, specs),
+                )
             st.button(
-                "Add to the session",
-                key=f"stitch.add-{name}",
-                icon=":material/add:",
-                help="Makes these spaces available on all pages, for example to compare two of them.",
+                f"{_verb(name)} · {_cost(example)}",
+                key=f"stitch.make-{name}",
+                icon=":material/play_arrow:",
+                help="Computes the spaces on this machine, as a background job, and adds them to the session.",
                 on_click=session.guarded,
-                args=(encoding_jobs.join, specs),
+                args=(_make, example),
             )
-        st.button(
-            f"{_verb(name)} · {_cost(example)}",
-            key=f"stitch.make-{name}",
-            icon=":material/play_arrow:",
-            help="Computes the spaces on this machine, as a background job, and adds them to the session.",
-            on_click=session.guarded,
-            args=(_make, example),
-        )
-    st.caption(f"{example.explanation} {made_in_words(made) if made else ''}")
+    st.caption(
+        "Take the encoder of one model and the classifier of another. Nothing is trained again. Does it still work? "
+        f"{example.explanation}"
+    )
     return specs
 
 

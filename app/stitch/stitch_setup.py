@@ -37,25 +37,35 @@ _KEEP = {"persist_state": "session"}
 
 
 def choose(workspace: Workspace) -> StitchSetup | None:
-    """All choosers, of an example where the session has nothing to stitch; None where the choice is incomplete."""
+    """All choosers, of an example where the session has nothing to stitch; None where the choice is incomplete.
+
+    One row, so that the result is on the first screen; a button opens the rest.
+    """
     found = candidates(workspace)
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="stitch-choosers")
     if len(found) < 2:
-        found = stitch_invitation.draw()
+        found = stitch_invitation.draw(row)
     jobs.follow(encoding_jobs.awaited(), dismiss=encoding_jobs.forget)
     if not found:
         return None
+    try:
+        with row, st.popover("Encoders, methods, anchors", icon=":material/tune:"):
+            setup = _all_of_it(workspace, found)
+    except SpaceError as error:
+        messages.error(error)
+        return None
+    if setup is None:
+        st.info("Choose at least two encoders and one method.", icon=":material/conversion_path:")
+    return setup
+
+
+def _all_of_it(workspace: Workspace, found: list[SpaceSpec]) -> StitchSetup | None:
     place = digest_of(found)[:8]  # the defaults depend on the candidates
     specs = _encoders(found, place)
     methods = _methods()
     if len(specs) < 2 or not methods:
-        st.info("Choose at least two encoders and one method.", icon=":material/conversion_path:")
         return None
-    try:
-        rows = shared(specs)
-        return _rest(workspace, specs, methods, rows, f"{digest_of(specs)[:8]}")
-    except SpaceError as error:
-        messages.error(error)
-        return None
+    return _rest(workspace, specs, methods, shared(specs), f"{digest_of(specs)[:8]}")
 
 
 def candidates(workspace: Workspace) -> list[SpaceSpec]:
@@ -150,9 +160,9 @@ def _rest(
         states = st.segmented_control(
             "Random states", [1, 3, 5], default=1, key="stitch.states", required=True, help=_STATES, **_KEEP
         )
-        with st.popover("Settings", icon=":material/tune:"):
-            settings = _settings()
-            order = _order(rows.classes, place)
+    with st.expander("More", icon=":material/tune:"):
+        settings = _settings()
+        order = _order(rows.classes, place)
     anchors = {"anchors": workspace.anchors} if strategy == _SESSION else {"strategy": strategy, "n_anchors": int(number)}
     if strategy == _SESSION and not workspace.anchors:
         raise SpaceError("anchors: this session has none; choose some in the sidebar, or another strategy here")

@@ -78,7 +78,7 @@ def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(
     monkeypatch.setattr(Engine, "submit", None)
     monkeypatch.setattr("relcore.stitching.classification.stitch_matrix", None)
     session = Session().open("stitch").change("segmented_control", "stitch.example", name)
-    assert "Nothing is trained again" in session.html
+    assert "Nothing is trained again" in session.captions
     assert f"<b>{n_pairs}</b> stitched pairs, accuracy" in session.html
     assert figure(session)["layout"]["annotations"]
     summary = table(session, "knows").set_index("method")

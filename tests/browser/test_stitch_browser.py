@@ -39,6 +39,7 @@ def url(serve, tmp_path_factory):
 def stitched(page, url):
     """The Stitch page with every pair of four encoders."""
     page.goto(f"{url}/stitch")
+    page.get_by_role("button", name="Use it").click()
     page.get_by_role("button", name=re.compile("Train them here")).click()
     page.get_by_text("stitched pairs").wait_for()
     page.get_by_text("All methods in one table").wait_for()
