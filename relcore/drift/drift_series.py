@@ -13,10 +13,9 @@ import pandas as pd
 from relcore.drift.decomposition import decompose
 from relcore.drift.drift_check import FEWEST_ROWS, QUERIES
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
-from relcore.drift.neighbour_churn import JITTER, Across, chance_churn, churn_rows, jittered, own_neighbours
+from relcore.drift.neighbour_churn import JITTER, Across, Directions, chance_churn, jittered
 from relcore.evaluation import Split
 from relcore.names import Named
-from relcore.similarity import unit_rows
 from relcore.spaces import LatentSpace, NoCommonId, SpaceError, distinct_names, need_one_of, need_whole, shared_ids
 from relcore.store import Store
 from relcore.task import Report, Task, silent
@@ -41,7 +40,7 @@ class SeriesDrift:
     n, k, n_queries : int
         Rows that all versions have, neighbours of each query, queries.
     churn, rho : arrays (v, v)
-        "everything_new"; churn is symmetric, and so is ρ.
+        "everything_new". ρ is symmetric; churn is but for ties.
     across_churn, lost : arrays (v, v)
         "new_queries": vectors of the column's version search those of the row's; NaN between different widths.
     noise : array (v,)
@@ -131,23 +130,36 @@ class DriftSeries(Task[SeriesDrift]):
         versions, ids = _aligned(spaces)
         v, k = len(versions), min(self.k, len(ids) - 2)
         queries = Split.held_out(ids, random_state=self.random_state).queries(self.n_queries)
-        own = {center: [own_neighbours(one, queries, k, center) for one in versions] for center in (True, False)}
+        centred, plain = ([_Searched.of(one, queries, k, self.jitter, center) for one in versions] for center in (True, False))
         found = {name: np.zeros((v, v)) for name in ("churn", "rho", "across_churn", "lost")}
         pairs = list(combinations(range(v), 2))
         for done, (i, j) in enumerate(pairs):
             report(done, len(pairs), "comparing versions")
-            found["churn"][i, j] = found["churn"][j, i] = churn_rows(own[True][i], own[True][j]).mean()
             found["rho"][i, j] = found["rho"][j, i] = decompose(versions[i], versions[j]).rho
-            for old, new in ((i, j), (j, i)):
-                lists = own[False][old]
-                found["lost"][old, new], found["across_churn"][old, new] = _across(versions[old], versions[new], lists, queries)
+            for place in ((i, j), (j, i)):
+                old, new = (centred[one] for one in place)
+                found["churn"][place] = new.directions.changed(queries, old.lists, new.lists).mean()
+                found["lost"][place], found["across_churn"][place] = _across(*(plain[one] for one in place), queries)
         rng = np.random.default_rng(self.random_state)
         noise = [self._noise(one, queries, k, rng) for one in versions]
         return SeriesDrift(tuple(distinct_names(spaces)), len(ids), k, len(queries), **found, noise=np.array(noise))
 
     def _noise(self, vectors: np.ndarray, queries: np.ndarray, k: int, rng: np.random.Generator) -> float:
-        lists = [own_neighbours(jittered(vectors, self.jitter, rng), queries, k, True) for _ in range(2)]
-        return float(churn_rows(*lists).mean())
+        old, new = (_Searched.of(jittered(vectors, self.jitter, rng), queries, k, self.jitter, True) for _ in range(2))
+        return float(new.directions.changed(queries, old.lists, new.lists).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class _Searched:
+    """A version and the neighbours of the queries in it, (m, k)."""
+
+    directions: Directions
+    lists: np.ndarray
+
+    @classmethod
+    def of(cls, vectors: np.ndarray, queries: np.ndarray, k: int, jitter: float, center: bool) -> _Searched:
+        directions = Directions.of(vectors, jitter, center)
+        return cls(directions, directions.near(queries, k))
 
 
 def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarray]:
@@ -166,9 +178,9 @@ def _aligned(spaces: Sequence[LatentSpace]) -> tuple[list[np.ndarray], np.ndarra
     return vectors, np.asarray(ids, dtype=object)[alive]
 
 
-def _across(old: np.ndarray, new: np.ndarray, own: np.ndarray, queries: np.ndarray) -> tuple[float, float]:
+def _across(old: _Searched, new: _Searched, queries: np.ndarray) -> tuple[float, float]:
     """Shares of new queries that are lost, and of their old neighbours that are others; NaN between different widths."""
-    if old.shape[1] != new.shape[1]:
+    if old.directions.rows.shape[1] != new.directions.rows.shape[1]:
         return np.nan, np.nan
-    found = Across.search(unit_rows(new[queries]), unit_rows(old), queries, own.shape[1])
-    return float(found.lost.mean()), float(churn_rows(own, found.lists).mean())
+    found = Across.search(new.directions, old.directions, queries, old.lists)
+    return float(found.lost.mean()), float(found.changed.mean())

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.drift.decomposition import Decomposition
-from relcore.drift.neighbour_churn import Across, churn_rows, jittered, own_neighbours
-from relcore.similarity import unit_rows
+from relcore.drift.neighbour_churn import Across, Directions, jittered
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
 FEWEST = 5  # rows of a class that a mean is computed of
@@ -61,33 +60,32 @@ def neighbour_rows(
     The noise level is the mean over `n_draws` pairs of such versions, each with noise of its own: two runs of one model.
     Between different widths nothing can be searched across, and only "everything_new" is measured.
     """
-    center = {True: own_neighbours(old, queries, k, True), False: own_neighbours(old, queries, k, False)}
-    after = {flag: own_neighbours(new, queries, k, flag) for flag in (True, False)}
-    measured = {(EVERYTHING_NEW, "churn"): churn_rows(center[True], after[True])}
-    across = None
-    if old.shape[1] == new.shape[1]:
-        across = Across.search(unit_rows(new[queries]), unit_rows(old), queries, k)
-        measured |= _across(across, center[False])
-    noise = _noise(old, queries, k, jitter, n_draws, random_state, across is not None)
-    rank = None if across is None else float(across.reciprocal_rank.mean())
-    return NeighbourRows(measured, noise, rank, float(churn_rows(center[False], after[False]).mean()))
-
-
-def _across(found: Across, own: np.ndarray) -> _Rows:
-    return {(NEW_QUERIES, "lost"): found.lost, (NEW_QUERIES, "churn"): churn_rows(own, found.lists)}
-
-
-def _noise(old: np.ndarray, queries: np.ndarray, k: int, jitter: float, n_draws: int, random_state: int, across: bool) -> _Rows:
+    across = old.shape[1] == new.shape[1]
+    measured, rank, uncentred = _compared(old, new, queries, k, jitter, across)
     rng, drawn = np.random.default_rng(random_state), []
     for _ in range(n_draws):
-        first, second = (jittered(old, jitter, rng) for _ in range(2))
-        lists = [own_neighbours(one, queries, k, True) for one in (first, second)]
-        rows = {(EVERYTHING_NEW, "churn"): churn_rows(*lists)}
-        if across:
-            own = own_neighbours(first, queries, k, False)
-            rows |= _across(Across.search(unit_rows(second[queries]), unit_rows(first), queries, k), own)
-        drawn.append(rows)
-    return {name: np.mean([rows[name] for rows in drawn], axis=0) for name in drawn[0]}
+        pair = [jittered(old, jitter, rng) for _ in range(2)]
+        drawn.append(_compared(*pair, queries, k, jitter, across)[0])
+    noise = {name: np.mean([rows[name] for rows in drawn], axis=0) for name in measured}
+    return NeighbourRows(measured, noise, rank, uncentred)
+
+
+def _compared(
+    old: np.ndarray, new: np.ndarray, queries: np.ndarray, k: int, jitter: float, across: bool
+) -> tuple[_Rows, float | None, float]:
+    """The measured shares of two versions, the mean reciprocal rank across them, and the churn of rows that are not centred."""
+    rows: _Rows = {}
+    for center in (True, False):
+        before, after = (Directions.of(one, jitter, center) for one in (old, new))
+        lists = before.near(queries, k)
+        churn = after.changed(queries, lists, after.near(queries, k))
+        if center:
+            rows[EVERYTHING_NEW, "churn"] = churn
+    if not across:
+        return rows, None, float(churn.mean())
+    found = Across.search(after, before, queries, lists)
+    rows |= {(NEW_QUERIES, "lost"): found.lost, (NEW_QUERIES, "churn"): found.changed}
+    return rows, float(found.reciprocal_rank.mean()), float(churn.mean())
 
 
 def measures_of(

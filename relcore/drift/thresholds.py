@@ -94,6 +94,12 @@ def read_thresholds(path: str | Path) -> Thresholds:
     return record.from_json(Thresholds, _toml("\n".join(read_lines(path, _WHAT)), str(path)), str(path))
 
 
+def as_toml(thresholds: Thresholds) -> str:
+    """The text of a file that `read_thresholds` reads as these thresholds."""
+    tables = ((name, record.to_json(getattr(thresholds, name))) for name in ("everything_new", "new_queries"))
+    return "\n".join(f"[{name}]\n" + "".join(f"{one} = {share!r}\n" for one, share in table.items()) for name, table in tables)
+
+
 def default_file() -> str:
     """The text of the bundled file, with the defaults and what they mean: a start for one's own."""
     return (files("relcore.drift") / "thresholds.toml").read_text(encoding="utf-8")

@@ -131,14 +131,12 @@ def test_a_rare_class_has_no_churn_of_its_own(vectors):
         drift.of(EVERYTHING_NEW, "churn", "rare")
 
 
-def test_duplicated_rows_have_a_noise_level_of_their_own(vectors):
-    """Equal rows are in no order: a search may name either."""
+def test_duplicated_rows_are_no_drift(vectors):
+    """Equal rows are in no order: a search may name any of them."""
     thrice = np.repeat(vectors[:100], 3, axis=0)
     old, new = version(thrice, "v1"), version(thrice.astype(np.float16).astype(np.float32), "v2")
     drift = DriftCheck(k=1).run((old, new))
-    churn = drift.of(EVERYTHING_NEW, "churn")
-    assert churn.value > 0.3
-    assert churn.noise > 0.3
+    assert drift.of(EVERYTHING_NEW, "churn").value < 0.01
     assert not any(alarmed(drift).values())
 
 

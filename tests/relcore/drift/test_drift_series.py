@@ -59,7 +59,7 @@ def test_training_that_settles_changes_less_and_less(series):
 def test_a_version_beside_itself_has_not_changed(series):
     for situation, quantity, _ in LINES:
         assert series.matrix(situation, quantity).diagonal() == pytest.approx(0)
-    assert series.churn == pytest.approx(series.churn.T)
+    assert series.churn == pytest.approx(series.churn.T, abs=0.01)  # but for ties
 
 
 def test_unrelated_versions_are_at_chance_level():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.drift.neighbour_churn import Across, chance_churn, churn_rows, jittered, own_neighbours
+from relcore.drift.neighbour_churn import Across, Directions, chance_churn, jittered
 from relcore.similarity import unit_rows
 
 EVERY = np.arange(200)
@@ -24,55 +24,77 @@ def plain_neighbours(vectors, k, center):
     return [set(row[:k]) for row in np.argsort(-similar, axis=1).tolist()]
 
 
+def searched(vectors, k, center, jitter=0.0):
+    directions = Directions.of(vectors, jitter, center)
+    return directions, directions.near(EVERY, k)
+
+
+def churn(old, new, k, center, jitter=0.0):
+    (_, before), (directions, now) = (searched(one, k, center, jitter) for one in (old, new))
+    return directions.changed(EVERY, before, now)
+
+
+def across(old, new, k, jitter=0.0):
+    before, lists = searched(old, k, False, jitter)
+    return Across.search(Directions.of(new, jitter, False), before, EVERY, lists)
+
+
 @pytest.mark.parametrize("center", [True, False])
 def test_churn_is_that_of_a_plain_search(rows, center):
     other = rows + np.random.default_rng(1).normal(size=rows.shape).astype(np.float32)
-    found = churn_rows(*(own_neighbours(one, EVERY, 7, center) for one in (rows, other)))
     pairs = zip(*(plain_neighbours(one, 7, center) for one in (rows, other)), strict=True)
-    assert found == pytest.approx([1 - len(first & second) / 7 for first, second in pairs])
+    expected = [1 - len(first & second) / 7 for first, second in pairs]
+    assert churn(rows, other, 7, center) == pytest.approx(expected)
 
 
 def test_unrelated_rows_have_the_churn_of_chance(rows):
     other = np.random.default_rng(2).normal(size=rows.shape).astype(np.float32)
-    found = churn_rows(*(own_neighbours(one, EVERY, 10, True) for one in (rows, other)))
     # 2,000 neighbours, each kept with .05: a standard error of .005 if they were independent; some rows are neighbours of many.
-    reach = 0.03
-    assert found.mean() == pytest.approx(chance_churn(200, 10), abs=reach)
+    assert churn(rows, other, 10, True).mean() == pytest.approx(chance_churn(200, 10), abs=0.03)
 
 
 def test_a_shift_is_no_churn_once_rows_are_centred(rows):
     moved = rows + np.float32(2)
-    lists = [[own_neighbours(one, EVERY, 7, center) for one in (rows, moved)] for center in (True, False)]
-    assert churn_rows(*lists[0]).mean() < 1e-3
-    assert churn_rows(*lists[1]).mean() > 0.1
+    assert churn(rows, moved, 7, True).mean() < 1e-3
+    assert churn(rows, moved, 7, False).mean() > 0.1
+
+
+def test_a_neighbour_that_is_tied_with_the_last_is_kept(rows):
+    moved = jittered(rows, 0.01, np.random.default_rng(8))
+    assert churn(rows, moved, 7, True).mean() > 0.02
+    assert churn(rows, moved, 7, True, jitter=0.01).mean() < 1e-3
 
 
 def test_new_rows_search_old_ones(rows):
-    unit = unit_rows(rows)
-    found = Across.search(unit, unit, EVERY, 5)
-    assert found.lost.sum() == 0
+    found = across(rows, rows, 5)
+    assert found.lost.sum() == found.changed.sum() == 0
     assert found.reciprocal_rank.tolist() == [1.0] * 200
-    assert [set(one) for one in found.lists.tolist()] == plain_neighbours(rows, 5, False)
-    away = Across.search(-unit, unit, EVERY, 5)
+    away = across(rows, -rows, 5)
     assert away.lost.sum() == 200
     assert away.reciprocal_rank.sum() == 0
-    assert not np.any(away.lists == EVERY[:, None])
 
 
-def test_the_rank_of_the_own_row(rows):
-    unit = unit_rows(rows)
-    other = unit_rows(rows + np.random.default_rng(3).normal(size=rows.shape).astype(np.float32))
-    found = Across.search(other, unit, EVERY, 9)
-    similar = other @ unit.T
+def test_the_rank_of_the_own_row_and_the_neighbours_among_old_rows(rows):
+    other = rows + np.random.default_rng(3).normal(size=rows.shape).astype(np.float32)
+    similar = unit_rows(other) @ unit_rows(rows).T
     rank = 1 + (similar > np.diag(similar)[:, None]).sum(axis=1)
+    found = across(rows, other, 9)
     assert found.reciprocal_rank == pytest.approx(np.where(rank <= 10, 1 / rank, 0))
     assert found.lost == pytest.approx((rank > 1).astype(float))
+    np.fill_diagonal(similar, -2)
+    now = np.argsort(-similar, axis=1)[:, :9].tolist()
+    kept = [len(set(one) & before) / 9 for one, before in zip(now, plain_neighbours(rows, 9, False), strict=True)]
+    assert found.changed == pytest.approx(1 - np.array(kept))
 
 
-def test_duplicates_lose_their_own_row_half_of_the_time(rows):
-    twice = np.repeat(rows[:100], 2, axis=0)
-    found = Across.search(unit_rows(twice), unit_rows(twice), EVERY, 5)
-    assert 0.3 < found.lost.mean() < 0.7  # a fair coin for 100 pairs: 4 standard errors are .2
+def test_duplicates_are_neither_lost_nor_changed_by_noise(rows):
+    """Each row four times, and two neighbours: which of its three twins they are is left to noise."""
+    twins, rng = np.repeat(rows[:50], 4, axis=0), np.random.default_rng(9)
+    old, new = (jittered(twins, 1e-3, rng) for _ in range(2))
+    assert across(old, new, 2).lost.mean() > 0.3
+    assert churn(old, new, 2, True).mean() > 0.2
+    assert across(old, new, 2, jitter=1e-3).lost.sum() == 0
+    assert churn(old, new, 2, True, jitter=1e-3).sum() == 0
 
 
 def test_noise_has_the_length_that_was_chosen(rows):

@@ -8,12 +8,18 @@ import tomllib
 import pytest
 
 from relcore import record
-from relcore.drift.thresholds import EverythingNew, NewQueries, Thresholds, default_file, read_thresholds
+from relcore.drift.thresholds import EverythingNew, NewQueries, Thresholds, as_toml, default_file, read_thresholds
 from relcore.spaces import SpaceError
 
 
 def test_the_bundled_file_holds_the_defaults_with_a_word_on_each():
     assert record.to_json(Thresholds()) == tomllib.loads(default_file())
+
+
+@pytest.mark.parametrize("made", [Thresholds(), Thresholds(EverythingNew(rho=1e-7), NewQueries(lost=1, churn=0.3))])
+def test_thresholds_are_written_as_they_are_read(tmp_path, made):
+    (tmp_path / "t.toml").write_text(as_toml(made), encoding="utf-8")
+    assert read_thresholds(tmp_path / "t.toml") == made
 
 
 def test_what_a_file_leaves_out_takes_the_default(tmp_path):

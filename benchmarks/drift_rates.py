@@ -1,0 +1,219 @@
+"""``python -m benchmarks.drift_rates [change …]``: how often the drift gate alarms, by what was done to the new version.
+
+Three spaces: a digit network (ViT), MiniLM on Wikipedia sentences, bundled words. Each draw takes other rows and rounds both
+versions apart. A line for each draw goes to a file as soon as it is there (default drift_rates.jsonl, which git ignores), and
+the same command resumes where it was stopped. The table goes to benchmarks/drift_rates.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from datetime import date
+from functools import cache
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+
+from relcore.drift.drift_check import DriftCheck
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
+from relcore.drift.neighbour_churn import JITTER, jittered
+from relcore.drift.thresholds import EverythingNew, NewQueries, Thresholds
+from relcore.progress import silent
+from relcore.sources.catalog import load
+from relcore.sources.datasets import load_dataset
+from relcore.sources.examples import EXAMPLES, example_spaces
+from relcore.sources.small_vision import SmallVision
+from relcore.sources.text import MiniLM
+from relcore.sources.words import load_words
+from relcore.spaces import LatentSpace
+from relcore.store import Store
+
+ROWS = 900
+SPACES = ("digits", "sentences", "words")
+DEFAULT, STRICT = Thresholds(), Thresholds(EverythingNew(0.0, 0.0, 0.0, 0.0), NewQueries(0.0, 0.0, 0.0, 0.0))
+TABLE = Path(__file__).with_suffix(".md")
+Change = Callable[[np.ndarray, np.ndarray | None, np.random.Generator], np.ndarray]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.drift_rates", description=__doc__.splitlines()[0])
+    parser.add_argument("changes", nargs="*", metavar="change", help=f"default all: {'; '.join(CHANGES)}")
+    parser.add_argument("--file", type=Path, default=Path("drift_rates.jsonl"))
+    options = parser.parse_args()
+    if unknown := set(options.changes) - set(CHANGES):
+        parser.error(f"expected changes among {'; '.join(CHANGES)}, got {'; '.join(sorted(unknown))}")
+    lines = options.file.read_text().splitlines() if options.file.is_file() else []
+    done = {(one["change"], one["space"], one["draw"]): one for one in map(json.loads, lines)}
+    for change in options.changes or CHANGES:
+        for space in SPACES:
+            for draw in range(0 if left_out(change, space) else 34 if change in NULLS else 20):
+                if (change, space, draw) not in done:
+                    done[change, space, draw] = found = {
+                        "change": change,
+                        "space": space,
+                        "draw": draw,
+                        **alarms(change, space, draw),
+                    }
+                    with options.file.open("a") as file:
+                        file.write(json.dumps(found) + "\n")
+        print(f"{change}: {rates([one for one in done.values() if one['change'] == change])}", flush=True)
+    if not options.changes:
+        TABLE.write_text(table(list(done.values())))
+
+
+@cache
+def space_of(name: str) -> tuple[np.ndarray, np.ndarray | None]:
+    """Vectors and labels."""
+    if name == "words":
+        return load_words("word2vec-novels", limit=4000).vectors, None
+    space = load(example_spaces(name, Store().finished)[0][-1])
+    return space.vectors, space.labels
+
+
+@cache
+def swapped(name: str) -> np.ndarray:
+    """The vectors of the same encoder with two of its layers in the wrong order."""
+    data = load_dataset(EXAMPLES[name].dataset)
+    if name == "sentences":
+        rows = MiniLM().prepare(data, silent)
+        layers = rows.model.encoder.layer
+        layers[2], layers[3] = layers[3], layers[2]
+        return rows(list(data.items))["layer 6"]
+    encoder = SmallVision("vit")
+    trained = encoder.train(data, silent)
+    first, second = "encoder.layers.layers.0.", "encoder.layers.layers.1."
+    names = {one: one.replace(first, "?").replace(second, first).replace("?", second) for one in trained.arrays}
+    arrays = {names[one]: array for one, array in trained.arrays.items()}
+    return encoder.restore(type(trained)(arrays, trained.metadata), data)(list(data.items))[""]
+
+
+def alarms(change: str, space: str, draw: int) -> dict[str, list[bool]]:
+    """For both situations, by the default thresholds and by thresholds of zero."""
+    vectors, labels = space_of(space)
+    rng = np.random.default_rng((crc32(change.encode()), SPACES.index(space), draw))
+    rows = rng.choice(len(vectors), ROWS, replace=change == "A/A, rows drawn with repetition")
+    old, own = vectors[rows], None if labels is None else labels[rows]
+    base = swapped(space)[rows] if change == "layers swapped" else old
+    new = CHANGES[change](rounded(base, rng), own, rng)
+    ids = [str(row) for row in range(ROWS)]
+    pair = [LatentSpace(one, ids, labels=own, name=name) for name, one in (("old", rounded(old, rng)), ("new", new))]
+    drift = DriftCheck(random_state=draw).run(pair)
+    situations = (EVERYTHING_NEW, NEW_QUERIES)
+    judged = {name: drift.judged(one) for name, one in (("default", DEFAULT), ("strict", STRICT))}
+    return {name: [verdict.alarmed([one]) for one in situations] for name, verdict in judged.items()}
+
+
+def rounded(vectors: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """As a second run of the model would give them."""
+    return jittered(vectors, JITTER, rng)
+
+
+def size_of(vectors: np.ndarray) -> float:
+    """The root mean square distance of the rows from their mean."""
+    return float(np.sqrt(vectors.var(axis=0, dtype=np.float64).sum()))
+
+
+def noisy(share: float) -> Change:
+    return lambda X, labels, rng: X + share * size_of(X) / np.sqrt(X.shape[1]) * rng.normal(size=X.shape)
+
+
+def class_moved(share: float) -> Change:
+    def moved(X, labels, rng):
+        step = rng.normal(size=X.shape[1])
+        return X + np.outer(labels == rng.choice(np.unique(labels)), share * size_of(X) * step / np.linalg.norm(step))
+
+    return moved
+
+
+def shuffled(share: float) -> Change:
+    def moved(X, labels, rng):
+        rows = rng.choice(len(X), round(share * len(X)), replace=False)
+        found = X.copy()
+        found[rows] = X[np.roll(rows, 1)]
+        return found
+
+    return moved
+
+
+def turned(X, labels, rng):
+    return X @ np.linalg.qr(rng.normal(size=(X.shape[1],) * 2))[0]
+
+
+def int8(X, labels, rng):
+    """Each column in 255 steps up to its largest number."""
+    step = np.abs(X).max(axis=0) / 127
+    return np.round(X / step) * step
+
+
+def shifted(X, labels, rng):
+    step = rng.normal(size=X.shape[1])
+    return X + 0.5 * size_of(X) * step / np.linalg.norm(step)
+
+
+def unchanged(X, labels, rng):
+    return X
+
+
+CHANGES: dict[str, Change] = {
+    "A/A": unchanged,
+    "A/A, rows drawn with repetition": unchanged,
+    "rotation": turned,
+    "rotation, scale and shift": lambda X, labels, rng: shifted(2 * turned(X, labels, rng), labels, rng),
+    "shift by .5 of the spread": shifted,
+    "scale by 2": lambda X, labels, rng: 2 * X,
+    "int8": int8,
+    "noise .02 of the spread": noisy(0.02),
+    "noise .05": noisy(0.05),
+    "noise .1": noisy(0.1),
+    "noise .2": noisy(0.2),
+    "noise .3": noisy(0.3),
+    "one class moved by .25 of the spread": class_moved(0.25),
+    "one class moved by .5": class_moved(0.5),
+    "one class moved by 1": class_moved(1.0),
+    "2 % of the rows shuffled": shuffled(0.02),
+    "5 % of the rows shuffled": shuffled(0.05),
+    "layers swapped": unchanged,
+}
+NULLS = ("A/A", "A/A, rows drawn with repetition", "rotation", "rotation, scale and shift")
+
+
+def left_out(change: str, space: str) -> bool:
+    """Words have no classes and no layers."""
+    return space == "words" and ("class" in change or change == "layers swapped")
+
+
+def rates(found: list[dict]) -> list[str]:
+    """Alarms of draws: everything new and new queries, by the default thresholds, then by zero."""
+    columns = [[one[kind][place] for one in found] for kind in ("default", "strict") for place in (0, 1)]
+    return [f"{sum(column)} of {len(column)}" for column in columns]
+
+
+def table(found: list[dict]) -> str:
+    lines = [
+        "# How often the drift gate alarms",
+        "",
+        f"`python -m benchmarks.drift_rates`, {date.today()}. {ROWS} rows of a digit network (ViT, 64 d), of MiniLM on",
+        "Wikipedia sentences (384 d), and of bundled words (100 d; without classes and layers). Each draw takes other rows;",
+        "both versions have numeric noise of their own, as large as rounding to float16. Alarms of draws, over all spaces and",
+        "for each space.",
+        "",
+        "| change | thresholds | everything is new | new queries, old vectors | by space |",
+        "|---|---|---|---|---|",
+    ]
+    for change in CHANGES:
+        of_change = [one for one in found if one["change"] == change]
+        for number, kind in enumerate(("default", "zero")):
+            places = slice(2 * number, 2 * number + 2)
+            by_space = []
+            for space in SPACES:
+                if of_space := [one for one in of_change if one["space"] == space]:
+                    by_space.append(f"{space} {' and '.join(one.split(' ')[0] for one in rates(of_space)[places])}")
+            lines.append(f"| {change} | {kind} | {' | '.join(rates(of_change)[places])} | {'; '.join(by_space)} |")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    main()

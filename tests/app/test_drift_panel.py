@@ -1,0 +1,144 @@
+"""The panel Drift: its sentences and numbers are those of the command; thresholds, a series, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app.workspace import History, Workspace
+from relcore.cli import main
+from relcore.drift.thresholds import EverythingNew, Thresholds, read_thresholds
+from tests.app.conftest import save_space
+
+N = 120
+
+
+def panel():
+    from app import messages, session
+    from app.drift.drift_panel import draw
+    from relcore.spaces import SpaceError
+
+    try:
+        draw(session.workspace())
+    except SpaceError as error:
+        messages.error(error)
+
+
+class Panel:
+    def __init__(self, workspace):
+        self.at = AppTest.from_function(panel, default_timeout=120)
+        self.at.session_state["relscope.history"] = History(workspace)
+        self.run()
+
+    def run(self):
+        self.at.run()
+        assert not self.at.exception, [error.value for error in self.at.exception]
+        return self
+
+    def change(self, kind, key, value):
+        found = [one for one in getattr(self.at, kind) if one.key.startswith(key)]
+        assert len(found) == 1, [one.key for one in getattr(self.at, kind)]
+        found[0].set_value(value)
+        return self.run()
+
+    @property
+    def html(self):
+        return "\n".join(block.value for block in self.at.html)
+
+    @property
+    def alarms(self):
+        return [one.value for one in self.at.warning]
+
+
+@pytest.fixture
+def versions(tmp_path):
+    """v1, the same turned, with noise, with one class less, and narrower."""
+    rng = np.random.default_rng(0)
+    labels = np.array(["red", "green", "blue"])[np.arange(N) % 3]
+    vectors = rng.normal(size=(N, 6)) + 3 * rng.normal(size=(3, 6))[np.arange(N) % 3]
+    turn, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    made = {
+        "v1": vectors,
+        "turned": vectors @ turn,
+        "noisy": vectors + rng.normal(size=vectors.shape),
+        "narrow": vectors[:, :4],
+    }
+    return {name: save_space(tmp_path / f"{name}.npz", rows, labels=labels) for name, rows in made.items()}
+
+
+def of(versions, *names):
+    specs = tuple(versions[name] for name in names)
+    return Panel(Workspace(specs, specs[0], specs[1]))
+
+
+@pytest.mark.parametrize("new", ["turned", "noisy", "narrow"])
+def test_the_page_and_the_command_give_the_same_digits(versions, new, capsys):
+    shown = of(versions, "v1", new)
+    main(["drift", versions["v1"].name, versions[new].name, "--format", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["headline"].replace("'", "&#x27;") in shown.html
+    assert len(shown.alarms) == sum(found["alarms"].values())
+    table = shown.at.dataframe[0].value
+    by_check = {
+        (row["quantity"], row["group"] or "all rows", row["value"], row["noise"], row["alarm"]) for row in found["checks"]
+    }
+    names = {"ρ": "rho", "lost queries": "lost", "churn": "churn"}
+    columns = (table["quantity"].map(names), table["class"], table["value"], table["noise level"], table["alarm"])
+    assert set(zip(*columns, strict=True)) == by_check
+
+
+def test_the_four_shares_are_one_bar(versions):
+    html = of(versions, "v1", "turned").html
+    assert 'role="img" aria-label="Shares of the change: shift ' in html
+    assert "rotation or reflection" in html
+    assert "cannot be subtracted" in of(versions, "v1", "narrow").html
+
+
+def test_thresholds_decide_and_can_be_taken_to_the_command(versions, tmp_path):
+    shown = of(versions, "v1", "noisy")
+    assert len(shown.alarms) == 2
+    for name in ("churn", "rho", "class_churn", "class_rho"):
+        shown.change("number_input", f"drift.everything_new.{name}", 1.0)
+    assert len(shown.alarms) == 1
+    (button,) = [one for one in shown.at.get("download_button") if "thresholds" in one.proto.id]
+    assert button.proto.label == "Download for the command"
+    from relcore.drift.thresholds import as_toml
+
+    loose = Thresholds(EverythingNew(1.0, 1.0, 1.0, 1.0))
+    (tmp_path / "t.toml").write_text(as_toml(loose), encoding="utf-8")
+    assert read_thresholds(tmp_path / "t.toml") == loose
+
+
+def test_another_pair_is_chosen(versions):
+    shown = of(versions, "v1", "turned", "noisy")
+    assert "once all rows are embedded again" in shown.html
+    shown.change("selectbox", "drift.new-", versions["v1"])
+    assert "two different versions" in shown.at.info[0].value
+    shown.change("selectbox", "drift.new-", versions["noisy"])
+    assert "has other neighbourhoods" in shown.html
+
+
+def test_a_series_has_lines_and_a_map(versions):
+    shown = of(versions, "v1", "turned", "noisy")
+    shown.change("segmented_control", "drift.mode", "A series")
+    assert "changed most" in shown.html
+    assert "in &#x27;turned&#x27;" in shown.html
+    shown.change("segmented_control", "drift.against", "first")
+    assert "in &#x27;v1&#x27;" in shown.html
+    shown.change("multiselect", "drift.versions", [versions["v1"]])
+    assert "Choose two versions or more" in shown.at.info[0].value
+
+
+def test_versions_without_common_rows_are_an_error(versions, tmp_path):
+    other = save_space(tmp_path / "other.npz", np.random.default_rng(1).normal(size=(50, 6)), prefix="x")
+    shown = Panel(Workspace((versions["v1"], other), versions["v1"], other))
+    assert "share no ids" in shown.at.error[0].value
+
+
+def test_rows_of_one_version_only_are_left_out_and_counted(versions, tmp_path):
+    fewer = save_space(tmp_path / "fewer.npz", np.random.default_rng(1).normal(size=(50, 6)))
+    shown = Panel(Workspace((versions["v1"], fewer), versions["v1"], fewer))
+    assert any("70 rows only in the old version" in one.value for one in shown.at.caption)
