@@ -61,8 +61,10 @@ def influence(workspace: Workspace, pair: Match) -> None:
 def _table(workspace: Workspace, outcome: InfluenceOutcome) -> None:
     head = f", stitched accuracy {short(outcome.accuracy)}" if outcome.classes else ""
     st.caption(
-        f"With all anchors: linear CKA {short(outcome.cka)}, cosine {short(outcome.cosine)}{head}. Each column is the score "
-        f"with the anchor less the score without it, exactly, on {outcome.n_choosing:,} held-out rows"
+        f"With all anchors: linear CKA {short(outcome.cka)}, cosine {short(outcome.cosine)}, Jaccard {short(outcome.jaccard)}, "
+        f"MRR {short(outcome.mrr)}{head}. Each column is the score with the anchor less the score without it, exactly, on "
+        f"{outcome.n_choosing:,} held-out rows; for Jaccard and MRR, {outcome.n_queries:,} queries among "
+        f"{outcome.n_searched:,} of them"
         + (
             f"; accuracy is that of a ridge head of the source on {outcome.n_labelled:,} other rows of the target with a label"
             if head

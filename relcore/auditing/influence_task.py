@@ -13,6 +13,7 @@ from relcore.anchors.influence import Products, RidgeHead, cosine_without
 from relcore.anchors.selection import select_anchors, shared_anchors
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec, score_differences
 from relcore.evaluation import Split, row_keys
+from relcore.metrics.neighbour_influence import NeighboursWithout, neighbours_without
 from relcore.metrics.paired import Difference
 from relcore.spaces import LatentSpace, Match, SpaceError, match, need_one_of, need_strings, need_whole
 from relcore.store import Store
@@ -22,6 +23,7 @@ CANDIDATES = ("farthest-point", "k-means", "random")
 _FEWEST_ROWS = 20
 _MOST_ROWS = 4000  # of each half
 _MOST_CLASSES = 50
+_SEARCHED_ROWS, _QUERIES = 2000, 200  # of the rows that choose: one search per anchor
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +33,9 @@ class InfluenceOutcome:
     Attributes
     ----------
     anchors : tuple of k ids
-    cka, cosine : floats
-        With all anchors, on the rows that choose.
-    cka_by, cosine_by : arrays (k,)
+    cka, cosine, jaccard, mrr : floats
+        With all anchors, on the rows that choose; the last two for `n_queries` of them among `n_searched`.
+    cka_by, cosine_by, jaccard_by, mrr_by : arrays (k,)
         The score with the anchor less the score without it.
     accuracy : float
         Of a ridge head of the source's relative rows on the target's; NaN without labels.
@@ -46,13 +48,18 @@ class InfluenceOutcome:
         What following the suggestion changes, on rows that did not choose it.
     n_choosing, n_judging, n_labelled : int
         Rows that choose, other rows that judge, and rows with a label among the latter, which the head is tested on.
+    n_queries, n_searched : int
     """
 
     anchors: tuple[str, ...]
     cka: float
     cosine: float
+    jaccard: float
+    mrr: float
     cka_by: np.ndarray
     cosine_by: np.ndarray
+    jaccard_by: np.ndarray
+    mrr_by: np.ndarray
     accuracy: float
     classes: tuple[str, ...]
     accuracy_by: np.ndarray
@@ -62,11 +69,17 @@ class InfluenceOutcome:
     n_choosing: int
     n_judging: int
     n_labelled: int
+    n_queries: int
+    n_searched: int
     after: Mapping[str, Mapping[str, Difference]] = field(default_factory=dict)
 
     def table(self) -> pd.DataFrame:
-        """One row per anchor, the one that harms CKA most first: anchor, CKA, cosine and, with labels, accuracy and classes."""
+        """One row per anchor, the one that harms CKA most first.
+
+        Columns: anchor, linear CKA, cosine, Jaccard, MRR and, with labels, accuracy and the accuracy of each class.
+        """
         columns = {"anchor": list(self.anchors), "linear CKA": self.cka_by, "cosine": self.cosine_by}
+        columns |= {"Jaccard": self.jaccard_by, "MRR": self.mrr_by}
         if self.classes:
             columns |= {"stitched accuracy": self.accuracy_by}
             columns |= {f"accuracy, {name}": self.class_by[:, number] for number, name in enumerate(self.classes)}
@@ -75,7 +88,9 @@ class InfluenceOutcome:
 
 @dataclass(frozen=True)
 class AnchorInfluence(Task[InfluenceOutcome]):
-    """Exact deletions, see `anchors.influence`, on half of the held-out rows; suggestions are scored on the other half.
+    """Exact deletions on half of the held-out rows; suggestions are scored on the other half.
+
+    See `anchors.influence` and `metrics.neighbour_influence`.
 
     Attributes
     ----------
@@ -87,6 +102,7 @@ class AnchorInfluence(Task[InfluenceOutcome]):
     """
 
     kind: ClassVar[str] = "influence"
+    version: ClassVar[int] = 2
     result: ClassVar[str] = "relcore.auditing.influence_task:InfluenceOutcome"
     title: ClassVar[str] = "Influence of the anchors"
 
@@ -106,7 +122,8 @@ class AnchorInfluence(Task[InfluenceOutcome]):
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores."""
         m, n = len(self.anchors) + self.n_candidates, min(len(spaces[0]), 2 * _MOST_ROWS)
-        return 0.3 + 4e-10 * n * m * m + 1e-8 * n * m * 10 + 5e-9 * len(spaces[0]) * self.n_candidates
+        searched = 2e-8 * len(self.anchors) * min(n // 2, _SEARCHED_ROWS) * min(n // 2, _QUERIES)
+        return 0.3 + 4e-10 * n * m * m + 1e-8 * n * m * 10 + 5e-9 * len(spaces[0]) * self.n_candidates + searched
 
     def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> InfluenceOutcome:
         """
@@ -115,7 +132,7 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         SpaceError
             Anchors that a space lacks, fewer than 3, fewer than 20 rows beside anchors and candidates.
         """
-        report(0, 3, "choosing candidates")
+        report(0, 4, "choosing candidates")
         pair = match(*spaces)
         anchors = shared_anchors(self.anchors, pair.source, pair.target)
         if len(anchors) < 3:
@@ -123,7 +140,7 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         rows, candidates = self._candidates(pair, pair.source.rows(anchors))
         columns = np.concatenate([rows, candidates])
         split = self._split(pair, columns)
-        report(1, 3, "deleting each anchor")
+        report(1, 4, "deleting each anchor")
         fitted = self.projection.projection()
         relative = [fitted.fit(space.vectors, anchors=columns).transform(space.vectors) for space in (pair.source, pair.target)]
         R, S = (Z[split.train] for Z in relative)
@@ -133,7 +150,9 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         cosine, without = cosine_without(R[:, is_anchor], S[:, is_anchor])
         drop, _ = products.greedy(is_anchor, is_anchor, min(self.n_suggested, len(rows) - 2))
         add, _ = products.greedy(is_anchor, ~is_anchor, self.n_suggested)
-        report(2, 3, "scoring the suggestions")
+        report(2, 4, "searching neighbours without each anchor")
+        neighbours, n_searched = self._neighbours(pair, split, [Z[:, is_anchor] for Z in relative])
+        report(3, 4, "scoring the suggestions")
         after = {}
         for name, changed in (("drop", drop), ("add", add)):
             if changed:
@@ -143,8 +162,12 @@ class AnchorInfluence(Task[InfluenceOutcome]):
             anchors=tuple(anchors),
             cka=cka,
             cosine=cosine,
+            jaccard=float(neighbours.jaccard[0].mean()),
+            mrr=float(neighbours.mrr[0].mean()),
             cka_by=cka - products.cka_changed(is_anchor)[is_anchor],
             cosine_by=cosine - without,
+            jaccard_by=neighbours.by("jaccard"),
+            mrr_by=neighbours.by("mrr"),
             accuracy=accuracy,
             classes=classes,
             accuracy_by=by,
@@ -154,6 +177,8 @@ class AnchorInfluence(Task[InfluenceOutcome]):
             n_choosing=len(split.train),
             n_judging=len(split.test),
             n_labelled=n_labelled,
+            n_queries=neighbours.mrr.shape[1],
+            n_searched=n_searched,
             after=after,
         )
 
@@ -178,6 +203,13 @@ class AnchorInfluence(Task[InfluenceOutcome]):
         half = len(order) // 2
         choosing, judging = order[:half][:_MOST_ROWS], order[half:][:_MOST_ROWS]
         return Split(pair.ids, columns, np.sort(choosing), np.sort(judging))
+
+    def _neighbours(self, pair: Match, split: Split, relative: Sequence[np.ndarray]) -> tuple[NeighboursWithout, int]:
+        """Of some queries among some of the rows that choose, and the number of the latter."""
+        rows = split.train[Split.held_out(pair.ids[split.train]).queries(_SEARCHED_ROWS)]
+        queries = Split.held_out(pair.ids[rows]).queries(_QUERIES)
+        k = max(1, min(self.k, len(rows) - 1))
+        return neighbours_without(*(Z[rows] for Z in relative), queries, k, self.convention), len(rows)
 
     def _judged(
         self, relative: Sequence[np.ndarray], split: Split, columns: np.ndarray, changed: Sequence[int]

@@ -5,6 +5,7 @@ import pytest
 
 from relcore.auditing.influence_task import AnchorInfluence
 from relcore.comparison import ProjectionSpec
+from relcore.metrics.neighbours import find_neighbours
 from relcore.spaces import SpaceError
 from relcore.store import Store
 
@@ -32,6 +33,10 @@ def test_each_anchors_influence_is_the_score_with_it_less_the_score_without(spac
     for place in (0, 7, 19):
         others = np.arange(20) != place
         assert outcome.cka_by[place] == pytest.approx(cka(R, S) - cka(R[:, others], S[:, others]), abs=1e-6)
+        before, now = (find_neighbours(R[:, c], S[:, c], 10, "paper") for c in (np.ones(20, bool), others))
+        assert outcome.jaccard_by[place] == pytest.approx(before.overlap.mean() - now.overlap.mean(), abs=1e-8)
+        assert outcome.mrr_by[place] == pytest.approx(before.reciprocal_rank.mean() - now.reciprocal_rank.mean(), abs=1e-8)
+    assert (outcome.n_queries, outcome.n_searched) == (125, 125)
     assert outcome.classes == ("blue", "green", "red")
     assert outcome.accuracy > 0.8
     shares = [np.mean(spaces[0].labels[split.test] == name) for name in outcome.classes]
@@ -47,7 +52,7 @@ def test_suggestions_are_no_anchors_and_judged_on_rows_that_did_not_choose(space
     assert {"jaccard", "mrr", "cosine", "cka"} == set(outcome.after["drop"])
     table = outcome.table()
     assert table["linear CKA"].is_monotonic_increasing
-    assert list(table.columns[:4]) == ["anchor", "linear CKA", "cosine", "stitched accuracy"]
+    assert list(table.columns[:6]) == ["anchor", "linear CKA", "cosine", "Jaccard", "MRR", "stitched accuracy"]
 
 
 def test_suggestions_between_unrelated_spaces_help_no_other_rows(make_space):
