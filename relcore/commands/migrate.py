@@ -1,0 +1,169 @@
+"""migrate: keep the old embedding model, bridge, ask twice, or re-embed; measured on pairs, and on judged queries if given."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relcore.commands.numbers import whole
+from relcore.names import ADAPTERS, STRATEGIES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from relcore.migration.migrate import Migration
+    from relcore.migration.result import MigrationResult
+    from relcore.spaces import LatentSpace
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.naming import SPACE_HELP, add_random_state
+    from relcore.commands.output import add_format
+    from relcore.commands.running import add_scheduler
+
+    parser.description += (
+        " Rows that both models have embedded are the pairs; they belong together by id. Without judgements, pairs that are "
+        "held out from the adapter are the queries."
+    )
+    parser.add_argument("old", metavar="OLD", help=f"the old vectors of the corpus: {SPACE_HELP}")
+    parser.add_argument("new", metavar="NEW", help="the new model's vectors of some or all of these rows, by the same ids")
+    parser.add_argument("--queries-old", metavar="SPACE", help="queries by the old model")
+    parser.add_argument("--queries-new", metavar="SPACE", help="the same queries by the new model")
+    parser.add_argument(
+        "--qrels", type=Path, metavar="FILE", help="TREC judgements: per line a query, an iteration, a row and a grade"
+    )
+    parser.add_argument(
+        "--labels", action="store_true", help="rows of the same label are relevant to a held-out row; OLD or NEW has labels"
+    )
+    parser.add_argument("--adapter", default="auto", help=f"auto, by cross-validation on the pairs, or {', '.join(ADAPTERS)}")
+    parser.add_argument(
+        "--pairs", type=whole, default=0, metavar="N", help="number of pairs to learn from; default: all that are not held out"
+    )
+    parser.add_argument("--strategy", default="random", help=f"how to choose them: {', '.join(STRATEGIES)}")
+    parser.add_argument("-k", type=whole, default=10, metavar="N", help="number of rows that each search finds")
+    parser.add_argument("--fusion", default="z", help="how asking twice adds two searches: z, reciprocal")
+    parser.add_argument("--no-curve", dest="curve", action="store_false", help="do not measure smaller numbers of pairs")
+    parser.add_argument("--draws", type=whole, default=3, metavar="N", help="draws of the pairs per point of the curve")
+    parser.add_argument(
+        "--take-away", type=Path, metavar="FOLDER", help="write the adapter for use without Relscope: safetensors, NumPy, ONNX"
+    )
+    add_random_state(parser, "the pairs, the folds and the held-out rows")
+    add_scheduler(parser)
+    add_format(parser)
+    parser.epilog = (
+        "examples:\n"
+        "  relscope migrate old.npy new.npy --take-away adapter\n"
+        "  relscope migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    from relcore.commands.naming import space_spec
+    from relcore.commands.output import show
+    from relcore.commands.running import computed
+    from relcore.recipe import load_again
+
+    specs = [space_spec(one) for one in names_of(options)]
+    spaces = [load_again(one) for one in specs]
+    task = task_of(options)
+    result = computed(task, specs, spaces, options)
+    written = take_away(options.take_away, task, result, spaces) if options.take_away else ()
+    facts = {
+        "verdict": {"option": result.verdict.option, "clear": result.verdict.is_clear, "sentence": result.verdict.sentence},
+        "adapter": result.adapter,
+        "weight": result.weight,
+        "truth": result.truth,
+        "pairs": result.n_pairs,
+        "candidates": [asdict(one) for one in result.candidates],
+        "curve": [asdict(one) for one in result.curve],
+        "cautions": list(result.cautions),
+    }
+    show(options, result.table(), [*lines_of(result), *(str(path) for path in written)], **facts)
+
+
+def names_of(options: argparse.Namespace) -> list[str]:
+    """The spaces in the order that `Migration` expects.
+
+    Raises
+    ------
+    SpaceError
+        Judgements without queries, queries by one model only, queries without judgements.
+    """
+    from relcore.spaces import SpaceError
+
+    given = [options.queries_old, options.queries_new, options.qrels]
+    if any(given) and not all(given):
+        raise SpaceError(
+            "migrate: expected --queries-old, --queries-new and --qrels together, got some of them; add the others"
+        )
+    if options.qrels and options.labels:
+        raise SpaceError("migrate: expected --qrels or --labels, got both; leave one out")
+    return [options.old, options.new, *([options.queries_old, options.queries_new] if options.qrels else [])]
+
+
+def task_of(options: argparse.Namespace) -> Migration:
+    from relcore.migration.curve import SIZES
+    from relcore.migration.migrate import Migration
+    from relcore.migration.retrieval import read_qrels
+
+    return Migration(
+        options.adapter,
+        options.pairs,
+        options.strategy,
+        sizes=SIZES if options.curve else (),
+        draws=options.draws,
+        k=options.k,
+        fusion=options.fusion,
+        judgements=read_qrels(options.qrels) if options.qrels else (),
+        relevance="labels" if options.labels else "neighbours",
+        random_state=options.random_state,
+    )
+
+
+def take_away(folder: Path, task: Migration, result: MigrationResult, spaces: Sequence[LatentSpace]) -> tuple[Path, ...]:
+    """Fit the adapter of the result again, and write it with its card."""
+    from relcore.migration.card import CardScore, card_of
+    from relcore.migration.take_away import write
+    from relcore.migration.verdict import TITLES
+
+    old, new = spaces[:2]
+    ids = old.ids[result.pairs]
+    rows = new.vectors[new.rows(ids)], old.vectors[result.pairs]
+    scores = [
+        CardScore(f"{result.metric}, {TITLES[one.option]}", one.value, one.low, one.high, len(result.queries))
+        for one in result.options
+    ]
+    adapter = result.fitted(*rows)
+    card = card_of(adapter, *rows, method=result.adapter, new_model=new.name, old_model=old.name, scores=scores)
+    return write(adapter, card, folder)
+
+
+def lines_of(result: MigrationResult) -> list[str | list[list[str]]]:
+    """The sentence, the options, the cross-validation, the curve and the cautions."""
+    from relcore.migration.verdict import TITLES
+    from relcore.numbers import band, short, signed
+
+    rows = [["option", result.metric, "95 %", f"recall@{result.k}", "change to keep, 95 %", "change to re-embed, 95 %"]]
+    for one in result.options:
+        gains = [
+            f"{signed(gain.value)} ({band(gain.low, gain.high)})" if gain else "–" for gain in (one.to_keep, one.to_reembed)
+        ]
+        rows.append([TITLES[one.option], short(one.value), band(one.low, one.high), short(one.recall), *gains])
+    lines: list[str | list[list[str]]] = [result.verdict.sentence, "", rows]
+    if result.candidates:
+        found = [["adapter", "score", "MRR of partners", "nDCG of neighbours"]]
+        found += [
+            [ADAPTERS[one.adapter].title, short(one.score), short(one.partner), short(one.neighbours)]
+            for one in result.candidates
+        ]
+        lines += ["", f"Chosen by cross-validation on {result.n_pairs:,} pairs: {ADAPTERS[result.adapter].title}", found]
+    if len(result.curve) > 1:
+        points = [["pairs", "adapter", "option", result.metric, "95 %"]]
+        points += [
+            [f"{p.n_pairs:,}", ADAPTERS[p.adapter].title, TITLES[p.option], short(p.value), band(p.low, p.high)]
+            for p in result.curve
+        ]
+        lines += ["", points]
+    return lines + (["", *result.cautions] if result.cautions else [])

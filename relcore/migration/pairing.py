@@ -1,0 +1,142 @@
+"""Whether pairs pair: held-out new rows must find their partners far better than chance, and better than at a shift."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.evaluation import row_keys
+from relcore.migration.relative import WhitenedRelativeAdapter
+from relcore.numbers import counted, short
+from relcore.similarity import unit_rows
+from relcore.spaces import SpaceError
+
+FEWEST = 25
+SHIFTS = range(-5, 6)
+_MOST_ROWS = 400
+_CLEAR = 3.1  # standard errors; .001 of unrelated pairs are above
+_REPEATED, _REPEATED_LESS = 0.05, 0.2
+_UNIT = 1e-2
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """How well pairs pair.
+
+    Attributes
+    ----------
+    score : float
+        Mean reciprocal rank of held-out rows' partners among the held-out rows.
+    chance, error : float
+        Its mean and standard error where rows are unrelated.
+    shift : int
+        How many rows further down the partners are found best; 0 where they are found where they should be.
+    shifted : float
+        The score at that shift.
+    n : int
+        Rows that were tried.
+    """
+
+    score: float
+    chance: float
+    error: float
+    shift: int
+    shifted: float
+    n: int
+
+    def need(self) -> None:
+        """
+        Raises
+        ------
+        SpaceError
+            The pairs do not pair, with the shift where one is found.
+        """
+        if self.shift:
+            raise SpaceError(
+                f"pairs: expected each new row to belong to the old row of the same id, got partners that are found "
+                f"{counted(abs(self.shift), 'row')} {'further down' if self.shift > 0 else 'further up'} (mean reciprocal rank "
+                f"{short(self.shifted)}, {short(self.score)} at the given rows): the rows are shifted by {self.shift:+d}; look "
+                "for a header or a missing row in one of the files"
+            )
+        if self.score < self.chance + _CLEAR * self.error:
+            raise SpaceError(
+                f"pairs: expected new rows that belong to the old rows of the same ids, got partners that {self.n:,} held-out "
+                f"rows find no better than by chance (mean reciprocal rank {short(self.score)}, chance {short(self.chance)}); "
+                "the rows are in another order, or the two models have nothing in common"
+            )
+
+
+def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pairing:
+    """Whitened relative coordinates of one half of the pairs, tried on the other half, and vice versa; at eleven shifts.
+
+    Parameters
+    ----------
+    new, old : arrays (m, d_new), (m, d_old)
+        The pairs in the order of their files: a shift by s pairs new row i with old row i + s.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than 25 pairs.
+    """
+    m = len(new)
+    if m < FEWEST:
+        raise SpaceError(f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}; embed some more")
+    reach = max(SHIFTS)
+    inner = np.arange(reach, m - reach) if m >= FEWEST + 2 * reach else np.arange(m)
+    rows = np.sort(inner[np.argsort(row_keys(inner.astype(str), "pairing", random_state))[:_MOST_ROWS]])
+    shifts = SHIFTS if len(inner) < m else (0,)
+    found = {shift: _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift])) for shift in shifts}
+    halves = [len(rows) - len(rows) // 2, len(rows) // 2]
+    chances = [_chance(n) for n in halves]
+    chance = sum(n * one[0] for n, one in zip(halves, chances, strict=True)) / len(rows)
+    error = np.sqrt(sum(n * one[1] for n, one in zip(halves, chances, strict=True))) / len(rows)
+    best = max(found, key=lambda shift: found[shift].mean())
+    gain = found[best] - found[0]
+    clear = gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)) and found[best].mean() > chance + _CLEAR * error
+    shift = best if clear else 0
+    return Pairing(float(found[0].mean()), float(chance), float(error), shift, float(found[shift].mean()), len(rows))
+
+
+def _reciprocal_ranks(new: np.ndarray, old: np.ndarray) -> np.ndarray:
+    found, odd = np.empty(len(new)), np.arange(len(new)) % 2 == 1
+    for held in (odd, ~odd):
+        adapter = WhitenedRelativeAdapter().fit(new[~held], old[~held])
+        scores = adapter.transform(new[held]) @ adapter.corpus(old[held]).T
+        own = np.diag(scores)[:, None]
+        found[held] = 1 / (1 + (scores > own).sum(axis=1) + (np.isclose(scores, own, atol=1e-6).sum(axis=1) - 1) / 2)
+    return found
+
+
+def _chance(n: int) -> tuple[float, float]:
+    """Mean and variance of 1 / rank, where each rank from 1 to n is as likely."""
+    terms = 1 / np.arange(1, n + 1)
+    return float(terms.mean()), float(terms.var())
+
+
+def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
+    """What repeated and zero rows tell about how the two models' inputs were prepared, from the pairs' rows."""
+    shares = {"new": _repeated(new), "old": _repeated(old)}
+    cautions = []
+    for name, other in (("new", "old"), ("old", "new")):
+        if shares[name] > _REPEATED and shares[other] < _REPEATED_LESS * shares[name]:
+            cautions.append(
+                f"{short(shares[name], 2)} of the {name} rows repeat another {name} row, and {short(shares[other], 2)} of the "
+                f"{other} ones do: the {name} model's texts may have been cut, or prepared in another way."
+            )
+    return cautions
+
+
+def length_cautions(corpus: np.ndarray, queries: np.ndarray, name: str) -> list[str]:
+    """A caution where rows or queries alone have length 1."""
+    is_unit = [bool(np.abs(np.linalg.norm(side[:1000], axis=1) - 1).max() < _UNIT) for side in (corpus, queries)]
+    if is_unit[0] == is_unit[1]:
+        return []
+    some, others = ("rows", "queries") if is_unit[0] else ("queries", "rows")
+    return [f"The {name} model's {some} have length 1 and its {others} have not: they may have been prepared differently."]
+
+
+def _repeated(rows: np.ndarray) -> float:
+    """Share of rows that equal an earlier row to the last bit."""
+    return 1 - len(np.unique(np.ascontiguousarray(rows, dtype=np.float32), axis=0)) / len(rows)

@@ -1,0 +1,96 @@
+"""The chosen adapter, the weight of its search and the truth, where the answer is known."""
+
+import numpy as np
+import pytest
+
+from relcore.migration.choice import AUTOMATIC, choose, folds_of
+from relcore.migration.truth import imbalance, neighbours_of, richer
+from relcore.migration.weight import fused_weight
+from relcore.similarity import unit_rows
+from tests.relcore.migration.planted import model
+
+M = 300
+IDS = [f"r{row}" for row in range(M)]
+
+
+@pytest.fixture
+def topics(rng):
+    return rng.normal(size=(M, 12))
+
+
+def test_a_rotation_is_found_and_all_adapters_are_compared(rng):
+    new = rng.normal(size=(M, 10))
+    rotation, _ = np.linalg.qr(rng.normal(size=(10, 10)))
+    rotated = choose(new, new @ rotation, unit_rows(new @ rotation), IDS)
+    assert {one.adapter for one in rotated} == set(AUTOMATIC)
+    assert rotated[0].partner == pytest.approx(1, abs=0.01)
+    assert rotated[0].neighbours > 0.95
+    scores = [one.score for one in rotated]
+    assert scores == sorted(scores, reverse=True)
+    assert scores == pytest.approx([np.sqrt(one.partner * one.neighbours) for one in rotated])
+
+
+def test_an_adapter_that_fits_noise_is_not_chosen(rng, topics):
+    """With 50 pairs and 40 dimensions least squares without a penalty learns mostly noise."""
+    old, new = (unit_rows(model(topics, 0.5, 40, seed)) for seed in (1, 2))
+    found = choose(new[:50], old[:50], old, IDS[:50], adapters=("affine", "whitened"))
+    assert found[0].adapter == "whitened"
+    assert found[0].score > found[1].score + 0.05
+
+
+def test_unrelated_pairs_score_what_chance_scores(rng):
+    new, old = rng.normal(size=(M, 10)), rng.normal(size=(M, 8))
+    # Mean of 1 / rank over 300 rows by chance: H(300) / 300 = .021; of the best of seven adapters a little more.
+    # Ten of 299 rows are relevant: nDCG is .033 on average.
+    for one in choose(new, old, unit_rows(old), IDS):
+        assert one.partner < 0.06
+        assert one.neighbours < 0.07
+
+
+def test_folds_go_by_ids_and_are_of_one_size():
+    folds = folds_of(IDS)
+    assert np.bincount(folds).tolist() == [60] * 5
+    order = np.random.default_rng(0).permutation(M)
+    assert np.array_equal(folds_of([IDS[row] for row in order]), folds[order])
+
+
+def test_imbalance_is_one_by_chance_and_small_for_equal_neighbours(rng, topics):
+    unrelated = unit_rows(rng.normal(size=(M, 8)))
+    # Each row's mean of 9 ranks, uniform on 0 … 298, over 150: mean .997, standard error .19 / √300 = .011.
+    assert imbalance(unit_rows(topics), unrelated).mean() == pytest.approx(1, abs=0.04)
+    assert imbalance(unit_rows(topics), unit_rows(topics)).mean() == pytest.approx(2 * 4 / M, abs=1e-6)
+
+
+def test_the_model_that_sees_more_topics_is_the_richer_one(rng):
+    topics = rng.normal(size=(800, 12))
+    all_topics, few = unit_rows(model(topics, 0.1, 24, 1)), unit_rows(model(topics[:, :4], 0.1, 24, 2))
+    again = unit_rows(model(topics, 0.1, 24, 3))
+    assert richer(few, all_topics)[0] == "new"
+    assert richer(all_topics, few)[0] == "old"
+    assert richer(all_topics, again)[0] == "both"
+
+
+def test_unrelated_models_are_alike(rng):
+    """Negative control: of 20 unrelated pairs of models at most two are told apart."""
+    told = [richer(*(unit_rows(rng.normal(size=(200, width))) for width in (8, 40)))[0] for _ in range(20)]
+    assert told.count("both") >= 18
+
+
+def test_a_perfect_bridge_counts_as_much_as_the_old_model_and_a_useless_one_nothing(rng, topics):
+    old, new = unit_rows(model(topics, 0.3, 24, 1)), unit_rows(model(topics, 0.3, 24, 2))
+    assert fused_weight("procrustes", rng.normal(size=(M, 24)), old, IDS, "both") == pytest.approx(0, abs=0.1)
+    useful = fused_weight("procrustes", new, old, IDS, "both")
+    assert 0.1 < useful < 1.2
+    assert fused_weight("procrustes", new, old, IDS, "old") == 0
+    assert fused_weight("procrustes", new, old, IDS, "new") > useful
+
+
+def test_neighbours_of_one_model_of_the_other_and_of_both(topics):
+    old, new = unit_rows(model(topics[:, :6], 0.1, 24, 1)), unit_rows(model(topics, 0.1, 24, 2))
+    queries = np.arange(20)
+    by = {truth: neighbours_of(truth, old, new, queries, 10) for truth in ("old", "new", "both")}
+    found = {truth: set(zip(one.query, one.row, strict=True)) for truth, one in by.items()}
+    assert all(len(one) == 200 for one in found.values())
+    assert not any(query == row for one in found.values() for query, row in one)
+    shared = {truth: len(found["both"] & found[truth]) for truth in ("old", "new")}
+    assert min(shared.values()) > len(found["old"] & found["new"])

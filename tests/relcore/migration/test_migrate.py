@@ -1,0 +1,133 @@
+"""The whole migration on made-up models, where the answer is known."""
+
+import json
+
+import numpy as np
+import pytest
+
+from relcore import record
+from relcore.evaluation import row_keys
+from relcore.migration.migrate import Migration
+from relcore.migration.result import MigrationResult
+from relcore.migration.retrieval import Judgement
+from relcore.migration.split import parts_of
+from relcore.spaces import LatentSpace, SpaceError, match
+from tests.relcore.migration.planted import migration_spaces
+
+QUICK = {"sizes": (50,), "draws": 1, "compared": ("procrustes",)}
+
+
+def test_a_much_better_model_is_worth_embedding_everything_again():
+    spaces, judgements = migration_spaces(n=700, old_topics=3)
+    for settings in ({"judgements": judgements}, {}):
+        found = Migration(**QUICK, **settings).run(spaces if settings else spaces[:2])
+        assert found.verdict.option == "re-embed", found.verdict.sentence
+        assert found.option("bridge").value < found.option("re-embed").value
+
+
+def test_a_much_worse_model_is_not_taken():
+    spaces, judgements = migration_spaces(n=700, new_topics=3)
+    for settings in ({"judgements": judgements}, {}):
+        found = Migration(**QUICK, **settings).run(spaces if settings else spaces[:2])
+        assert found.verdict.option == "keep", found.verdict.sentence
+        assert found.option("twice").value >= found.option("keep").value - 0.01
+
+
+def test_a_rotated_copy_is_not_worth_anything_and_its_bridge_loses_nothing():
+    spaces, judgements = migration_spaces()
+    rotation, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))
+    turned = [LatentSpace(one.vectors @ rotation, one.ids, name=f"new {one.name}") for one in (spaces[0], spaces[2])]
+    found = Migration(**QUICK, adapter="in-place", judgements=judgements).run((spaces[0], turned[0], spaces[2], turned[1]))
+    assert found.verdict.option == "keep"
+    assert found.option("re-embed").value == pytest.approx(found.option("keep").value, abs=1e-6)
+    assert found.option("bridge").value == pytest.approx(found.option("keep").value, abs=0.01)
+
+
+def test_the_result_survives_the_store_and_its_tables_agree():
+    spaces, judgements = migration_spaces()
+    found = Migration(**QUICK, judgements=judgements).run(spaces)
+    arrays, facts = record.pack(found)
+    again = record.unpack(MigrationResult, arrays, json.loads(json.dumps(facts)))
+    assert again.verdict == found.verdict
+    assert again.options == found.options
+    assert again.table().equals(found.table())
+    assert again.curve == found.curve
+    table = found.table().set_index("option")
+    assert table.loc["ask twice", "ndcg"] == pytest.approx(found.scores["twice"].mean(), abs=1e-6)
+    gain = found.scores["bridge"].mean() - found.scores["keep"].mean()
+    assert table.loc["bridge", "to keep"] == pytest.approx(gain, abs=1e-6)
+    assert set(found.curve_table().pairs) == {50, found.n_pairs}
+    losers = found.losers("bridge")
+    assert (np.diff(losers.change) >= 0).all()
+    assert found.found["keep"].shape == (60, 10)
+    old = spaces[0]
+    assert set(old.ids[found.relevant_row[found.relevant_query == 0]]) == {one.row for one in judgements if one.query == "q0"}
+
+
+def test_held_out_rows_are_never_fitted_and_the_same_ids_are_drawn_wherever_they_stand():
+    spaces, _ = migration_spaces()
+    paired = match(*spaces[:2])
+    parts = parts_of(paired, 0, "random", judged=False)
+    assert not set(parts.fitted) & set(parts.held_out)
+    assert len(parts.held_out) == 80
+    fewer = parts_of(paired, 100, "farthest-point", judged=False)
+    assert (len(fewer.fitted), len(fewer.held_out)) == (100, 80)
+    order = np.random.default_rng(0).permutation(400)
+    shuffled = match(spaces[0].take(order), spaces[1])
+    again = parts_of(shuffled, 0, "random", judged=False)
+    assert set(shuffled.ids[again.fitted]) == set(paired.ids[parts.fitted])
+    assert row_keys(["d1"], "pairs") == row_keys(["x", "d1"], "pairs")[1]
+    found = Migration(**QUICK).run(spaces[:2])
+    assert not set(spaces[0].ids[found.pairs]) & set(found.queries)
+    assert not set(found.pairs) & set(found.found["keep"].ravel())
+
+
+def test_rows_that_repeat_a_fitted_one_are_not_scored():
+    spaces, _ = migration_spaces()
+    old = spaces[0].vectors.copy()
+    parts = parts_of(match(*spaces[:2]), 0, "random", judged=False)
+    old[parts.held_out[:3]] = old[parts.fitted[:3]]
+    spaces = LatentSpace(old, spaces[0].ids, name="old"), spaces[1]
+    found = Migration(**QUICK).run(spaces)
+    assert "3 held-out rows repeat a row that the adapter was fitted on, and are left out." in found.cautions
+    assert len(found.queries) == 77
+
+
+def test_judgements_decide_only_about_what_they_name():
+    spaces, judgements = migration_spaces(n_new=300)
+    extra = (Judgement("q0", "unknown", 1.0), Judgement("nobody", "d1", 1.0))
+    found = Migration(**QUICK, judgements=(*judgements, *extra)).run(spaces)
+    assert found.option("re-embed") is None
+    assert found.option("bridge").to_reembed is None
+    assert any("300 of 400 rows have a new vector" in one for one in found.cautions)
+    assert any("1 judgements name unknown queries" in one for one in found.cautions)
+    assert any("rows that the old vectors lack" in one for one in found.cautions)
+
+
+def test_labels_are_a_truth_of_their_own():
+    spaces, _ = migration_spaces(n=700, old_topics=3)
+    labels = [f"c{one}" for one in spaces[1].vectors[:, :3].argmax(axis=1)]
+    spaces = LatentSpace(spaces[0].vectors, spaces[0].ids, labels=labels, name="old"), spaces[1]
+    found = Migration(**QUICK, relevance="labels").run(spaces)
+    assert found.truth == "labels"
+    assert found.option("re-embed").value > found.option("keep").value
+    with pytest.raises(SpaceError, match="labels: expected a label per row"):
+        Migration(**QUICK, relevance="labels").run(migration_spaces()[0][:2])
+
+
+def test_what_is_wrong_is_told():
+    spaces, judgements = migration_spaces()
+    with pytest.raises(SpaceError, match="expected the queries by the old and by the new model"):
+        Migration(judgements=judgements).run(spaces[:2])
+    with pytest.raises(SpaceError, match="adapter: expected one of auto, procrustes"):
+        Migration(adapter="magic")
+    with pytest.raises(SpaceError, match="n_pairs: expected 25 or more"):
+        Migration(n_pairs=10).run(spaces[:2])
+    with pytest.raises(SpaceError, match="390 to fit on and 25 held out, got 400 rows"):
+        Migration(n_pairs=390).run(spaces[:2])
+    few = spaces[0], spaces[1].take(np.arange(20))
+    with pytest.raises(SpaceError, match="expected 25 rows or more that both models have embedded, got 20"):
+        Migration().run(few)
+    shuffled = LatentSpace(spaces[1].vectors[np.random.default_rng(0).permutation(400)], spaces[1].ids, name="new")
+    with pytest.raises(SpaceError, match="no better than by chance"):
+        Migration().run((spaces[0], shuffled))

@@ -1,0 +1,74 @@
+"""Pairs that do not pair are refused, and shifts are named; what gives away different preprocessing is noted."""
+
+import re
+
+import numpy as np
+import pytest
+
+from relcore.migration.pairing import check_pairs, length_cautions, preprocessing_cautions
+from relcore.spaces import SpaceError
+from tests.relcore.migration.planted import model
+
+
+def sides(m, seed, noise=0.5):
+    topics = np.random.default_rng(seed).normal(size=(m, 10))
+    return model(topics, noise, 20, seed + 1), model(topics, noise, 16, seed + 2)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("m", [25, 60, 400])
+def test_pairs_pass_and_shuffled_ones_do_not(m, seed):
+    new, old = sides(m, 100 * seed, noise=0.2)
+    check_pairs(new, old).need()
+    shuffled = np.random.default_rng(seed).permutation(m)
+    with pytest.raises(SpaceError, match="no better than by chance"):
+        check_pairs(new[shuffled], old).need()
+
+
+@pytest.mark.parametrize("shift", [-5, -1, 1, 2, 5])
+@pytest.mark.parametrize("m", [60, 300])
+def test_a_shift_is_named(m, shift):
+    new, old = sides(m + 10, 7, noise=0.2)
+    moved = new[5 : m + 5], old[5 - shift : m + 5 - shift]
+    found = check_pairs(*moved)
+    assert found.shift == shift
+    with pytest.raises(SpaceError, match=re.escape(f"shifted by {shift:+d}")):
+        found.need()
+
+
+def test_a_series_of_similar_rows_is_not_taken_for_a_shift():
+    """Rows that resemble the rows beside them are found nearly as well at a shift by one."""
+    steps = np.cumsum(np.random.default_rng(0).normal(size=(300, 10)), axis=0)
+    new, old = model(steps, 0.5, 20, 1), model(steps, 0.5, 16, 2)
+    assert check_pairs(new, old).shift == 0
+
+
+def test_few_pairs_are_refused():
+    with pytest.raises(SpaceError, match="expected 25 rows or more that both models have embedded, got 24"):
+        check_pairs(*sides(24, 0))
+
+
+def test_unrelated_pairs_are_rarely_taken_for_pairs():
+    rng = np.random.default_rng(0)
+    passed = 0
+    for _ in range(100):
+        found = check_pairs(rng.normal(size=(30, 8)), rng.normal(size=(30, 6)))
+        passed += found.shift == 0 and found.score >= found.chance + 3.1 * found.error
+    assert passed <= 3  # expected .1 to .3 of 100
+
+
+def test_repeated_rows_and_lengths_are_noted():
+    rng = np.random.default_rng(0)
+    new, old = rng.normal(size=(100, 6)), rng.normal(size=(100, 5))
+    assert preprocessing_cautions(new, old) == []
+    cut = new.copy()
+    cut[50:80] = cut[:30]
+    (told,) = preprocessing_cautions(cut, old)
+    assert told.startswith(".30 of the new rows repeat another new row, and .00 of the old ones do")
+    both = old.copy()
+    both[50:80] = both[:30]
+    assert preprocessing_cautions(cut, both) == []
+    unit = new / np.linalg.norm(new, axis=1, keepdims=True)
+    assert length_cautions(new, new, "new") == length_cautions(unit, unit, "new") == []
+    assert "rows have length 1 and its queries have not" in length_cautions(unit, new, "new")[0]
+    assert "queries have length 1 and its rows have not" in length_cautions(new, unit, "new")[0]
