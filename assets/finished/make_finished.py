@@ -1,8 +1,9 @@
-"""Compute the results that come with Relscope, so that Stitch, Bootstrap, Migrate and Studies open with a picture.
+"""Compute the results that come with Relscope, so that Compare, Stitch, Bootstrap, Migrate and Studies open with
+a picture.
 
     python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished]
 
-Groups: digits, sentences, bootstrap, migration, and the names of studies; default: all that are there. Each is what its page
+Groups: digits, sentences, bootstrap, differences, migration, and the names of studies; default: all that are there. Each is what its page
 computes with its default settings. The groups take 10 s to 20 min of one core. Commit first: date and commit are written beside
 the results.
 """
@@ -17,6 +18,7 @@ from datetime import date
 from pathlib import Path
 
 from relcore.bootstrapping.spec import BootstrapSpec
+from relcore.comparing.differences import Differences
 from relcore.encoding import encode
 from relcore.migration import example
 from relcore.papers.commit import commit_of
@@ -27,7 +29,7 @@ from relcore.sources.encoder import TrainedEncoder
 from relcore.sources.encodings import encoding_key, held_out_ids, key_of
 from relcore.sources.examples import EXAMPLES
 from relcore.sources.words import BUNDLED, load_words
-from relcore.spaces import LatentSpace
+from relcore.spaces import LatentSpace, match
 from relcore.stitching.classification import share_rows
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
@@ -64,6 +66,12 @@ def migration_keys(store: Store) -> list[str]:
     return [encoding_key(load_dataset(example.DATASET, store).digest, example.OLD)]
 
 
+def paired_words() -> tuple[LatentSpace, LatentSpace]:
+    """The two bundled word spaces, row by row as the pages pair them."""
+    pair = match(*(load_words(name) for name in BUNDLED))
+    return pair.source, pair.target
+
+
 def finish(task: Task, spaces: Sequence[LatentSpace], store: Store) -> str:
     """Run a task: its key."""
     key = task.key(spaces)
@@ -77,6 +85,8 @@ def keys_of(group: str, store: Store) -> list[str]:
         return example_keys(group, store)
     if group == "bootstrap":
         return [finish(BootstrapSpec(), [load_words(name) for name in BUNDLED], store)]
+    if group == "differences":
+        return [finish(Differences(), paired_words(), store)]
     if group == example.GROUP:
         return migration_keys(store)
     study = study_of(group)
