@@ -135,6 +135,18 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
     )
 
 
+def need_own_machine(what: str) -> None:
+    """Raise a SpaceError while the app is shared: for folders that a library opens as it likes, and for addresses.
+
+    A visitor must not make this machine connect to others, and a vector database writes into the folder that it opens.
+    """
+    if shared():
+        raise SpaceError(
+            f"{what!r:.200} is not open to this session: this app is shared, so it opens no databases and no addresses; "
+            "export the vectors to a file and upload that"
+        )
+
+
 def may_read(path: str | Path) -> bool:
     """Whether `allowed` would give the path: for lists, which leave out what it refuses. True where the app is not shared."""
     if not shared():

@@ -185,6 +185,17 @@ ADAPTERS = {
     ),
 }
 
+# Where vectors are stored, each an `indexes.index.VectorIndex`; the name is the kind in ``qdrant:PATH#COLLECTION``.
+INDEXES = {
+    "npy": Named("NumPy file", "relcore.indexes.npy_file:NpyIndex", "npy:FILE or FILE.npy"),
+    "parquet": Named("Parquet file", "relcore.indexes.parquet_file:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"),
+    "faiss": Named("faiss index", "relcore.indexes.faiss_file:FaissIndex", "faiss:FILE or FILE.faiss"),
+    "qdrant": Named(
+        "Qdrant", "relcore.indexes.qdrant:QdrantIndex", "qdrant:FOLDER#COLLECTION or qdrant:http://HOST#COLLECTION"
+    ),
+    "lancedb": Named("LanceDB", "relcore.indexes.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
+}
+
 REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
 
 AUDITS = {

@@ -7,6 +7,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO
@@ -39,6 +40,34 @@ def npy_shape(path: Path) -> tuple[int, ...]:
     """The shape that a .npy file promises, from its header alone."""
     with path.open("rb") as stream:
         return _header(stream, path.name)[0]
+
+
+@dataclass(frozen=True)
+class NpyLayout:
+    """Where the rows (n, d) of a .npy file begin, and how each number is written."""
+
+    n: int
+    d: int
+    dtype: np.dtype
+    at: int
+
+
+def npy_layout(path: Path) -> NpyLayout:
+    """The layout of a .npy file of real numbers, row after row, that holds all that its header promises.
+
+    Raises
+    ------
+    SpaceError
+        Another file, a damaged one, columns that follow each other.
+    """
+    with path.open("rb") as stream:
+        shape, fortran, dtype = _promised(stream, path.stat().st_size, path.name, dimensions=2)
+        if dtype.kind not in "fiu" or 0 in shape or (fortran and 1 not in shape):
+            got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
+            raise SpaceError(
+                f"{path.name}: expected rows of real numbers, one after the other, got {got}; save them as float32"
+            )
+        return NpyLayout(*shape, dtype, stream.tell())
 
 
 def read_npz(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:

@@ -39,7 +39,7 @@ _MOST_NESTED = 3
 
 
 @dataclass(frozen=True)
-class _Flat:
+class FlatLayout:
     """Where n vectors of d little-endian float32 begin, and where their n int64 ids begin, if they have ids."""
 
     n: int
@@ -57,7 +57,7 @@ def read_faiss(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
         An index that keeps no whole vectors, with how to save them; sizes that the file does not hold.
     """
     with path.open("rb") as stream:
-        found = _found(path, stream)
+        found = flat_layout(path, stream)
         n = rows_to_read(path, found.n, limit)
         check_size(path, n, found.d, max_bytes)
         vectors = np.empty((n, found.d), dtype="<f4")
@@ -74,11 +74,17 @@ def read_faiss(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
 def faiss_shape(path: Path) -> tuple[int, int]:
     """(n, d) of the vectors in an index file, without reading them."""
     with path.open("rb") as stream:
-        found = _found(path, stream)
+        found = flat_layout(path, stream)
     return found.n, found.d
 
 
-def _found(path: Path, stream: BinaryIO) -> _Flat:
+def flat_header(n: int, d: int) -> bytes:
+    """What stands before the n × d float32 numbers of a flat index for inner products."""
+    return _FLAT[1] + _HEADER.pack(d, n, 1 << 20, 1 << 20, True, 0) + struct.pack("<Q", n * d)
+
+
+def flat_layout(path: Path, stream: BinaryIO) -> FlatLayout:
+    """Where the vectors of an open index file are; errors as in `read_faiss`."""
     source = _Source(path, stream)
     found = _index(source, 0)
     if source.left:
@@ -86,7 +92,7 @@ def _found(path: Path, stream: BinaryIO) -> _Flat:
     return found
 
 
-def _index(source: _Source, depth: int) -> _Flat:
+def _index(source: _Source, depth: int) -> FlatLayout:
     kind = source.take(4)
     if kind not in (*_FLAT, *_WITH_IDS, _HNSW) or depth > _MOST_NESTED:
         raise source.unfit(kind)
@@ -101,7 +107,7 @@ def _index(source: _Source, depth: int) -> _Flat:
             raise SpaceError(
                 f"{source.name}: the header promises {n:,} × {d:,} numbers, but {length:,} follow; copy or write it again"
             )
-        return _Flat(n, d, at)
+        return FlatLayout(n, d, at)
     if kind == _HNSW:
         for size in _HNSW_LISTS:
             source.skip_list(size)
@@ -117,7 +123,7 @@ def _index(source: _Source, depth: int) -> _Flat:
     length, at = source.skip_list(8)
     if length != n:
         raise SpaceError(f"{source.name}: expected {n:,} ids, one per row, got {length:,}; write it again")
-    return _Flat(n, d, inner.vectors_at, at)
+    return FlatLayout(n, d, inner.vectors_at, at)
 
 
 class _Source:

@@ -50,7 +50,7 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     [('word', 'ids'), ('x', 'dimension'), ('y', 'dimension'), ('year', 'left out')]
     """
     if path.suffix.lower() in _TYPED:
-        with _opened(path) as file:
+        with opened_table(path) as file:
             return parquet_columns(path.name, file, choices)
     try:
         return delimited_columns(path, choices)[1]
@@ -98,7 +98,7 @@ def read_delimited(path: Path, *, limit: int | None = None, max_bytes: int, choi
 
 def read_typed(path: Path, *, limit: int | None = None, max_bytes: int, choices: Choices = NO_CHOICES) -> Rows:
     """A .parquet or .arrow file. Number columns, or one column of lists of equal length, are the vectors."""
-    with _opened(path) as file:
+    with opened_table(path) as file:
         columns = parquet_columns(path.name, file, choices)
         columns.check(path.name)
         place_of = {one: place for place, one in enumerate(file.schema_arrow.names)}
@@ -112,7 +112,7 @@ def read_typed(path: Path, *, limit: int | None = None, max_bytes: int, choices:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def opened_table(path: Path) -> Iterator[Any]:
     """The file as a `ParquetFile`, or as an `ArrowTable`, which has what is used here of one."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
@@ -141,7 +141,7 @@ def _collect(path: Path, found: Iterator[dict[int, Any]], columns: Columns, limi
     """Rows of the batches, each a dict from column number to Arrow array, until the limit."""
     vectors, texts = GrowingMatrix(path, max_bytes), {place: [] for place in _texts(columns)}
     for batch in found:
-        block = _block([batch[place] for place in columns.places("dimension")], path, len(vectors), vectors.dimension)
+        block = vectors_of([batch[place] for place in columns.places("dimension")], path, len(vectors), vectors.dimension)
         block = block[: None if limit is None else limit - len(vectors)]
         if len(block):
             vectors.append(block)
@@ -154,7 +154,7 @@ def _collect(path: Path, found: Iterator[dict[int, Any]], columns: Columns, limi
     return Rows(vectors.matrix(), *(texts.get(columns.place(role)) for role in ("ids", "labels", "counts")))
 
 
-def _block(columns: list[Any], path: Path, n_before: int, d: int) -> np.ndarray:
+def vectors_of(columns: list[Any], path: Path, n_before: int, d: int) -> np.ndarray:
     """Arrow columns as a matrix (m, d): side by side, or the one column of lists unfolded; missing numbers are NaN."""
     import pyarrow.compute as compute
 

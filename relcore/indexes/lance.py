@@ -1,0 +1,130 @@
+"""A table of LanceDB as an index: of a folder on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from relcore.extras import extra
+from relcore.indexes.columns import block_of, id_column, tables_of, vector_column
+from relcore.indexes.index import BLOCK, Block, Neighbours, Target, VectorIndex, need_new, need_width
+from relcore.indexes.place import Place
+from relcore.plain_text import visible
+from relcore.progress import Report, silent
+from relcore.spaces import SpaceError, quote
+
+_ROW = "_rowid"
+
+
+class LanceIndex(VectorIndex):
+    """One table; with ``#TABLE/COLUMN`` one of several columns of vectors."""
+
+    def __init__(self, place: Place) -> None:
+        import pyarrow as pa
+
+        name, _, column = place.table.partition("/")
+        self.place, self.name = place, name
+        folder = place.path
+        if not folder.is_dir():  # the library would make it
+            raise SpaceError(f"{folder}: expected a folder of LanceDB, got none there; check the path")
+        with _told(place):
+            base = _connected(place)
+            tables = _tables(base)
+            if name not in tables:
+                there = quote(tables[:6]) or "none"
+                raise SpaceError(f"{place.text}: expected a table that exists, got {name!r:.80}; there: {there}")
+            self._table = base.open_table(name)
+            schema = self._table.schema
+            self.n = self._table.count_rows()
+        self._vectors, self._ids = vector_column(place.text, schema, column), id_column(schema)
+        kind = schema.field(self._vectors).type
+        if not pa.types.is_fixed_size_list(kind) or not self.n:
+            got = f"vectors as {kind!s:.40}" if self.n else "an empty table"
+            raise SpaceError(f"{place.text}: expected rows with vectors of one width, got {got}; write the table again")
+        self.width = kind.list_size
+
+    @classmethod
+    def open(cls, place: Place) -> LanceIndex:
+        with extra("lancedb"):
+            import lancedb  # noqa: F401
+        return cls(place)
+
+    def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[Block]:
+        for first in range(start, self.n, size):
+            with _told(self.place):
+                found = self._table.take_offsets(list(range(first, min(self.n, first + size)))).to_arrow()
+                (batch,) = found.combine_chunks().to_batches()
+            yield block_of(self.place.text, batch, first, self._vectors, self._ids, self.width)
+
+    def search(self, queries: np.ndarray, k: int) -> Neighbours:
+        """By the table itself, with its index where it has one, by cosine."""
+        queries = self._checked(queries)
+        ids, scores = np.full((len(queries), k), "", object), np.full((len(queries), k), -np.inf, np.float32)
+        for row, query in enumerate(queries):
+            with _told(self.place):
+                asked = self._table.search(query, vector_column_name=self._vectors).distance_type("cosine").limit(k)
+                found = (asked.select([self._ids]) if self._ids else asked.with_row_id(True)).to_arrow()
+            names = found.column(self._ids or _ROW).to_pylist()
+            ids[row, : len(names)] = list(map(str, names))
+            scores[row, : len(names)] = 1 - found.column("_distance").to_numpy()
+        return Neighbours(ids, scores)
+
+    @classmethod
+    def write(cls, place: Place, blocks: Iterable[Block], target: Target, report: Report = silent) -> None:
+        """Rows that are added come behind those that are there; a killed run continues where it stopped."""
+        with extra("lancedb"):
+            import lancedb  # noqa: F401
+        with _told(place):
+            base = _connected(place)
+            exists = place.table in _tables(base)
+            need_new(place.text, exists, target)
+            table = base.open_table(place.table) if exists else None
+            if table is not None:
+                need_width(place.text, table.schema.field(vector_column(place.text, table.schema, "")).type.list_size, target)
+            done = table.count_rows() if table is not None and target.resumed and not target.add else 0
+            schema = None if table is None else table.schema
+            for one in tables_of(place.text, _after(blocks, done), schema):
+                if table is None:
+                    table = base.create_table(place.table, one)
+                else:
+                    table.add(one)
+                done += one.num_rows
+                report(done, target.n, place.text)
+
+
+def _after(blocks: Iterable[Block], done: int) -> Iterator[Block]:
+    """The rows behind the first `done`."""
+    for block in blocks:
+        skip = min(done, len(block.ids))
+        done -= skip
+        if skip < len(block.ids):
+            yield Block(block.ids[skip:], block.vectors[skip:], block.payload[skip:])
+
+
+def _connected(place: Place) -> Any:
+    import lancedb
+
+    return lancedb.connect(str(place.path))
+
+
+def _tables(base: Any) -> list[str]:
+    found = base.list_tables()
+    return list(getattr(found, "tables", found))
+
+
+@contextmanager
+def _told(place: Place) -> Iterator[None]:
+    """Whatever the library raises, as one sentence with the place."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except SpaceError:
+        raise
+    except (ValueError, RuntimeError, OSError, pa.ArrowException) as error:
+        raise SpaceError(
+            f"{place.text}: expected a LanceDB table that can be used, got: {visible(error, 200)}; check the folder"
+        ) from error

@@ -1,0 +1,72 @@
+"""A small Qdrant server for tests: the few requests that we send, answered by Qdrant's embedded mode in memory.
+
+What it shows is that addresses work through the client's HTTP; how a real server searches is not its matter.
+"""
+
+import json
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+from qdrant_client import QdrantClient, models
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def _reply(self, result):
+        body = json.dumps({"result": result, "status": "ok", "time": 0.0}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _body(self):
+        return json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+
+    def do_GET(self):
+        _, *parts = self.path.partition("?")[0].split("/")
+        self.server.keys.append(self.headers.get("api-key"))
+        base = self.server.base
+        if parts == ["collections"]:
+            return self._reply(base.get_collections().model_dump(mode="json"))
+        if parts[2:] == ["exists"]:
+            return self._reply({"exists": base.collection_exists(parts[1])})
+        return self._reply(base.get_collection(parts[1]).model_dump(mode="json", exclude_none=True))
+
+    def do_PUT(self):
+        _, *parts = self.path.partition("?")[0].split("/")
+        body, base = self._body(), self.server.base
+        if parts[2:] == ["points"]:
+            base.upsert(parts[1], [models.PointStruct(**one) for one in body["points"]])
+            return self._reply({"operation_id": 0, "status": "completed"})
+        return self._reply(base.create_collection(parts[1], models.VectorParams(**body["vectors"])))
+
+    def do_POST(self):
+        _, *parts = self.path.partition("?")[0].split("/")
+        body, base = self._body(), self.server.base
+        if parts[3:] == ["count"]:
+            return self._reply({"count": base.count(parts[1]).count})
+        if parts[3:] == ["scroll"]:
+            keys = {"limit", "offset", "with_payload"}
+            options = {key: value for key, value in body.items() if key in keys}
+            points, following = base.scroll(parts[1], with_vectors=body.get("with_vector", False), **options)
+            return self._reply({"points": [one.model_dump(mode="json") for one in points], "next_page_offset": following})
+        requests = [models.QueryRequest(**one) for one in body["searches"]]
+        found = base.query_batch_points(parts[1], requests)
+        return self._reply([one.model_dump(mode="json") for one in found])
+
+
+@contextmanager
+def serving():
+    """The address of a server, and the list of the keys that it was sent."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    server.base, server.keys = QdrantClient(":memory:", force_disable_check_same_thread=True), []
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", server.keys
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,50 @@
+"""Stores of every kind with the same rows, for tests."""
+
+import numpy as np
+
+from relcore.indexes.index import Block, Target
+from relcore.indexes.opening import write_index
+from relcore.indexes.place import Place
+
+KINDS = ("npy", "parquet", "faiss", "qdrant", "lancedb")
+WITH_PAYLOAD = ("parquet", "qdrant", "lancedb")
+N, WIDTH = 53, 6
+
+
+def place_of(kind, folder):
+    """A new place of this kind in a folder."""
+    if kind in ("qdrant", "lancedb"):
+        return Place(kind, str(folder / kind), "news")
+    return Place(kind, str(folder / f"rows.{kind}"))
+
+
+def made(n=N, width=WIDTH, payload=False):
+    """Unit rows, ids that are no row numbers, and a payload where a store keeps one."""
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(n, width)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    told = tuple({"title": f"Row {row} ü", "year": 1990 + row % 7, "seen": row % 2 == 0} for row in range(n))
+    return Block([f"doc-{row * 7 % n}" for row in range(n)], vectors, told if payload else ())
+
+
+def in_blocks(rows, size=20):
+    for first in range(0, len(rows.ids), size):
+        some = slice(first, first + size)
+        yield Block(rows.ids[some], rows.vectors[some], rows.payload[some])
+
+
+def written(kind, folder, rows):
+    place = place_of(kind, folder)
+    write_index(place, in_blocks(rows), Target(len(rows.ids), rows.vectors.shape[1]))
+    return place
+
+
+def whole(index, size=16, start=0):
+    """All blocks as one; Qdrant orders points by its own ids, so rows come sorted by id."""
+    blocks = list(index.blocks(size, start))
+    assert all(len(one.ids) == len(one.vectors) <= size for one in blocks)
+    ids = [one for block in blocks for one in block.ids]
+    payload = [one for block in blocks for one in block.payload]
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    vectors = np.concatenate([block.vectors for block in blocks])[order]
+    return Block([ids[row] for row in order], vectors, tuple(payload[row] for row in order) if payload else ())

@@ -1,0 +1,251 @@
+"""Every kind of store gives back what was written to it: vectors, ids, payload, neighbours. All are real, none is mocked."""
+
+import importlib
+
+import faiss
+import lancedb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import pytest
+from qdrant_client import QdrantClient, models
+
+from relcore.indexes.index import Block, Target
+from relcore.indexes.opening import load_rows, open_index, write_index
+from relcore.indexes.place import Place
+from relcore.names import INDEXES
+from relcore.sources.files import load_space
+from relcore.spaces import SpaceError
+from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, in_blocks, made, place_of, whole, written
+
+
+def in_order(rows):
+    order = sorted(range(len(rows.ids)), key=rows.ids.__getitem__)
+    return Block(
+        [rows.ids[row] for row in order], rows.vectors[order], tuple(rows.payload[row] for row in order if rows.payload)
+    )
+
+
+def test_every_registered_kind_is_tested():
+    assert set(KINDS) == set(INDEXES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_come_back_as_they_were_written(kind, tmp_path):
+    rows = made(payload=kind in WITH_PAYLOAD)
+    with open_index(written(kind, tmp_path, rows)) as index:
+        assert (index.n, index.width) == (N, WIDTH)
+        assert sorted(index.ids()) == sorted(rows.ids)
+        found, truth = whole(index), in_order(rows)
+    assert found.ids == truth.ids
+    np.testing.assert_allclose(found.vectors, truth.vectors, atol=1e-6)
+    assert found.payload == truth.payload
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("start", [1, 20, 33, N - 1])
+def test_reading_continues_from_any_row(kind, start, tmp_path):
+    with open_index(written(kind, tmp_path, made())) as index:
+        every = index.ids()
+        assert sorted(whole(index, start=start).ids) == sorted(every[start:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_neighbours_are_those_of_a_plain_product(kind, tmp_path):
+    rows, queries = made(), made(5).vectors[::-1].copy()
+    with open_index(written(kind, tmp_path, rows)) as index:
+        found = index.search(queries, 4)
+        none_left = index.search(queries[:1], N + 2)
+    cosines = queries @ rows.vectors.T
+    best = np.argsort(-cosines, axis=1)[:, :4]
+    assert found.ids.tolist() == [[rows.ids[row] for row in one] for one in best]
+    np.testing.assert_allclose(found.scores, np.take_along_axis(cosines, best, 1), atol=1e-5)
+    assert none_left.ids[0, N:].tolist() == ["", ""]
+    assert np.isneginf(none_left.scores[0, N:]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_queries_of_another_width_are_refused(kind, tmp_path):
+    with (
+        open_index(written(kind, tmp_path, made())) as index,
+        pytest.raises(SpaceError, match=f"queries of width {WIDTH}, as its rows, got 5"),
+    ):
+        index.search(np.ones((2, 5)), 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_place_that_is_taken_is_not_written_unasked(kind, tmp_path):
+    rows = made()
+    place = written(kind, tmp_path, rows)
+    with pytest.raises(SpaceError, match="expected a new place, got one that is there already"):
+        write_index(place, in_blocks(rows), Target(N, WIDTH))
+    with open_index(place) as index:
+        assert index.n == N
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_are_added_only_to_databases(kind, tmp_path):
+    place, more = written(kind, tmp_path, made()), made(3)
+    more = Block(["a", "b", "c"], more.vectors, more.payload)
+    if kind not in ("qdrant", "lancedb"):
+        with pytest.raises(SpaceError, match=r"choose another name$"):
+            write_index(place, [more], Target(3, WIDTH, add=True))
+        return
+    write_index(place, [more], Target(3, WIDTH, add=True))
+    with open_index(place) as index:
+        assert index.n == N + 3
+        assert {"a", "b", "c", "doc-0"} <= set(index.ids())
+    with pytest.raises(SpaceError, match=f"rows of width {WIDTH}, as those that are there, got 4"):
+        write_index(place, [made(3, 4)], Target(3, 4, add=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bounded_number_of_rows_is_loaded_as_a_space(kind, tmp_path):
+    rows = made(payload=kind in WITH_PAYLOAD)
+    place = written(kind, tmp_path, rows)
+    space = load_rows(place, limit=21)
+    assert len(space) == 21
+    assert set(space.ids) <= set(rows.ids)
+    at = {one: row for row, one in enumerate(rows.ids)}
+    np.testing.assert_allclose(space.vectors, rows.vectors[[at[one] for one in space.ids]], atol=1e-6)
+    assert (space.payload is not None) == (kind in WITH_PAYLOAD)
+    with pytest.raises(SpaceError, match=r"more than max_bytes.*pass limit=…"):
+        load_rows(place, max_bytes=1000)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_there_is_an_error_and_makes_nothing(kind, tmp_path):
+    with pytest.raises(SpaceError, match="expected a f"):
+        open_index(place_of(kind, tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["npy", "parquet", "faiss"])
+def test_load_space_reads_the_files(kind, tmp_path):
+    rows = made()
+    space = load_space(written(kind, tmp_path, rows).where)
+    assert space.ids.tolist() == rows.ids
+    assert np.array_equal(space.vectors, rows.vectors)
+
+
+def test_faiss_reads_the_index_that_was_written(tmp_path):
+    rows = made()
+    index = faiss.read_index(written("faiss", tmp_path, rows).where)
+    assert isinstance(index, faiss.IndexFlatIP)
+    assert np.array_equal(index.reconstruct_n(0, N), rows.vectors)
+
+
+@pytest.mark.parametrize("ids", [None, np.arange(N) * 5 + 2])
+@pytest.mark.parametrize("built", ["Flat", "HNSW4,Flat", "IVF4,Flat"])
+def test_an_index_of_faiss_gives_its_vectors_and_ids(built, ids, tmp_path):
+    rows, path = made(), tmp_path / "old.faiss"
+    index = faiss.index_factory(WIDTH, built, faiss.METRIC_INNER_PRODUCT)
+    if ids is not None and "IVF" not in built:
+        index = faiss.IndexIDMap(index)
+    index.train(rows.vectors)
+    index.add(rows.vectors) if ids is None else index.add_with_ids(rows.vectors, ids)
+    faiss.write_index(index, str(path))
+    before = path.read_bytes()
+    with open_index(Place("faiss", str(path))) as opened:
+        blocks = list(opened.blocks(10))
+        assert np.array_equal(np.concatenate([one.vectors for one in blocks]), rows.vectors)
+        assert opened.ids() == [str(one) for one in (range(N) if ids is None else ids)]
+        assert opened.search(rows.vectors[:3], 1).ids.shape == (3, 1)
+    assert path.read_bytes() == before
+
+
+def test_faiss_codes_are_no_vectors(tmp_path):
+    index = faiss.index_factory(WIDTH, "IVF2,SQ8")
+    index.train(made().vectors)
+    index.add(made().vectors)
+    faiss.write_index(index, str(tmp_path / "codes.faiss"))
+    with pytest.raises(SpaceError, match=r"expected an IVF index of whole vectors .*, got IndexIVFScalarQuantizer"):
+        open_index(Place("faiss", str(tmp_path / "codes.faiss")))
+
+
+def test_a_damaged_ivf_index_ends_another_process(tmp_path):
+    index = faiss.index_factory(WIDTH, "IVF4,Flat")
+    index.train(made().vectors)
+    index.add(made().vectors)
+    content = faiss.serialize_index(index).tobytes()
+    (tmp_path / "cut.faiss").write_bytes(content[: len(content) // 2])
+    with pytest.raises(SpaceError, match="expected an IVF index that faiss can read, got a damaged one"):
+        open_index(Place("faiss", str(tmp_path / "cut.faiss")))
+
+
+def test_a_parquet_file_with_several_vectors_needs_a_choice(tmp_path):
+    rows, path = made(), tmp_path / "two.parquet"
+    lists = [one.tolist() for one in rows.vectors]
+    table = pa.table({"id": rows.ids, "old": lists, "new": [one[::-1] for one in lists], "title": ["x"] * N})
+    parquet.write_table(table, path, row_group_size=10)
+    with pytest.raises(SpaceError, match="expected one column with a vector per row, got 'old', 'new'; choose one after #"):
+        open_index(Place("parquet", str(path)))
+    with open_index(Place("parquet", str(path), "new")) as index:
+        assert np.array_equal(whole(index).vectors[:, ::-1], in_order(rows).vectors)
+    with pytest.raises(SpaceError, match="expected a column 'zz'"):
+        open_index(Place("parquet", str(path), "zz"))
+
+
+def test_a_missing_collection_or_table_is_named_with_those_that_are_there(tmp_path):
+    for kind in ("qdrant", "lancedb"):
+        place = written(kind, tmp_path, made())
+        with pytest.raises(SpaceError, match=r"that exists, got 'old'; there: 'news'"):
+            open_index(Place(kind, place.where, "old"))
+
+
+def test_points_of_qdrant_keep_their_ids_and_named_vectors(tmp_path):
+    rows = made(4)
+    own = [7, 2, "0f0e0d0c-0b0a-4908-8706-050403020100", "ffffffff-0b0a-4908-8706-050403020100"]
+    client = QdrantClient(path=str(tmp_path / "q"))
+    parameters = models.VectorParams(size=WIDTH, distance=models.Distance.DOT)
+    client.create_collection("two", vectors_config={"old": parameters, "new": parameters})
+    vectors = zip(own, rows.vectors.tolist(), strict=True)
+    client.upsert(
+        "two", [models.PointStruct(id=one, vector={"old": v, "new": v[::-1]}, payload={"t": 1}) for one, v in vectors]
+    )
+    client.close()
+    with pytest.raises(SpaceError, match="one of its vectors, 'old', 'new'; name it as #COLLECTION/NAME"):
+        open_index(Place("qdrant", str(tmp_path / "q"), "two"))
+    with open_index(Place("qdrant", str(tmp_path / "q"), "two/new")) as index:
+        found = whole(index)
+    assert found.ids == sorted(map(str, own))
+    assert found.payload == ({"t": 1},) * 4
+    copy = Place("qdrant", str(tmp_path / "copy"), "two")
+    write_index(copy, [found], Target(4, WIDTH))
+    client = QdrantClient(path=str(tmp_path / "copy"))
+    assert {point.id for point in client.scroll("two")[0]} == set(own)
+    client.close()
+
+
+def test_a_table_of_lancedb_made_by_others(tmp_path):
+    rows = made(N, payload=True)
+    base = lancedb.connect(str(tmp_path / "base"))
+    data = [{"key": row, "text": "t", "embedding": v.tolist()} for row, v in enumerate(rows.vectors)]
+    schema = [("key", pa.int64()), ("text", pa.string()), ("embedding", pa.list_(pa.float32(), WIDTH))]
+    base.create_table("made", pa.Table.from_pylist(data, pa.schema(schema)))
+    with open_index(Place("lancedb", str(tmp_path / "base"), "made")) as index:
+        (block,) = index.blocks(100)
+    assert block.ids == [str(row) for row in range(N)]
+    assert np.array_equal(block.vectors, rows.vectors)
+    assert block.payload == ({"text": "t"},) * N
+
+
+def test_a_payload_that_changes_its_columns_is_refused_by_tables(tmp_path):
+    blocks = [Block(["a"], np.ones((1, 2), np.float32), ({"year": 1},)), Block(["b"], np.ones((1, 2), np.float32), ({"x": 1},))]
+    for kind in ("parquet", "lancedb"):
+        with pytest.raises(SpaceError, match="expected the payload of all rows in the columns of the first ones"):
+            write_index(place_of(kind, tmp_path), blocks, Target(2, 2))
+
+
+@pytest.mark.parametrize(("library", "kind"), [("qdrant_client", "qdrant"), ("lancedb", "lancedb")])
+def test_a_missing_extra_is_named(library, kind, tmp_path, monkeypatch):
+    real = importlib.import_module("builtins").__import__
+
+    def without(name, *rest, **more):
+        if name.split(".")[0] == library:
+            raise ModuleNotFoundError(name=library)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr("builtins.__import__", without)
+    with pytest.raises(SpaceError, match=rf'pip install "relscope\[{kind}\]"'):
+        open_index(place_of(kind, tmp_path))
