@@ -47,9 +47,11 @@ def _default(widget: Callable, value: Any, settings: dict[str, Any]) -> dict[str
 
 
 def space_name(spec: SpaceSpec) -> str:
-    """The name of its space: of a file the last part of the path, without the suffix."""
+    """The name of its space: of a file the last part of the path, without the suffix; of an index that of its collection."""
     if spec.source == "encoding":
         return spec.name
+    if spec.source == "index":
+        return spec.option("table") or Path(spec.name).stem
     name = spec.name.replace("\\", "/").rsplit("/", 1)[-1]
     suffix = suffix_of(Path(name)) if spec.source == "file" else None
     return name[: -len(suffix)] if suffix else name

@@ -24,6 +24,7 @@ COMMANDS = {
     "compare": "score how similar two spaces are, absolute and relative to anchors, with chance levels",
     "audit": "find anchor pairs that are wrong, and score the spaces without them",
     "drift": "compare two versions of a space, and fail if the drift matters",
+    "adapt": "map rows with an adapter from one store of vectors to another, or show its card",
     "stitch": "test every encoder with the head of every other encoder",
     "invert": "translate one space into another through anchors, and measure the error",
     "bootstrap": "find anchors that two spaces share, from a few known pairs or from none",

@@ -100,10 +100,10 @@ def opened(names: list[str]) -> list:
 
 
 def with_full_paths(spec: SpaceSpec) -> SpaceSpec:
-    """The spec of a file that leads to the same place from any folder."""
+    """The spec of a file or an index that leads to the same place from any folder."""
     from dataclasses import replace
 
-    if spec.source != "file":
+    if spec.source not in ("file", "index"):
         return spec
     options = dict(spec.options)
     options |= {"metadata": str(Path(options["metadata"]).resolve())} if "metadata" in options else {}

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 SPACE_HELP = (
     "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with several matrices "
     "FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a gensim-data model, the name or key of "
-    "an encoding in the store (the first 8 digits are enough), or a .json file with the spec of a space"
+    "an encoding in the store (the first 8 digits are enough), a vector index (qdrant:FOLDER#COLLECTION, lancedb:FOLDER#TABLE, "
+    "faiss:FILE, FILE.parquet#COLUMN), or a .json file with the spec of a space"
 )
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
@@ -81,6 +82,7 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
     """
     from relcore.sources.catalog import SpaceSpec
     from relcore.sources.gensim_data import MODELS
+    from relcore.sources.index_place import parse_place
     from relcore.sources.readers import suffix_of
     from relcore.sources.series import parts_of
     from relcore.sources.words import BUNDLED
@@ -91,6 +93,8 @@ def space_spec(text: str, store: Store | None = None) -> SpaceSpec:
         return SpaceSpec("bundled", text)
     if text in MODELS:
         return SpaceSpec("gensim-data", text)
+    if (place := parse_place(text)) and place.where != text:
+        return SpaceSpec("index", place.where, options=(("kind", place.kind), ("table", place.table)))
     path, options = file_and_options(text)
     if path.suffix.lower() == ".json":
         return SpaceSpec.from_json(read_json(path, "a space's spec"))

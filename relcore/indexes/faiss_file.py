@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from relcore import access
-from relcore.indexes.index import BLOCK, Block, Neighbours, Target, VectorIndex, need_new
+from relcore.indexes.index import BLOCK, Block, Neighbours, Target, VectorIndex
 from relcore.indexes.npy_file import IdsBeside, id_lines, ids_path, replacing
-from relcore.indexes.place import Place
 from relcore.progress import Report, silent
 from relcore.sources.faiss_index import FlatLayout, flat_header, flat_layout
+from relcore.sources.index_place import Place
 from relcore.spaces import SpaceError
 
 _PROBE = "import faiss, sys; faiss.read_index(sys.argv[1], faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)"
@@ -94,8 +94,8 @@ class FaissIndex(VectorIndex):
     @classmethod
     def write(cls, place: Place, blocks: Iterable[Block], target: Target, report: Report = silent) -> None:
         """A flat index for inner products; ids go beside it. Its bytes are written here, so memory stays at one block."""
+        cls.need_target(place, target)
         path = place.path
-        need_new(path.name, path.exists(), target, can_add=False)
         with replacing(path) as stream, replacing(ids_path(path)) as ids:
             stream.write(flat_header(target.n, target.width))
             for block in blocks:

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from relcore.estimator import matrix, need_finite
-from relcore.indexes.place import Place
 from relcore.progress import Report, silent
 from relcore.similarity import unit_rows
+from relcore.sources.index_place import Place
 from relcore.spaces import SpaceError
 
 BLOCK = 4096
@@ -88,6 +88,14 @@ class VectorIndex(ABC):
     @abstractmethod
     def blocks(self, size: int = BLOCK, start: int = 0) -> Iterator[Block]:
         """All rows from `start` on, at most `size` at once, in the same order each time."""
+
+    @classmethod
+    def need_target(cls, place: Place, target: Target) -> None:
+        """Raise a SpaceError where `write` would before it takes the first row; here of a file."""
+        folder = place.path.absolute().parent
+        if not folder.is_dir():
+            raise SpaceError(f"{place.path.name}: expected an existing folder, got {str(folder)!r:.200}; create it")
+        need_new(place.path.name, place.path.exists(), target, can_add=False)
 
     @classmethod
     @abstractmethod

@@ -11,9 +11,9 @@ import numpy as np
 from relcore.extras import extra
 from relcore.indexes.columns import block_of, id_column, tables_of, vector_column
 from relcore.indexes.index import BLOCK, Block, Neighbours, Target, VectorIndex, need_new, need_width
-from relcore.indexes.place import Place
 from relcore.plain_text import visible
 from relcore.progress import Report, silent
+from relcore.sources.index_place import Place
 from relcore.spaces import SpaceError, quote
 
 _ROW = "_rowid"
@@ -73,17 +73,21 @@ class LanceIndex(VectorIndex):
         return Neighbours(ids, scores)
 
     @classmethod
+    def need_target(cls, place: Place, target: Target) -> None:
+        with extra("lancedb"):
+            import lancedb  # noqa: F401
+        if place.path.is_dir():
+            with _told(place):
+                _table(_connected(place), place, target)
+
+    @classmethod
     def write(cls, place: Place, blocks: Iterable[Block], target: Target, report: Report = silent) -> None:
         """Rows that are added come behind those that are there; a killed run continues where it stopped."""
         with extra("lancedb"):
             import lancedb  # noqa: F401
         with _told(place):
             base = _connected(place)
-            exists = place.table in _tables(base)
-            need_new(place.text, exists, target)
-            table = base.open_table(place.table) if exists else None
-            if table is not None:
-                need_width(place.text, table.schema.field(vector_column(place.text, table.schema, "")).type.list_size, target)
+            table = _table(base, place, target)
             done = table.count_rows() if table is not None and target.resumed and not target.add else 0
             schema = None if table is None else table.schema
             for one in tables_of(place.text, _after(blocks, done), schema):
@@ -93,6 +97,18 @@ class LanceIndex(VectorIndex):
                     table.add(one)
                 done += one.num_rows
                 report(done, target.n, place.text)
+
+
+def _table(base: Any, place: Place, target: Target) -> Any:
+    """The open table that rows are added to; None where there is none of this name yet."""
+    exists = place.table in _tables(base)
+    need_new(place.text, exists, target)
+    if not exists:
+        return None
+    table = base.open_table(place.table)
+    column = vector_column(place.text, table.schema, "")
+    need_width(place.text, table.schema.field(column).type.list_size, target)
+    return table
 
 
 def _after(blocks: Iterable[Block], done: int) -> Iterator[Block]:

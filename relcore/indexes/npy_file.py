@@ -12,10 +12,10 @@ from typing import BinaryIO, TextIO
 import numpy as np
 
 from relcore import access
-from relcore.indexes.index import BLOCK, Block, Target, VectorIndex, need_new
-from relcore.indexes.place import Place
+from relcore.indexes.index import BLOCK, Block, Target, VectorIndex
 from relcore.progress import Report, silent
 from relcore.sources.arrays import npy_layout
+from relcore.sources.index_place import Place
 from relcore.spaces import SpaceError
 
 
@@ -46,8 +46,8 @@ class NpyIndex(VectorIndex):
 
     @classmethod
     def write(cls, place: Place, blocks: Iterable[Block], target: Target, report: Report = silent) -> None:
+        cls.need_target(place, target)
         path = place.path
-        need_new(path.name, path.exists(), target, can_add=False)
         with replacing(path) as stream, replacing(ids_path(path)) as ids:
             header = {"descr": "<f4", "fortran_order": False, "shape": (target.n, target.width)}
             np.lib.format.write_array_header_1_0(stream, header)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from relcore import access
 from relcore.indexes.columns import block_of, id_column, tables_of, vector_column
-from relcore.indexes.index import BLOCK, Block, Target, VectorIndex, need_new
+from relcore.indexes.index import BLOCK, Block, Target, VectorIndex
 from relcore.indexes.npy_file import replacing
-from relcore.indexes.place import Place
 from relcore.progress import Report, silent
+from relcore.sources.index_place import Place
 from relcore.sources.rows import readable
 from relcore.sources.tables import opened_table
 from relcore.spaces import SpaceError
@@ -23,7 +23,7 @@ class ParquetIndex(VectorIndex):
     """Reads row groups one after the other; those before `start` are not unpacked."""
 
     def __init__(self, path: Path, column: str) -> None:
-        self.path, self.name = access.regular_file(path), path.stem
+        self.path, self.name = access.regular_file(path), column or path.stem
         with opened_table(path) as file:
             schema, facts = file.schema_arrow, file.metadata
             self._vectors, self._ids = vector_column(path.name, schema, column), id_column(schema)
@@ -62,8 +62,8 @@ class ParquetIndex(VectorIndex):
     def write(cls, place: Place, blocks: Iterable[Block], target: Target, report: Report = silent) -> None:
         import pyarrow.parquet as parquet
 
+        cls.need_target(place, target)
         path, tables = place.path, tables_of(place.path.name, blocks)
-        need_new(path.name, path.exists(), target, can_add=False)
         first = next(tables)
         # Vectors hardly shrink: dictionaries and compression would cost more time than they save space.
         settings = {"use_dictionary": False, "compression": "none"}

@@ -6,18 +6,19 @@ import os
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relcore.extras import extra
 from relcore.indexes.index import BLOCK, Block, Neighbours, Target, VectorIndex, need_new, need_width
-from relcore.indexes.place import Place
 from relcore.indexes.qdrant_folder import META, need_harmless
 from relcore.plain_text import visible
 from relcore.progress import Report, silent
+from relcore.sources.index_place import Place
 from relcore.spaces import SpaceError, quote
 
 KEY = "QDRANT_API_KEY"
@@ -112,30 +113,50 @@ class QdrantIndex(VectorIndex):
             return self._client.get_collection(self._collection).config.params.vectors
 
     @classmethod
+    def need_target(cls, place: Place, target: Target) -> None:
+        if place.address or (place.path / META).exists():
+            with closing(_client(place)) as client, _told(place):
+                _named_vector(client, place, target)
+        else:
+            _need_free(place.path)
+
+    @classmethod
     def write(cls, place: Place, blocks: Iterable[Block], target: Target, report: Report = silent) -> None:
         """Points with equal ids are overwritten where rows are added; a killed run begins again with the same ids."""
-        client = _client(place, new=True)
-        try:
-            with _told(place):
-                _write(client, place, blocks, target, report)
-        finally:
-            client.close()
+        if not place.address and not (place.path / META).exists():
+            _need_free(place.path)
+        with closing(_client(place, new=True)) as client, _told(place):
+            _write(client, place, blocks, target, report)
+
+
+def _named_vector(client: Any, place: Place, target: Target) -> str | None:
+    """The name of the vector that rows are added to, "" for the unnamed one; None where there is no such collection yet."""
+    if "/" in place.table:
+        raise SpaceError(f"{place.text}: expected the name of a collection, got one with a vector; leave that out")
+    exists = client.collection_exists(place.table)
+    need_new(place.text, exists, target)
+    if not exists:
+        return None
+    name, parameters = _vector(place, client.get_collection(place.table).config.params.vectors, "")
+    need_width(place.text, parameters.size, target)
+    return name
+
+
+def _need_free(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise SpaceError(f"{folder}: expected a folder of Qdrant's embedded mode or a new one, got another; choose another")
 
 
 def _write(client: Any, place: Place, blocks: Iterable[Block], target: Target, report: Report) -> None:
     from qdrant_client import models
 
-    exists = client.collection_exists(place.table)
-    need_new(place.text, exists, target)
-    if exists:
-        name, parameters = _vector(place, client.get_collection(place.table).config.params.vectors, "")
-        need_width(place.text, parameters.size, target)
-    else:
-        name, parameters = "", models.VectorParams(size=target.width, distance=models.Distance.COSINE)
+    name = _named_vector(client, place, target)
+    if name is None:
+        parameters = models.VectorParams(size=target.width, distance=models.Distance.COSINE)
         client.create_collection(place.table, vectors_config=parameters, timeout=TIMEOUT_SECONDS)
     done = 0
     for block in blocks:
-        points = _points(block, name)
+        points = _points(block, name or "")
         while some := list(islice(points, _AT_ONCE)):
             client.upsert(place.table, some, wait=True)
             done += len(some)

@@ -17,6 +17,8 @@ from relcore.sources.dataset import DatasetSpec, Options
 from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.sources.encodings import load_encoding
 from relcore.sources.files import FILE_OPTIONS, load_space
+from relcore.sources.index_place import Place
+from relcore.sources.index_rows import load_rows
 from relcore.sources.places import dataset_place
 from relcore.sources.readers import suffix_of
 from relcore.sources.renamed import load_pairing, number_rows, rename
@@ -26,10 +28,11 @@ from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 from relcore.store import Store, Summary
 
-Source = Literal["bundled", "file", "gensim-data", "encoding", "renamed"]
+Source = Literal["bundled", "file", "index", "gensim-data", "encoding", "renamed"]
 _OPTIONS = {
     "bundled": (),
     "file": FILE_OPTIONS,
+    "index": ("kind", "table"),
     "gensim-data": (),
     "encoding": ("dataset", "encoder", "key", "output"),
     "renamed": ("base", "key"),
@@ -48,13 +51,14 @@ class SpaceSpec:
 
     Attributes
     ----------
-    source : "bundled", "file", "gensim-data", "encoding" or "renamed"
+    source : "bundled", "file", "index", "gensim-data", "encoding" or "renamed"
     name : str
-        The name, or the path of a file.
+        The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks no other host.
     limit : int, optional
         Only the first rows.
     options : tuple of (key, value)
-        All strings. For files further arguments of `load_space`, ignore as a JSON list. For encodings what made them: dataset
+        All strings. For files further arguments of `load_space`, ignore as a JSON list. For an index its kind in
+        `relcore.names.INDEXES`, and the table or collection in it. For encodings what made them: dataset
         and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its base as
         JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and `numbered_spec`.
     """
@@ -77,9 +81,14 @@ class SpaceSpec:
             expected = f"some of {quote(known)}, each with a string" if known else "none"
             raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
         need_one_of("ids", self.option("ids"), ("", "rows"))
-        whole = {"encoding": "an encoding", "renamed": "a renamed space"}.get(self.source)
+        whole = {"encoding": "an encoding", "renamed": "a renamed space", "index": "an index"}.get(self.source)
         if whole and {option for option, _ in self.options} != set(known):
             raise SpaceError(f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}")
+        if self.source == "index" and _place(self).address:
+            raise SpaceError(
+                f"{self.name!r:.80}: expected a path, got an address, which a space must not have; copy the rows first: "
+                "relscope adapt none SOURCE FILE.parquet"
+            )
 
     def option(self, name: str) -> str:
         """The value of an option, "" where it is not set."""
@@ -187,6 +196,8 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
         store = store or Store()
         base, key = load(base_of(spec), store), spec.option("key")
         return number_rows(base, spec.name) if key == _BY_ROW else rename(base, load_pairing(store, key), spec.name)
+    if spec.source == "index":
+        return load_rows(_place(spec), spec.limit)
     if spec.source == "file":
         told: dict[str, Any] = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
         told |= {"metadata": access.allowed(spec.option("metadata"))} if spec.option("metadata") else {}
@@ -195,6 +206,10 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
     if spec.name not in known:
         raise SpaceError(f"{spec.source}: expected one of {quote(known)}, got {spec.name!r}")
     return load_words(spec.name, limit=spec.limit)
+
+
+def _place(spec: SpaceSpec) -> Place:
+    return Place(spec.option("kind"), spec.name, spec.option("table"))
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:
@@ -219,6 +234,8 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
     if spec.source == "file":
         for path in files_of(spec):
             access.allowed(path)
+    elif spec.source == "index":
+        _place(spec).need_access()
     elif spec.source == "renamed":
         need_access(base_of(spec), store)
     elif spec.source == "encoding" and not access.made(spec.option("key")):

@@ -4,7 +4,7 @@ import numpy as np
 
 from relcore.indexes.index import Block, Target
 from relcore.indexes.opening import write_index
-from relcore.indexes.place import Place
+from relcore.sources.index_place import Place
 
 KINDS = ("npy", "parquet", "faiss", "qdrant", "lancedb")
 WITH_PAYLOAD = ("parquet", "qdrant", "lancedb")

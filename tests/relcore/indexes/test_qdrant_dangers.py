@@ -10,9 +10,10 @@ from qdrant_client import QdrantClient
 
 from relcore.indexes import qdrant
 from relcore.indexes.index import Target
-from relcore.indexes.opening import load_rows, open_index, write_index
-from relcore.indexes.place import Place, parse_place
+from relcore.indexes.opening import open_index, write_index
 from relcore.indexes.qdrant_folder import strange_names
+from relcore.sources.index_place import Place, parse_place
+from relcore.sources.index_rows import load_rows
 from relcore.spaces import SpaceError
 from tests.relcore.indexes.qdrant_server import serving
 from tests.relcore.indexes.stores import WIDTH, N, in_blocks, made, whole, written

@@ -11,10 +11,11 @@ import pytest
 from qdrant_client import QdrantClient, models
 
 from relcore.indexes.index import Block, Target
-from relcore.indexes.opening import load_rows, open_index, write_index
-from relcore.indexes.place import Place
+from relcore.indexes.opening import open_index, write_index
 from relcore.names import INDEXES
 from relcore.sources.files import load_space
+from relcore.sources.index_place import Place
+from relcore.sources.index_rows import load_rows
 from relcore.spaces import SpaceError
 from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, in_blocks, made, place_of, whole, written
 

@@ -56,13 +56,18 @@ class Place:
         return self.where if self.where.startswith(_ADDRESSES) else ""
 
     @property
+    def is_file(self) -> bool:
+        """Whether it is one file, which is written whole and takes no more rows."""
+        return self.kind not in _WITH_TABLE
+
+    @property
     def path(self) -> Path:
         """The path, once it is known that whoever asks may use it; errors as in `access.allowed`."""
         return access.allowed(self.where)
 
     def need_access(self) -> None:
         """Raise a SpaceError where the app is shared: then no address and no folder of a database is opened."""
-        if self.kind in _WITH_TABLE:
+        if not self.is_file:
             access.need_own_machine(self.text)
         else:
             access.allowed(self.where)

@@ -1,0 +1,76 @@
+"""relscope adapt, and vector indexes where other commands take spaces."""
+
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.migration import take_away
+from relcore.migration.card import CardScore, card_of
+from tests.relcore.indexes.stores import made, written
+from tests.relcore.migration.taken import Made, pairs
+
+
+@pytest.fixture
+def bridge(tmp_path):
+    new, old = pairs()
+    adapter = Made("projected").fit(new, old)
+    scores = [CardScore("nDCG@10", 0.4123, 0.39, 0.43, 225)]
+    card = card_of(adapter, new, old, method="made", new_model="MiniLM", scores=scores, commit="a8e5362")
+    take_away.write(adapter, card, tmp_path / "bridge")
+    np.save(tmp_path / "new.npy", new)
+    np.save(tmp_path / "old.npy", old)
+    return adapter
+
+
+def test_an_adapter_alone_shows_its_card(bridge, tmp_path, capsys):
+    assert main(["adapt", str(tmp_path / "bridge")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "made (kind projected): MiniLM, 12 numbers per row → old model, 9; searched at width 7"
+    assert lines[1].startswith("learned from 40 pairs (new ")
+    assert lines[2] == "nDCG@10: .412 (.390 to .430), n = 225"
+    assert lines[3].endswith("a8e5362")
+
+
+def test_queries_and_corpus_are_mapped_and_again_refused(bridge, tmp_path, capsys):
+    goal = f"{tmp_path}/mapped.parquet"
+    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/new.npy", goal]) == 0
+    assert capsys.readouterr().out == f"parquet:{goal}: 40 rows × 7, queries mapped by made\n"
+    lance = f"lancedb:{tmp_path}/base#projected"
+    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 0
+    capsys.readouterr()
+    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus"]) == 2
+    assert "expected a new place, got one that is there already" in capsys.readouterr().err
+    assert main(["adapt", f"{tmp_path}/bridge", f"{tmp_path}/old.npy", lance, "--corpus", "--add"]) == 0
+    assert main(["adapt", "none", lance, f"{tmp_path}/copy.npy"]) == 0
+    assert np.load(tmp_path / "copy.npy").shape == (80, 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["none"], "expected a source and a target, got one of them"),
+        (["{}/bridge", "{}/new.npy"], "expected a source and a target, got one of them"),
+        (["{}/bridge", "{}/new.csv", "{}/x.npy"], "new.csv': expected one of"),
+        (["{}/nowhere", "{}/new.npy", "{}/x.npy"], "expected a file"),
+        (["{}/bridge", "qdrant:{}/q", "{}/x.npy"], "the name of a collection or table"),
+        (["{}/bridge", "{}/none.npy", "{}/x.npy"], "expected a file"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(bridge, tmp_path, arguments, said, capsys):
+    assert main(["adapt", *(one.format(tmp_path) for one in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["qdrant", "lancedb", "faiss"])
+def test_other_commands_take_an_index_as_a_space(kind, tmp_path, capsys):
+    place = written(kind, tmp_path, made())
+    assert main(["project", place.text, "--anchors", "10", "-o", f"{tmp_path}/relative.npz"]) == 0
+    with np.load(tmp_path / "relative.npz") as found:
+        assert sorted(found["ids"]) == sorted(made().ids)
+
+
+def test_an_address_is_no_space(capsys):
+    assert main(["project", "qdrant:http://127.0.0.1:9#c", "--anchors", "10", "-o", "x.npz"]) == 2
+    assert "expected a path, got an address, which a space must not have" in capsys.readouterr().err

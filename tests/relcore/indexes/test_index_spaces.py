@@ -1,0 +1,69 @@
+"""A vector index as a space: its spec, what a stranger's session may not make it do, and its path in exports."""
+
+import json
+
+import pytest
+
+from relcore.commands.naming import space_spec
+from relcore.portable import without_paths
+from relcore.sources.catalog import SpaceSpec, load, need_access
+from relcore.spaces import SpaceError
+from tests.relcore.indexes.stores import made, written
+
+
+def spec_of(place, limit=None):
+    return SpaceSpec("index", place.where, limit, (("kind", place.kind), ("table", place.table)))
+
+
+@pytest.mark.parametrize("kind", ["qdrant", "lancedb", "faiss"])
+def test_a_spec_goes_to_json_and_back_and_loads(kind, tmp_path):
+    place = written(kind, tmp_path, made())
+    spec = space_spec(place.text)
+    assert spec == spec_of(place)
+    assert SpaceSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    space = load(spec)
+    assert sorted(space.ids) == sorted(made().ids)
+    assert space.name == ("news" if place.table else "rows")
+    assert len(load(spec_of(place, limit=9))) == 9
+
+
+def test_one_of_several_columns_of_a_parquet_file_is_a_space(tmp_path):
+    place = written("parquet", tmp_path, made())
+    spec = space_spec(f"{place.where}#vector")
+    assert spec.source == "index"
+    assert load(spec).name == "vector"
+    assert space_spec(place.where).source == "file"
+
+
+def test_exports_do_not_tell_the_folder(tmp_path):
+    place = written("lancedb", tmp_path, made())
+    assert without_paths(spec_of(place).to_json())["name"] == "lancedb"
+
+
+def test_a_session_of_a_stranger_reaches_no_address_and_a_shared_app_no_database(tmp_path, monkeypatch):
+    described = {"source": "index", "name": "http://127.0.0.1:9", "options": {"kind": "qdrant", "table": "c"}}
+    with pytest.raises(SpaceError, match="expected a path, got an address, which a space must not have"):
+        SpaceSpec.from_json(described)
+    monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
+    inside = [spec_of(written(kind, tmp_path, made())) for kind in ("qdrant", "lancedb", "faiss")]
+    monkeypatch.setenv("RELSCOPE_SHARE", "1")
+    for spec in inside[:2]:
+        for attempt in (need_access, load):
+            with pytest.raises(SpaceError, match="this app is shared, so it opens no databases"):
+                attempt(spec)
+    need_access(inside[2])
+    with pytest.raises(SpaceError, match="is not open to this session"):
+        need_access(SpaceSpec("index", "/elsewhere/old.faiss", options=(("kind", "faiss"), ("table", ""))))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({}, "expected all of 'kind', 'table' for an index"),
+        ({"kind": "milvus", "table": "a"}, "expected one of 'npy'"),
+        ({"kind": "qdrant", "table": ""}, "expected the name of a collection"),
+    ],
+)
+def test_other_specs_are_refused(options, said):
+    with pytest.raises(SpaceError, match=said):
+        SpaceSpec.from_json({"source": "index", "name": "a", "options": options})

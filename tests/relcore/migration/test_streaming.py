@@ -1,0 +1,189 @@
+"""Rows through an adapter from store to store; what a kill leaves is continued, not begun again."""
+
+import numpy as np
+import pytest
+
+from relcore.indexes.index import Block, Target
+from relcore.indexes.opening import open_index, write_index
+from relcore.indexes.staged import StagedRows
+from relcore.migration import streaming
+from relcore.migration.streaming import adapt, staging_folder
+from relcore.sources.index_place import Place
+from relcore.spaces import SpaceError
+from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
+from tests.relcore.migration.taken import NEW, OLD, Made, pairs
+
+N = 40
+
+
+@pytest.fixture
+def adapter():
+    return Made("projected").fit(*pairs())
+
+
+@pytest.fixture
+def source(tmp_path):
+    """New vectors in a parquet file, with a payload."""
+    new, _ = pairs(N)
+    rows = Block([f"q{row:03}" for row in range(N)], new, tuple({"title": f"t{row}"} for row in range(N)))
+    place = Place("parquet", str(tmp_path / "new.parquet"))
+    write_index(place, in_blocks(rows, 16), Target(N, NEW))
+    return place
+
+
+class Killed(BaseException):
+    """What no code here catches, as a kill."""
+
+
+def killed_after(times, watched):
+    """A report that ends the run at its n-th call."""
+
+    def report(*told):
+        watched.append(told)
+        if len(watched) == times:
+            raise Killed
+
+    return report
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mapped_rows_arrive_with_ids_and_payload(kind, adapter, source, tmp_path):
+    goal = place_of(kind, tmp_path)
+    target = adapt(adapter, source, goal, block=7)
+    assert (target.n, target.width) == (N, 7)
+    with open_index(goal) as index:
+        found = whole(index)
+    assert found.ids == [f"q{row:03}" for row in range(N)]
+    np.testing.assert_allclose(found.vectors, adapter.transform(pairs(N)[0]), atol=1e-5)
+    assert found.payload == (tuple({"title": f"t{row}"} for row in range(N)) if kind in WITH_PAYLOAD else ())
+    assert not staging_folder(goal).exists()
+
+
+def test_the_corpus_goes_through_its_own_steps(adapter, tmp_path):
+    _, old = pairs(N)
+    source, goal = Place("npy", str(tmp_path / "old.npy")), Place("npy", str(tmp_path / "mapped.npy"))
+    np.save(tmp_path / "old.npy", old)
+    adapt(adapter, source, goal, side="corpus")
+    np.testing.assert_allclose(np.load(tmp_path / "mapped.npy"), adapter.corpus(old), atol=1e-6)
+    assert (tmp_path / "mapped.ids.txt").read_text().splitlines() == [str(row) for row in range(N)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_killed_run_continues_behind_its_last_block(kind, adapter, source, tmp_path, monkeypatch):
+    goal = place_of(kind, tmp_path)
+    with pytest.raises(Killed):
+        adapt(adapter, source, goal, report=killed_after(3, []), block=7)
+    assert StagedRows(staging_folder(goal), "other work").done == 0  # whoever does other work begins again
+    seen = []
+    with pytest.raises(Killed):
+        adapt(adapter, source, goal, report=killed_after(3, seen), block=7)
+    mapped, transform = [], adapter.transform
+    monkeypatch.setattr(adapter, "transform", lambda rows: (mapped.append(len(rows)), transform(rows))[1])
+    adapt(adapter, source, goal, block=7)
+    assert sum(mapped) == 1 + N - seen[-1][0]  # one row tells the width
+    with open_index(goal) as index:
+        np.testing.assert_allclose(whole(index).vectors, transform(pairs(N)[0]), atol=1e-5)
+
+
+def test_a_block_that_was_cut_short_is_written_again(tmp_path):
+    block = Block(["a", "b"], np.ones((2, 3), np.float32), ({"x": 1}, {"x": 2}))
+    staged = StagedRows(tmp_path / "s", "key")
+    staged.append(block)
+    with (tmp_path / "s" / "vectors.f32").open("ab") as stream:
+        stream.write(b"half of a bl")
+    with (tmp_path / "s" / "rows.jsonl").open("ab") as stream:
+        stream.write(b'{"ids": ["c')
+    again = StagedRows(tmp_path / "s", "key")
+    assert again.done == 2
+    again.append(Block(["c"], np.zeros((1, 3), np.float32)))
+    assert [one for found in StagedRows(tmp_path / "s", "key").blocks() for one in found.ids] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("spoil", [b"", b"{", b'{"key": "key"}', b'{"key": "key", "sizes": [99999, 9], "done": 3}'])
+def test_a_damaged_state_begins_again(spoil, tmp_path):
+    staged = StagedRows(tmp_path / "s", "key")
+    staged.append(Block(["a"], np.ones((1, 3), np.float32)))
+    (tmp_path / "s" / "state.json").write_bytes(spoil)
+    assert StagedRows(tmp_path / "s", "key").done == 0
+
+
+@pytest.mark.parametrize("kind", ["qdrant", "lancedb"])
+def test_a_database_that_was_begun_is_finished(kind, adapter, source, tmp_path):
+    goal, seen = place_of(kind, tmp_path), []
+    blocks = -(-N // 7)
+    with pytest.raises(Killed):
+        adapt(adapter, source, goal, report=killed_after(blocks + 2, seen), block=7)
+    with open_index(goal) as index:
+        assert 0 < index.n < N
+    adapt(adapter, source, goal, block=7)
+    with open_index(goal) as index:
+        assert whole(index).ids == [f"q{row:03}" for row in range(N)]
+
+
+def test_a_file_that_was_finished_just_before_the_kill_is_kept(adapter, source, tmp_path, monkeypatch):
+    goal = place_of("npy", tmp_path)
+
+    def killed(staged):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StagedRows, "remove", killed)
+        with pytest.raises(Killed):
+            adapt(adapter, source, goal)
+    before = (tmp_path / "rows.npy").stat().st_mtime_ns
+    adapt(adapter, source, goal)
+    assert (tmp_path / "rows.npy").stat().st_mtime_ns == before
+    assert not staging_folder(goal).exists()
+    with pytest.raises(SpaceError, match="expected a new place"):  # the control: the work is done
+        adapt(adapter, source, goal)
+
+
+def test_a_source_that_changed_is_mapped_from_the_beginning(adapter, tmp_path):
+    new, _ = pairs(N)
+    source, goal = Place("npy", str(tmp_path / "new.npy")), Place("npy", str(tmp_path / "mapped.npy"))
+    np.save(tmp_path / "new.npy", new)
+    with pytest.raises(Killed):
+        adapt(adapter, source, goal, report=killed_after(2, []), block=7)
+    np.save(tmp_path / "new.npy", -new[::-1])
+    adapt(adapter, source, goal, block=7)
+    np.testing.assert_allclose(np.load(tmp_path / "mapped.npy"), adapter.transform(-new[::-1]), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_goal_that_is_taken_is_refused_before_any_work(kind, adapter, source, tmp_path, monkeypatch):
+    goal = place_of(kind, tmp_path)
+    adapt(adapter, source, goal)
+    monkeypatch.setattr(streaming, "write_index", None)
+    with pytest.raises(SpaceError, match="expected a new place, got one that is there already"):
+        adapt(adapter, source, goal)
+    assert not staging_folder(goal).exists()
+
+
+def test_rows_of_another_width_are_refused(adapter, source, tmp_path):
+    goal = place_of("npy", tmp_path)
+    with pytest.raises(SpaceError, match=f"rows of the old model, of width {OLD}, got {NEW}"):
+        adapt(adapter, source, goal, side="corpus")
+    np.save(tmp_path / "old.npy", pairs()[1])
+    with pytest.raises(SpaceError, match=f"rows of the new model, of width {NEW}, got {OLD}.*use --corpus"):
+        adapt(adapter, Place("npy", str(tmp_path / "old.npy")), goal)
+    with pytest.raises(SpaceError, match="a target other than the source"):
+        adapt(adapter, source, source)
+    with pytest.raises(SpaceError, match="expected an existing folder"):
+        adapt(adapter, source, Place("npy", str(tmp_path / "nowhere" / "a.npy")))
+
+
+def test_rows_that_are_not_finite_are_refused(adapter, tmp_path):
+    new, _ = pairs(N)
+    new[30, 2] = np.nan
+    np.save(tmp_path / "new.npy", new)
+    with pytest.raises(SpaceError, match="expected finite numbers"):
+        adapt(adapter, Place("npy", str(tmp_path / "new.npy")), place_of("npy", tmp_path))
+    assert not (tmp_path / "rows.npy").exists()
+
+
+def test_without_an_adapter_rows_are_copied(source, tmp_path):
+    goal = place_of("lancedb", tmp_path)
+    adapt(None, source, goal)
+    with open_index(goal) as copy, open_index(source) as given:
+        np.testing.assert_array_equal(whole(copy).vectors, whole(given).vectors)
+        assert whole(copy).payload == whole(given).payload
