@@ -14,8 +14,8 @@ import numpy as np
 from relcore import access
 from relcore.indexes.index import BLOCK, Block, Target, VectorIndex
 from relcore.progress import Report, silent
-from relcore.sources.arrays import npy_layout
 from relcore.sources.index_place import Place
+from relcore.sources.npy_rows import npy_layout
 from relcore.spaces import SpaceError
 
 

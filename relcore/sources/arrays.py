@@ -7,7 +7,6 @@ import math
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, BinaryIO
@@ -40,34 +39,6 @@ def npy_shape(path: Path) -> tuple[int, ...]:
     """The shape that a .npy file promises, from its header alone."""
     with path.open("rb") as stream:
         return _header(stream, path.name)[0]
-
-
-@dataclass(frozen=True)
-class NpyLayout:
-    """Where the rows (n, d) of a .npy file begin, and how each number is written."""
-
-    n: int
-    d: int
-    dtype: np.dtype
-    at: int
-
-
-def npy_layout(path: Path) -> NpyLayout:
-    """The layout of a .npy file of real numbers, row after row, that holds all that its header promises.
-
-    Raises
-    ------
-    SpaceError
-        Another file, a damaged one, columns that follow each other.
-    """
-    with path.open("rb") as stream:
-        shape, fortran, dtype = _promised(stream, path.stat().st_size, path.name, dimensions=2)
-        if dtype.kind not in "fiu" or 0 in shape or (fortran and 1 not in shape):
-            got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
-            raise SpaceError(
-                f"{path.name}: expected rows of real numbers, one after the other, got {got}; save them as float32"
-            )
-        return NpyLayout(*shape, dtype, stream.tell())
 
 
 def read_npz(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
@@ -232,7 +203,7 @@ def _header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtyp
     return shape, fortran, dtype
 
 
-def _promised(stream: BinaryIO, size: int, what: str, dimensions: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+def promised(stream: BinaryIO, size: int, what: str, dimensions: int) -> tuple[tuple[int, ...], bool, np.dtype]:
     """The header of an open .npy of `size` bytes, whose values follow in full."""
     shape, fortran, dtype = _header(stream, what)
     if len(shape) != dimensions:
@@ -252,7 +223,7 @@ def _matrix(stream: BinaryIO, size: int, path: Path, what: str, limit: int | Non
 
     In Fortran order the first rows are all over the file: it is read to its end, and what no row needs is dropped.
     """
-    shape, fortran, dtype = _promised(stream, size, what, dimensions=2)
+    shape, fortran, dtype = promised(stream, size, what, dimensions=2)
     n = rows_to_read(path, shape[0], limit)
     check_size(path, n, shape[1], max_bytes)
     vectors = np.empty((n, shape[1]), dtype=np.float32)
@@ -272,7 +243,7 @@ def _matrix(stream: BinaryIO, size: int, path: Path, what: str, limit: int | Non
 
 def _list(stream: BinaryIO, size: int, path: Path, what: str, limit: int | None, max_bytes: int) -> np.ndarray:
     """The first `limit` ids, labels or counts in an open .npy."""
-    shape, _, dtype = _promised(stream, size, what, dimensions=1)
+    shape, _, dtype = promised(stream, size, what, dimensions=1)
     n = rows_to_read(path, shape[0], limit)
     needed = n * (2 * dtype.itemsize + 64)
     if needed > max_bytes:
