@@ -22,10 +22,11 @@ import streamlit as st
 
 from app import compute, messages, saved_folder, saved_session, session, sharing, start
 from app.browser_key import browser_key
+from app.permalink import to_query
 from app.saved_folder import SavedFolder
 from app.saved_session import SavedSession
 from app.widgets import space_name
-from app.workspace import Workspace, to_query
+from app.workspace import Workspace
 from relcore.access import OPENED
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError

@@ -18,7 +18,7 @@ import streamlit as st
 from relcore import access, comparison
 from relcore.anchors import diagnostics, selection
 from relcore.comparing import scene as recipe
-from relcore.comparing.row_columns import AGREEMENT_ROWS, colored
+from relcore.comparing.row_columns import AGREEMENT_ROWS
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
@@ -29,7 +29,7 @@ from relcore.sources.catalog import SpaceSpec
 from relcore.sources.series import parts_of
 from relcore.spaces import LatentSpace, Match, SpaceError, match
 from relcore.store import digest_of
-from relcore.views import View, ViewSpec, sample_view
+from relcore.views import View, sample_view
 
 LEAST_HELD_OUT = 5
 TOO_MANY_ANCHORS = "Nearly every row is an anchor, so too few held-out rows remain to compute scores. Remove some anchors."
@@ -115,7 +115,7 @@ def pair_key(pair: Match) -> str:
 
 # Streamlit hashes a tuple string by string, in each call: a tenth of a second for 300 anchors and ten calls in a run.
 @lru_cache(maxsize=256)
-def _anchors_key(anchors: tuple[str, ...]) -> str:
+def anchors_key(anchors: tuple[str, ...]) -> str:
     return digest_of(anchors)
 
 
@@ -123,7 +123,7 @@ def represent(pair: Match, pane: str, anchors: tuple[str, ...], spec: Projection
     """Both spaces absolute, relative, whitened, or rotated into each other."""
     if pane == "absolute":
         return pair.source.vectors, pair.target.vectors
-    return _represent(pair_key(pair), pane, _anchors_key(anchors), spec, pair, anchors)
+    return _represent(pair_key(pair), pane, anchors_key(anchors), spec, pair, anchors)
 
 
 # Relative matrices are the largest thing kept: 20,000 rows × 300 anchors × 2 spaces are 48 MB.
@@ -133,19 +133,6 @@ def _represent(
     key: str, pane: str, anchors_key: str, spec: ProjectionSpec, _pair: Match, _anchors: tuple[str, ...]
 ) -> tuple[np.ndarray, ...]:
     return comparison.represent(_pair, pane, _anchors, spec)
-
-
-def view(pair: Match, spec: ViewSpec, anchors: tuple[str, ...], reduction: ReductionSpec) -> View:
-    """Rows to draw and their colours."""
-    shown = anchors if spec.show_anchors else ()
-    return _view(pair_key(pair), spec, _anchors_key(shown), reduction, pair, shown)
-
-
-@st.cache_resource(max_entries=32, show_spinner=False)
-def _view(
-    key: str, spec: ViewSpec, anchors_key: str, reduction: ReductionSpec, _pair: Match, _anchors: tuple[str, ...]
-) -> View:
-    return colored(_pair, recipe.drawn_view(_pair.source, spec, _anchors, reduction), spec)
 
 
 def pane_matrices(
@@ -162,7 +149,7 @@ def pca_coordinates(
     """PCA coordinates of the drawn rows of both spaces, and a note on how they came about; fast enough to do at once."""
     needed = needed_anchors(pane, anchors)
     reduction = replace(reduction, method="pca")
-    return _pca_coordinates(pair_key(pair), drawn.digest, pane, _anchors_key(needed), spec, reduction, pair, drawn, needed)
+    return _pca_coordinates(pair_key(pair), drawn.digest, pane, anchors_key(needed), spec, reduction, pair, drawn, needed)
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)
@@ -184,7 +171,7 @@ def _pca_coordinates(
 def split_of(pair: Match, pane: str, anchors: tuple[str, ...]) -> Split:
     """The rows that scores of a representation use: those that are not anchors, or every row where anchors are not used."""
     needed = needed_anchors(pane, anchors)
-    return _split(pair_key(pair), _anchors_key(needed), pair, needed)
+    return _split(pair_key(pair), anchors_key(needed), pair, needed)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
@@ -203,7 +190,7 @@ def live_scores(
     """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all."""
     needed, k = needed_anchors(pane, anchors), scored_neighbours(pair, anchors, k, convention)
     settings = scored_projection(pane, spec), k, convention, tuple(comparison.metrics_of_a_pair())
-    return _scores(pair_key(pair), pane, _anchors_key(needed), *settings, pair, needed)
+    return _scores(pair_key(pair), pane, anchors_key(needed), *settings, pair, needed)
 
 
 def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
@@ -249,7 +236,7 @@ def score_differences(
     convention: str,
 ) -> dict[str, Difference]:
     """How far a change of anchors moved each score, on the same held-out rows and queries."""
-    keys = _anchors_key(before), _anchors_key(now)
+    keys = anchors_key(before), anchors_key(now)
     return _score_differences(pair_key(pair), pane, keys, spec, k, convention, pair, before, now)
 
 
@@ -287,7 +274,7 @@ def _agreement(key: str, rows: str, _pair: Match, _view: View) -> pd.DataFrame:
 
 def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:
     """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
-    return _diagnose(space.digest, _anchors_key(anchors), space, anchors)
+    return _diagnose(space.digest, anchors_key(anchors), space, anchors)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

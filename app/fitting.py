@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from app import compute, messages, session
+from app.map_looks import colors_of
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.names import STRATEGIES
 from relcore.spaces import Match, SpaceError
@@ -30,14 +31,12 @@ def settle() -> None:
 
 
 def fits(workspace: Workspace, pair: Match) -> bool:
-    """Whether the pair has all anchors and pivots of the workspace, and the labels that it uses."""
+    """Whether the pair has all anchors and pivots of the workspace, and the labels and columns that it uses."""
     index, view = pair.source.index, workspace.view
-    unlabelled = pair.source.labels is None and (
-        view.color_by == "labels" or workspace.anchors_from.startswith("class-balanced")
-    )
-    uncounted = pair.source.counts is None and view.color_by == "counts"
+    unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
+    colored = {view.color_by, workspace.look.second} <= {"", *colors_of(workspace, pair)}
     chosen = workspace.anchors or not workspace.by_strategy
-    return bool(chosen) and not unlabelled and not uncounted and all(one in index for one in (*workspace.anchors, *view.pivots))
+    return bool(chosen) and colored and not unlabelled and all(one in index for one in (*workspace.anchors, *view.pivots))
 
 
 def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
@@ -51,7 +50,8 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     SpaceError
         The pair has no rows that anchors could be chosen from.
     """
-    fitted = replace(workspace, view=_fitting_view(workspace.view, pair))
+    second = workspace.look.second if workspace.look.second in colors_of(workspace, pair) else ""
+    fitted = replace(workspace, view=_fitting_view(workspace, pair), look=replace(workspace.look, second=second))
     if not workspace.anchors and not workspace.anchors_from:  # the user removed them all
         return fitted
     kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
@@ -66,10 +66,10 @@ def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
     return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
 
 
-def _fitting_view(view: ViewSpec, pair: Match) -> ViewSpec:
-    by_labels, column = view.color_by == "labels", view.color_by
-    if (by_labels and pair.source.labels is None) or (column == "counts" and pair.source.counts is None):
-        column = "pivots"
+def _fitting_view(workspace: Workspace, pair: Match) -> ViewSpec:
+    view = workspace.view
+    by_labels = view.color_by == "labels"
+    column = view.color_by if view.color_by in colors_of(workspace, pair) else "pivots"
     if pivots := tuple(pivot for pivot in view.pivots if pivot in pair.source.index):
         return replace(view, pivots=pivots, color_by=column)
     usual = default_view(pair.source)

@@ -1,4 +1,4 @@
-"""Caches around what a map shows beside its points, by the rules of `compute`: keys are digests, results are shared."""
+"""Caches around how a map looks beside where its points lie, by the rules of `compute`: keys are digests."""
 
 from __future__ import annotations
 
@@ -6,10 +6,63 @@ import numpy as np
 import streamlit as st
 
 from app import compute
+from app.workspace import Workspace
+from relcore.comparing.map_look import MapLook
 from relcore.comparing.prominence import prominent_rows
-from relcore.spaces import LatentSpace, Match
+from relcore.comparing.row_columns import Cells, cells_of, colored, columns_of
+from relcore.comparing.scene import drawn_view, second_view
+from relcore.reduction import ReductionSpec
+from relcore.sources.catalog import SpaceSpec
+from relcore.sources.more_columns import more_columns
+from relcore.sources.places import dataset_place
+from relcore.spaces import LatentSpace, Match, SpaceError
 from relcore.store import digest_of
-from relcore.views import View
+from relcore.views import COLUMN, View, ViewSpec
+
+_Tables = tuple[tuple[SpaceSpec, tuple], ...]
+
+
+def view(pair: Match, workspace: Workspace) -> View:
+    """Rows to draw and their colours."""
+    spec, anchors = workspace.view, workspace.anchors if workspace.view.show_anchors else ()
+    tables = _tables(spec.color_by, workspace)
+    return _view(compute.pair_key(pair), spec, compute.anchors_key(anchors), workspace.reduction, tables, pair, anchors)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _view(
+    key: str, spec: ViewSpec, anchors: str, reduction: ReductionSpec, tables: _Tables, _pair: Match, _anchors: tuple[str, ...]
+) -> View:
+    return colored(_pair, drawn_view(_pair.source, spec, _anchors, reduction), spec, _cells(tables))
+
+
+def second(pair: Match, drawn: View, workspace: Workspace) -> View | None:
+    """The drawn rows in the colours of the second colouring; None where there is none."""
+    look, tables = MapLook(second=workspace.look.second), _tables(workspace.look.second, workspace)
+    return _second(compute.pair_key(pair), drawn.digest, workspace.view, look, tables, pair, drawn)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _second(key: str, rows: str, spec: ViewSpec, look: MapLook, tables: _Tables, _pair: Match, _drawn: View) -> View | None:
+    return second_view(_pair, _drawn, spec, look, _cells(tables))
+
+
+def _tables(color_by: str, workspace: Workspace) -> _Tables:
+    """The spaces whose tables may have the column of a colour, with what tells whether the tables have changed."""
+    ends = (workspace.source, workspace.target) if color_by.startswith(COLUMN) else ()
+    return tuple((end, table_stamp(end)) for end in ends)
+
+
+def _cells(tables: _Tables) -> Cells | None:
+    return cells_of(*(end for end, _ in tables), compute.load_space) if tables else None
+
+
+def table_stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
+    """`compute.stamp`, of an encoding that of the table that it was made of. Errors where the session may not read it."""
+    if spec.dataset is None or spec.dataset.source != "file":
+        return compute.stamp(spec)
+    path = dataset_place(spec.dataset)
+    return ((about.st_mtime_ns, about.st_size),) if path.is_file() and (about := path.stat()) else ()
 
 
 def prominence(pair: Match, drawn: View) -> np.ndarray:
@@ -20,3 +73,25 @@ def prominence(pair: Match, drawn: View) -> np.ndarray:
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _prominence(key: str, rows: str, categories: str, _space: LatentSpace, _view: View) -> np.ndarray:
     return prominent_rows(_space, _view)
+
+
+def colors_of(workspace: Workspace, pair: Match) -> list[str]:
+    """What the rows of this pair can be coloured by."""
+    labels = ["labels"] if pair.source.labels is not None else []
+    return ["pivots", *labels, *columns_of(pair), *(f"{COLUMN}{name}" for name in table_columns(workspace))]
+
+
+def table_columns(workspace: Workspace) -> list[str]:
+    """The columns of the tables that came with the two spaces, each name once; none of a table that cannot be read now."""
+    found: list[str] = []
+    for end in (workspace.source, workspace.target):
+        try:
+            found += _more_columns(end, table_stamp(end))
+        except SpaceError:
+            continue
+    return list(dict.fromkeys(found))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _more_columns(spec: SpaceSpec, stamp: tuple) -> tuple[str, ...]:
+    return more_columns(spec)

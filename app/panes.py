@@ -18,7 +18,7 @@ from relcore.charts.scene import Scene
 from relcore.charts.star_look import StarLook
 from relcore.comparing.figures import Panes
 from relcore.comparing.orientation import orient_pairs
-from relcore.comparing.scene import assemble_scene
+from relcore.comparing.scene import assemble_scene, dressed
 from relcore.spaces import Match
 from relcore.views import View
 
@@ -46,7 +46,7 @@ def _all_by_pca(maps: Iterable[PairMap]) -> bool:
 
 def draw(pair: Match, workspace: Workspace) -> Drawing:
     """The panes as they can be drawn now: what UMAP or t-SNE still works on is an earlier map or PCA."""
-    view = compute.view(pair, workspace.view, workspace.anchors, workspace.reduction)
+    view = map_looks.view(pair, workspace)
     forms = [pane for pane in dict.fromkeys(workspace.panes) if pane == "absolute" or workspace.anchors]
     maps = {pane: pair_map(pair, view, pane, workspace) for pane in forms}
     if _all_by_pca(maps.values()):
@@ -56,11 +56,12 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
         pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
         results = orient_pairs(results, pca[0][0], pair, workspace.reduction)
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
+    scene = dressed(scene, workspace.look, map_looks.second(pair, view, workspace))
     items = items_of(workspace)
     texts, notes = hover_columns(pair, view, items, label=workspace.view.color_by != "labels")
     settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
     stars = None if workspace.stars == StarLook() else workspace.stars
-    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented)
+    recipe = Panes.of(settings, stars=stars, oriented=workspace.oriented, look=workspace.look)
     look = {"stars": workspace.stars, "prominence": map_looks.prominence(pair, view)}
     scene = replace(scene, texts=texts, notes=notes, **look)
     return Drawing(scene, view, recipe, tuple(maps.values()), sheet=sheet_of(pair, view, items))
@@ -75,7 +76,6 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
             key=key,
             selected=_rows_among(drawing.view.rows, pair, session.selection()),
             height=height,
-            palette=scene.category_colors or None,
             fill=True,
             old=[one.old for one in drawing.maps for _ in one.coordinates],
             sheet=drawing.sheet,
@@ -91,10 +91,14 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
 
 
 def _receive(event: PaneEvent, ids: np.ndarray) -> None:
-    if event.stars is None:
-        session.select(tuple(ids[event.rows]))
-    else:
+    if event.stars is not None:
         session.edit("look of the anchors", stars=event.stars)
+    elif event.hidden is not None:
+        hidden, *second = event.hidden
+        look = {"hidden": hidden, "second_hidden": second[0] if second else ()}
+        session.edit_spec("show all rows" if not any(event.hidden) else "hidden classes", "look", **look)
+    else:
+        session.select(tuple(ids[event.rows]))
 
 
 def _rows_among(rows: np.ndarray, pair: Match, chosen: Sequence[str]) -> np.ndarray:

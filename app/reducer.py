@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.workspace import BUNDLED, MOST_ANCHORS, Workspace
+from relcore.comparing.map_look import MapLook
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 
@@ -20,6 +21,7 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
       them is replaced by another space, if possible not the one at the other end.
     - Anchors, pivots, named sets and their ids are distinct, in the order they were given in.
     - Only anchors are pinned: a pin goes when its anchor goes.
+    - Hidden classes are those of the present colours: other colours or other spaces show all rows.
     - Nothing else changes: a reduction keeps its settings while another method is chosen.
 
     Raises
@@ -44,8 +46,18 @@ def reduce(before: Workspace, changed: Workspace) -> Workspace:
         pinned=_only(_distinct(changed.pinned), anchors),
         named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
         view=replace(changed.view, pivots=_distinct(changed.view.pivots)),
+        look=_fitting_look(before, changed),
     )
     return changed if settled == changed else settled
+
+
+def _fitting_look(before: Workspace, changed: Workspace) -> MapLook:
+    look, same = changed.look, (before.source, before.target) == (changed.source, changed.target)
+    if not (same and before.view.color_by == changed.view.color_by):
+        look = replace(look, hidden=())
+    if not (same and before.look.second == look.second):
+        look = replace(look, second_hidden=())
+    return look
 
 
 def _distinct(values: tuple) -> tuple:

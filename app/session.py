@@ -73,7 +73,7 @@ def edit(step: str, **changes: Any) -> None:
 
 
 def edit_spec(step: str, field: str, **changes: Any) -> None:
-    """Change settings inside `projection`, `view`, `reduction` or `inversion`."""
+    """Change settings inside `projection`, `view`, `reduction`, `look` or `inversion`."""
     edit(step, **{field: dataclasses.replace(getattr(workspace(), field), **changes)})
 
 

@@ -9,6 +9,7 @@ import streamlit as st
 
 from app import autosave, compute, messages, own_files, session
 from app.fitting import anchors_origin
+from app.permalink import to_query
 from app.plain_text import plain_name
 from app.widgets import (
     choose_anchors,
@@ -17,7 +18,7 @@ from app.widgets import (
     space_choosers,
     strategy_choosers,
 )
-from app.workspace import Workspace, from_session_file, to_query
+from app.workspace import Workspace, from_session_file
 from relcore.numbers import counted
 from relcore.portable import last_part
 from relcore.spaces import Match, NoCommonId, SpaceError

@@ -10,8 +10,9 @@ import streamlit as st
 
 from app import compute, session, unpaired, uploads
 from app.fitting import fit_to_pair
+from app.permalink import from_query
 from app.widgets import space_name
-from app.workspace import BUNDLED, OPENING_INVERSION, Workspace, from_query
+from app.workspace import BUNDLED, OPENING_INVERSION, Workspace
 from relcore import record
 from relcore.access import OPENED
 from relcore.inverting.recovery import InversionSpec

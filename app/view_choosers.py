@@ -8,9 +8,10 @@ from typing import Any
 import streamlit as st
 
 from app import session
+from app.color_choosers import color_chooser, second_color_chooser
+from app.map_looks import table_columns
 from app.widgets import bound
 from app.workspace import Workspace
-from relcore.comparing.row_columns import columns_of
 from relcore.names import REDUCTIONS
 from relcore.spaces import Match, SpaceError, quote
 from relcore.views import MOST_PIVOTS
@@ -22,9 +23,9 @@ _LOWER = {"relative": "relative", "whitened": "whitened"}
 def view_choosers(workspace: Workspace, pair: Match) -> None:
     """One row above the panes: common choices, and a button for the rest."""
     with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
-        classes = pair.source.labels is not None and pair.source.counts is None
-        if classes:
-            _color_chooser(workspace, pair)
+        has_columns = bool(table_columns(workspace)) or (pair.source.labels is not None and pair.source.counts is None)
+        if has_columns:
+            color_chooser(workspace, pair)
         if workspace.view.color_by == "pivots" or not workspace.view.everything:
             _pivot_chooser(workspace, pair)
         bound(
@@ -60,25 +61,9 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
         )
         with st.popover("More", icon=":material/tune:"):
             _further_choosers(workspace)
-            if not classes:
-                _color_chooser(workspace, pair)
-
-
-def _color_chooser(workspace: Workspace, pair: Match) -> None:
-    bound(
-        st.selectbox,
-        "Colour by",
-        "view.color_by",
-        workspace.view.color_by,
-        lambda value: session.edit_spec(f"colour by {value}", "view", color_by=value),
-        options=["pivots", *(["labels"] if pair.source.labels is not None else []), *columns_of(pair)],
-        format_func=str.capitalize,
-        width=170,
-        help=(
-            "Agreement: the share of a row's neighbours that the other space keeps. Numbers are drawn in steps of equally many "
-            "rows; click a step in the legend to select its rows."
-        ),
-    )
+            if not has_columns:
+                color_chooser(workspace, pair)
+            second_color_chooser(workspace, pair)
 
 
 def _pivot_chooser(workspace: Workspace, pair: Match) -> None:

@@ -9,10 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
+from relcore.charts.coloring import ColorScale
 from relcore.similarity import mean_row, project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
 NUMBERS = ("counts", "source norm", "target norm", "agreement")  # columns of numbers that colour rows
+COLUMN = "column:"  # before the name of a column of the table that came with a space
 MOST_PIVOTS = 20  # the number of distinguishable colours
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
@@ -29,9 +31,9 @@ class ViewSpec:
         Rows of each neighbourhood, the pivot itself among them.
     everything : bool
         Also draw all other rows, in grey.
-    color_by : "pivots", "labels" or one of `NUMBERS`
-        The colour of a row: by the pivot in whose neighbourhood it lies, by its label, or by a number; the latter needs both
-        spaces, see `comparing.row_columns.colored`.
+    color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
+        The colour of a row: by the pivot in whose neighbourhood it lies, by its label, by a number, or by a column of the table
+        that came with a space; the last two need both spaces, see `comparing.row_columns.colored`.
     show_anchors : bool
         Draw the anchors as stars, adding those that the view lacks.
     """
@@ -50,17 +52,25 @@ class ViewSpec:
             )
         if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
             raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
-        need_one_of("color_by", self.color_by, ("pivots", "labels", *NUMBERS))
+        need_color("color_by", self.color_by)
+
+
+def need_color(setting: str, color_by: str) -> None:
+    """Raise a SpaceError unless this is something that rows can be coloured by."""
+    if not (isinstance(color_by, str) and color_by.startswith(COLUMN) and len(color_by) > len(COLUMN)):
+        need_one_of(setting, color_by, ("pivots", "labels", *NUMBERS, f"{COLUMN}…"))
 
 
 @dataclass(frozen=True)
 class View:
-    """Rows to draw (m,), ascending, with a category per row, -1 for none."""
+    """Rows to draw (m,), ascending, with a category per row, -1 for none; of a number the `values` (m,) and their scale."""
 
     rows: np.ndarray
     categories: np.ndarray
     category_names: tuple[str, ...]
-    category_colors: tuple[str, ...] = ()  # where the categories are steps of a ramp
+    scale: ColorScale | None = None  # where the categories are steps of it
+    values: np.ndarray | None = None
+    about: str = ""  # what else the colours are, for the caption
 
     @cached_property
     def digest(self) -> str:
@@ -76,8 +86,8 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     SpaceError
         Pivots that the space lacks, nothing to draw, colours by labels that the space does not have.
     """
-    if spec.color_by == "labels" and space.labels is None:
-        raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
+    if spec.color_by == "labels":
+        _need_labels(space)
     drawn, nearest_pivot = _neighbourhoods(space, spec)
     if spec.everything:
         drawn[:] = True
@@ -87,10 +97,27 @@ def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()
     if not len(rows):
         raise SpaceError("nothing to draw: name at least one pivot, or draw everything")
     if spec.color_by == "labels":
-        names = tuple(sorted(set(space.labels) - {""}))
-        numbers = {name: number for number, name in enumerate(names)} | {"": -1}
-        return View(rows, np.array([numbers[label] for label in space.labels[rows]]), names)
+        return _by_labels(space, rows)
     return View(rows, nearest_pivot[rows], spec.pivots)
+
+
+def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
+    """These rows in the colours of labels or of pivots, as `spec` tells. Errors as in `make_view`."""
+    if spec.color_by == "labels":
+        return _by_labels(space, rows)
+    return View(rows, _neighbourhoods(space, spec)[1][rows], spec.pivots)
+
+
+def _by_labels(space: LatentSpace, rows: np.ndarray) -> View:
+    _need_labels(space)
+    names = tuple(sorted(set(space.labels) - {""}))
+    numbers = {name: number for number, name in enumerate(names)} | {"": -1}
+    return View(rows, np.array([numbers[label] for label in space.labels[rows]]), names)
+
+
+def _need_labels(space: LatentSpace) -> None:
+    if space.labels is None:
+        raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
 
 
 def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
@@ -98,7 +125,8 @@ def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
     if len(view.rows) <= n_most:
         return view
     kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
-    return replace(view, rows=view.rows[kept], categories=view.categories[kept])
+    values = None if view.values is None else view.values[kept]
+    return replace(view, rows=view.rows[kept], categories=view.categories[kept], values=values)
 
 
 def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.ndarray]:

@@ -74,7 +74,7 @@ LAYERS = {
     "relcore.engine": JOBS | {"relcore.job", "relcore.pace", "relcore.scheduler"},
     "relcore.indexes": BASE | JOBS | {"relcore.access", "relcore.sources"},
     "relcore.encoding": BASE | JOBS | {"relcore.sources"},
-    "relcore.views": BASE | {"relcore.anchors"},
+    "relcore.views": BASE | {"relcore.anchors", "relcore.charts"},
     "relcore.comparison": BASE
     | {
         "relcore.anchors",

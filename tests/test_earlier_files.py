@@ -17,7 +17,8 @@ import pandas as pd
 import pytest
 from pandas.api.types import is_numeric_dtype
 
-from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from app.permalink import from_query, to_query
+from app.workspace import Workspace, from_session_file, to_session_file
 from relcore import __version__, record
 from relcore.comparing.figures import exportable
 from relcore.sources.catalog import SpaceSpec

@@ -1,7 +1,6 @@
 /* LinkedScatter: panes, legend and toolbar around one selection. Streamlit calls the default export at mount, with every new payload and
    with every change of theme, always with the same parent. */
 
-const NONE = 0xffff;
 const instances = new WeakMap();
 
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -22,17 +21,24 @@ class LinkedScatter {
     this.digests = {};
     this.unanswered = [];
     this.serial = 0;
-    this.legend = element("div", "ls-legend", { role: "group", "aria-label": "Categories: click to select, Shift adds" });
+    this.colorings = new Colorings();
+    this.legend = new Legend({
+      toggle: (coloring, number) => this.hide(() => coloring.toggle(number)),
+      isolate: (coloring, number) => this.hide(() => coloring.isolate(number)),
+      select: (coloring, number) => this.brushed(coloring.rowsOf(number).filter((row) => !this.colorings.hides(row)), true),
+      showAll: () => this.hide(() => this.colorings.showAll()),
+    });
     this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
     this.stars = new StarControl((look, settled) => this.starred(look, settled));
     this.named = true;
     this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
     this.toolbar.press("names", true);
     this.grid = element("div", "ls-grid");
+    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all);
     this.caption = element("figcaption", "ls-caption");
     this.tip = new Tip();
-    const bar = element("div", "ls-bar", {}, this.legend, element("div", "ls-side", {}, this.status, this.toolbar.root));
-    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, this.grid, this.caption, this.tip.root);
+    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.status, this.toolbar.root));
+    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, frame, this.caption, this.tip.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.room = new Room(this.root, this.grid, this.caption);
     parent.append(this.root);
@@ -66,10 +72,13 @@ class LinkedScatter {
     if (fresh("cells")) this.cells = header.sheet ? take("cells") : null;
     this.tip.serve(header.files, header.sheet);
     if (fresh("prominence") || other) this.prominence = header.arrays.prominence ? take("prominence") : Uint32Array.from({ length: header.n }, (_, row) => row);
-    const recategorised = fresh("categories") || other;
-    if (recategorised) this.categories = take("categories");
-    const recolored = this.setTheme() || recategorised || JSON.stringify(past?.names) !== JSON.stringify(header.names);
-    if (recolored) this.color();
+    const again = this.setTheme() || other;
+    const hiding = !this.unanswered.some((event) => event.kind === "hidden");
+    const look = { again, hiding, theme: this.theme, dark: this.root.dataset.theme === "dark" };
+    const [repainted, rehidden] = this.colorings.update(header, past, { fresh, take, ...look });
+    this.root.dataset.colorings = header.colorings.length;
+    if (repainted) this.legend.draw(this.colorings.list, header.named);
+    const recolored = repainted || rehidden;
 
     while (this.panes.length > header.panes.length) this.panes.pop().dispose();
     const born = header.panes.length - this.panes.length;
@@ -82,10 +91,11 @@ class LinkedScatter {
       pane.plot.dataset.old = header.panes[i].old;
       const moved = fresh(`pane${i}`) || i >= this.panes.length - born;
       if (moved) pane.setPositions(take(`pane${i}`), header.panes[i].dimensions);
-      if (moved || recolored) pane.setGroups(this.categories, header.names.length);
-      if (recolored || born) pane.points.upload("color", this.colors);
+      pane.coloring = this.colorings.list[header.panes[i].coloring];
+      if (moved || recolored) pane.regroup = true;
+      if (recolored || born) pane.points.upload("color", pane.coloring.colors);
       if (!reanchored && pane.stars.look === this.stars.look) return;
-      pane.stars.set(this.anchors, header, this.stars.look, (row) => this.colorOf(row));
+      pane.stars.set(this.anchors, header, this.stars.look, (row) => pane.coloring.colorOf(row));
       pane.redraw();
     });
     // Python's selection is law, unless it is older than a brush that Python has not answered yet.
@@ -115,48 +125,19 @@ class LinkedScatter {
     const theme = this.header.themes[dark ? 1 : 0];
     if (JSON.stringify(theme) === JSON.stringify(this.theme)) return false;
     this.theme = theme;
+    this.surface = rgb(theme.surface).map((value) => value / 255);
     for (const name of ["surface", "text", "muted", "border", "grid", "accent", "font"]) this.root.style.setProperty(`--ls-${name}`, theme[name]);
     this.root.dataset.theme = dark ? "dark" : "light";
     return true;
   }
 
-  colorOf(row) {
-    return this.theme.colors[this.categories[row]] ?? this.theme.neutral;
-  }
-
-  color() {
-    const { header, theme, categories } = this;
-    const table = [...theme.colors, theme.neutral].map(rgb);
-    const counts = new Uint32Array(header.names.length + 1);
-    this.colors = new Uint8Array(3 * header.n);
-    for (let row = 0; row < header.n; row++) {
-      const category = Math.min(categories[row], header.names.length);
-      counts[category]++;
-      this.colors.set(table[category], 3 * row);
-    }
-    const [others, n] = [counts.at(-1), header.n];
-    const mixed = others && others < n;
-    this.style = {
-      sizes: [header.pointSize, mixed ? header.otherSize * 0.85 : header.otherSize],
-      alphas: [opacity(n - others), mixed ? opacity(others) * 0.6 : opacity(others)],
-      surface: rgb(theme.surface).map((value) => value / 255),
-    };
-    const chip = (category, name, color) => {
-      const node = element("button", "ls-chip", { type: "button", title: `${name}: ${counts[category].toLocaleString()} points; click to select` });
-      node.append(element("span", "ls-dot", { style: `background:${color}` }), name);
-      node.addEventListener("click", (event) => this.brushed(this.rowsOf(category), event.shiftKey));
-      return node;
-    };
-    const named = header.names.map((name, category) => [category, name, theme.colors[category]]).filter(([category]) => counts[category]);
-    this.legend.replaceChildren(...named.slice(0, header.named).map((entry) => chip(...entry)));
-    if (named.length > header.named) this.legend.append(element("span", "ls-more", {}, `and ${named.length - header.named} more`));
-    if (mixed) this.legend.append(chip(header.names.length, header.other, theme.neutral));
-  }
-
-  rowsOf(category) {
-    const rows = [];
-    this.categories.forEach((value, row) => Math.min(value, this.header.names.length) === category && rows.push(row));
-    return rows;
+  /* Show or hide classes, here at once and then in Python. */
+  hide(change) {
+    change();
+    this.panes.forEach((pane) => (pane.regroup = true));
+    this.select(this.rows);
+    this.unanswered = this.unanswered.filter((event) => event.kind !== "hidden");
+    this.report({ kind: "hidden", hidden: this.colorings.hidden() });
   }
 
   bits(bytes) {
@@ -168,15 +149,13 @@ class LinkedScatter {
   /* Show these rows in every pane; selected rows and named categories are drawn last, so they lie on top. */
   select(rows) {
     const { n } = this.header;
-    const flags = new Uint8Array(n);
-    for (let row = 0; row < n; row++) if (this.categories[row] === NONE) flags[row] = 2;
-    for (const row of rows) flags[row] |= 1;
-    const order = paintingOrder(flags);
     this.rows = rows;
-    this.style.brushed = rows.length > 0;
-    this.style.lift = rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0; // a small selection is drawn larger and stronger than a large one
-    this.chosen = this.mostProminent(rows, flags);
-    for (const pane of this.panes) pane.setFlags(flags, order);
+    const [flags, hidden] = this.colorings.flags(rows, n);
+    const orders = flags.map((own) => paintingOrder(own));
+    this.brush = { brushed: rows.length > 0, lift: rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0 }; // a small selection is drawn larger and stronger than a large one
+    this.chosen = this.mostProminent(rows, flags[0]);
+    this.panes.forEach((pane, i) => pane.setFlags(flags[this.header.panes[i].coloring], orders[this.header.panes[i].coloring]));
+    this.legend.show(this.colorings.list, hidden);
     this.dimStars();
     this.awaited = new Set(this.panes);
     this.status.textContent = rows.length ? `${rows.length.toLocaleString()} of ${n.toLocaleString()} selected` : "";
@@ -187,7 +166,7 @@ class LinkedScatter {
   /* As many of the selected rows as get a name, the most prominent first. */
   mostProminent(rows, flags) {
     const found = [];
-    if (rows.length) for (const row of this.prominence) if (flags[row] & 1 && found.push(row) >= Math.min(rows.length, NAMED_SELECTED)) break;
+    if (rows.length) for (const row of this.prominence) if ((flags[row] & (SELECTED | HIDDEN)) === SELECTED && found.push(row) >= Math.min(rows.length, NAMED_SELECTED)) break;
     return found;
   }
 
@@ -253,8 +232,8 @@ class LinkedScatter {
     this.hoverRow = row;
     this.panes.forEach((each) => each.setRing(row));
     if (row < 0) return this.tip.hide();
-    const [name, number] = [this.header.names[this.categories[row]], this.anchors.indexOf(row) + 1];
-    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category: name, color: this.colorOf(row), anchor: number });
+    const [category, number] = [pane.coloring.say(row), this.anchors.indexOf(row) + 1];
+    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number });
     this.tip.place(pane.pixel(row), pane.plot, this.root);
   }
 
@@ -270,6 +249,7 @@ class LinkedScatter {
     this.root.dataset.drawn = drawn;
     this.root.dataset.selected = this.rows.length;
     this.root.dataset.anchors = this.anchors.length;
+    this.root.dataset.hidden = this.legend.hidden;
     this.root.dataset.views = JSON.stringify(this.panes.map(({ view }) => [view.x, view.y, view.zoom]));
   }
 
@@ -299,7 +279,8 @@ class LinkedScatter {
 
   zoomToSelection() {
     if (!this.rows.length) return;
-    for (const pane of this.linked ? this.panes.slice(0, 1) : this.panes) pane.zoomTo(this.rows);
+    const rows = this.rows.filter((row) => !this.colorings.hides(row));
+    if (rows.length) for (const pane of this.linked ? this.panes.slice(0, 1) : this.panes) pane.zoomTo(rows);
     this.viewed(this.panes[0]);
   }
 

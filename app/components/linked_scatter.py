@@ -19,17 +19,19 @@ from typing import Any, Literal
 import numpy as np
 import streamlit as st
 
+from app.components.linked_scatter_colorings import arrays_of, described
 from app.sheets import Sheet, digest_of_bytes
 from relcore.charts.scene import Scene
 from relcore.charts.star_look import OPACITIES, SIZES, StarLook
-from relcore.figures.marks import NAMED, NUMBERED, OTHER, point_size, scene_alt, star_opacity, star_size
-from relcore.figures.palette import DARK, LIGHT, Theme
+from relcore.figures.marks import NAMED, NUMBERED, scene_alt, sides, star_opacity, star_size
+from relcore.figures.palette import DARK, LIGHT
 
 TOOLS = ("lasso", "box", "pan")
-NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
 
 _HERE = Path(__file__).parent
 _SCRIPTS = (
+    "linked_scatter_coloring.js",
+    "linked_scatter_legend.js",
     "linked_scatter_points.js",
     "linked_scatter_solid.js",
     "linked_scatter_pane.js",
@@ -51,11 +53,15 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, or set how the anchors look."""
+    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, changed the stars, or hid classes.
 
-    kind: Literal["select", "clear", "click", "stars"]
+    `hidden` are the hidden classes of each colouring, as `Coloring.hidden`.
+    """
+
+    kind: Literal["select", "clear", "click", "stars", "hidden"]
     rows: np.ndarray
     stars: StarLook | None = None
+    hidden: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def row(self) -> int:
@@ -76,7 +82,6 @@ def linked_scatter(
     old: Sequence[str] = (),
     dark: bool | None = None,
     tool: Literal["lasso", "box", "pan"] = "lasso",
-    palette: Sequence[str] | None = None,
     sheet: Sheet | None = None,
     on_event: Callable[[PaneEvent], None] | None = None,
 ) -> tuple[PaneEvent, ...]:
@@ -100,8 +105,6 @@ def linked_scatter(
         What an old map shows, such as "PCA until UMAP is done"; the pane is dimmed. "" for a pane that is up to date.
     dark : bool, optional
         None follows Streamlit's theme.
-    palette : one colour per category, optional
-        Hexadecimal; None takes the palette of the figures.
     sheet : Sheet, optional
         A small picture of each row, shown on hover.
     on_event : callable, optional
@@ -123,7 +126,6 @@ def linked_scatter(
         version=version,
         answered=st.session_state.get(f"{key}:told", 0),
         selected=selected,
-        palette=palette,
         sheet=sheet,
         files=_serve(scene, sheet, key),
         old=old,
@@ -178,6 +180,10 @@ def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answer
             continue
         if message["version"] != version:
             continue
+        if message["kind"] == "hidden":
+            hidden = tuple(tuple(map(str, one)) for one in message["hidden"])
+            events.append(PaneEvent("hidden", np.empty(0, dtype=np.int64), hidden=hidden))
+            continue
         if message["kind"] == "click":
             events.append(PaneEvent("click", np.array([message["row"]], dtype=np.int64)))
         else:
@@ -209,7 +215,6 @@ def pack_scene(
     version: str,
     answered: int = 0,
     selected: Sequence[int] | None = None,
-    palette: Sequence[str] | None = None,
     sheet: Sheet | None = None,
     files: dict[str, str] | None = None,
     old: Sequence[str] = (),
@@ -221,9 +226,9 @@ def pack_scene(
     ``header["files"]`` says where the texts, the notes and the sheet of the rows can be had.
     """
     n = len(scene)
-    colored = int(np.count_nonzero(np.asarray(scene.categories) >= 0))
     arrays = {f"pane{i}": _coordinates(pane.title, pane.coordinates) for i, pane in enumerate(scene.panes)}
-    arrays["categories"] = _categories(scene)
+    for i, coloring in enumerate(scene.colorings()):
+        arrays |= arrays_of(coloring, i)
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"] = _joined(scene.ids)
     if scene.prominence is not None:
@@ -244,24 +249,26 @@ def pack_scene(
         "n": n,
         "arrays": layout,
         "panes": [
-            {"title": pane.title, "note": pane.note, "dimensions": pane.coordinates.shape[1], "old": told}
-            for pane, told in zip(scene.panes, old or [""] * len(scene.panes), strict=True)
+            {
+                "title": pane.title,
+                "note": pane.note,
+                "dimensions": pane.coordinates.shape[1],
+                "old": told,
+                "coloring": int(scene.second is not None and i in scene.second_panes),
+            }
+            for i, (pane, told) in enumerate(zip(scene.panes, old or [""] * len(scene.panes), strict=True))
         ],
-        "names": [str(name) for name in scene.category_names],
-        "ramp": bool(scene.category_colors),  # steps of a number, which have no place on the map
-        "other": OTHER,
+        "colorings": [described(one, side) for one, side in zip(scene.colorings(), sides(scene), strict=True)],
         "named": NAMED,
         "caption": scene.caption,
         "alt": " ".join([*(f"{told}." for told in dict.fromkeys(old) if told), scene_alt(scene)]),
-        "pointSize": point_size(colored or n),
-        "otherSize": point_size(n),
         "starSize": star_size(len(scene.anchors)),
         "starOpacity": star_opacity(len(scene.anchors)),
         "stars": asdict(scene.stars),
         "numbered": len(scene.anchors) <= NUMBERED,
         "files": files or {},
         "sheet": sheet and {"side": sheet.side, "columns": sheet.columns, "lines": sheet.lines, "crisp": sheet.crisp},
-        "themes": [_theme(theme, len(scene.category_names), palette) for theme in (LIGHT, DARK)],
+        "themes": [asdict(theme) for theme in (LIGHT, DARK)],
         **(settings or {}),
     }
     text = json.dumps(header, ensure_ascii=False).encode("utf-8", "replace")
@@ -286,17 +293,6 @@ def _coordinates(title: str, coordinates: np.ndarray) -> bytes:
             f"pane {title!r}: expected finite coordinates, got {bad} rows with NaN or infinite values; leave these out"
         )
     return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
-
-
-def _categories(scene: Scene) -> bytes:
-    categories = np.asarray(scene.categories)
-    return np.where(categories < 0, NO_CATEGORY, categories).astype("<u2").tobytes()
-
-
-def _theme(theme: Theme, n_categories: int, palette: Sequence[str] | None) -> dict[str, Any]:
-    if palette is not None and len(palette) < n_categories:
-        raise ValueError(f"palette: expected {n_categories} colours, one per category, got {len(palette)}")
-    return {**asdict(theme), "colors": list(palette) if palette is not None else theme.category_colors(n_categories)}
 
 
 def _digest(content: bytes) -> str:

@@ -24,16 +24,18 @@ function widthOf(text, kind, family) {
 const touches = ([left, top, right, bottom], boxes) => boxes.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1]);
 const shortened = (name) => (name.length > NAME_LETTERS ? `${name.slice(0, NAME_LETTERS - 1)}…` : name);
 
-/* The row nearest to the middle of each category, by the median of each coordinate: one far away does not pull it. */
-function middles(coordinates, dimensions, categories, n) {
+/* The row nearest to the middle of each group, by the median of each coordinate: one far away does not pull it. `groupOf`: row → number of
+   a group, or -1. */
+function middles(coordinates, dimensions, groupOf) {
   const members = new Map();
-  for (let row = 0; row < categories.length; row++) {
-    if (categories[row] >= n) continue;
-    const rows = members.get(categories[row]);
-    rows ? rows.push(row) : members.set(categories[row], [row]);
+  for (let row = 0; row < coordinates.length / dimensions; row++) {
+    const group = groupOf(row);
+    if (group < 0) continue;
+    const rows = members.get(group);
+    rows ? rows.push(row) : members.set(group, [row]);
   }
   const found = [];
-  for (const [category, rows] of members) {
+  for (const [group, rows] of members) {
     const axes = Array.from({ length: dimensions }, (_, axis) => Float32Array.from(rows, (row) => coordinates[dimensions * row + axis]).sort());
     const middle = axes.map((values) => values[values.length >> 1]);
     let [best, nearest] = [rows[0], Infinity];
@@ -41,7 +43,7 @@ function middles(coordinates, dimensions, categories, n) {
       const distance = middle.reduce((sum, value, axis) => sum + (coordinates[dimensions * row + axis] - value) ** 2, 0);
       if (distance < nearest) [best, nearest] = [row, distance];
     }
-    found.push({ category, row: best, count: rows.length });
+    found.push({ group, row: best, count: rows.length });
   }
   return found.sort((a, b) => b.count - a.count);
 }
@@ -59,7 +61,7 @@ class Names {
     const [{ font }, chosen] = [owner.theme, owner.chosen];
     this.used = 0;
     this.boxes = [];
-    const stars = pane.stars.boxes((row) => pane.pixel(row, width, height));
+    const stars = pane.stars.boxes((row) => !pane.hides(row), (row) => pane.pixel(row, width, height));
     const put = (row, text, kind, color) => {
       const [x, y] = pane.pixel(row, width, height);
       if (x < 0 || x > width || y < 0 || y > height) return false;
@@ -85,10 +87,26 @@ class Names {
     });
     for (const row of chosen) put(row, shortened(owner.idOf(row)), "chosen");
     if (owner.named) {
-      for (const { row, category } of owner.header.ramp ? [] : this.groups) put(row, shortened(owner.header.names[category]), "group", owner.theme.colors[category]);
+      if (pane.regroup) this.regroup(pane, owner);
+      for (const { row, text, color } of this.groups) put(row, shortened(text), "group", color);
       if (!chosen.length) this.placeRows(pane, owner, put, width, height);
     }
     while (this.texts.children.length > this.used) this.texts.lastChild.remove();
+  }
+
+  /* The names of the categories at their middles, then those of the clusters among the other rows. */
+  regroup(pane, owner) {
+    pane.regroup = false;
+    const { coloring } = pane;
+    const { told } = coloring;
+    const [coordinates, dimensions] = pane.solid ? [pane.solid, 3] : [pane.units, 2];
+    const found = (groupOf) => middles(coordinates, dimensions, (row) => (pane.hides(row) ? -1 : groupOf(row)));
+    const named = told.ramp ? [] : found((row) => (coloring.categories[row] === NONE ? -1 : coloring.categories[row]));
+    this.groups = named.map(({ group, row }) => ({ row, text: told.labels[group], color: coloring.palette[group] }));
+    if (!owner.clusters) return;
+    const free = (row) => told.ramp || coloring.categories[row] === NONE;
+    const others = found((row) => (free(row) && owner.clusters[row] !== NONE ? owner.clusters[row] : -1));
+    this.groups.push(...others.map(({ group, row }) => ({ row, text: owner.header.clusters[group] })));
   }
 
   placeRows(pane, owner, put, width, height) {
@@ -99,7 +117,7 @@ class Names {
     for (const row of owner.prominence) {
       if (left <= 0) return;
       const [x, y] = [units[2 * row], units[2 * row + 1]];
-      if (x < low[0] || x > high[0] || y < low[1] || y > high[1]) continue;
+      if (x < low[0] || x > high[0] || y < low[1] || y > high[1] || pane.hides(row)) continue;
       if (put(row, shortened(owner.idOf(row)), "row")) left -= 1;
     }
   }

@@ -75,7 +75,7 @@ class Pane {
     this.depths = this.solid && new Float32Array(n);
     this.units = this.solid ? new Float32Array(2 * n) : units;
     if (!this.solid && this.points.content.depth) this.points.upload("depth", new Float32Array(n));
-    this.names.groups = [];
+    this.regroup = true;
     if (this.solid) return this.setTurn(this.turn);
     this.points.upload("position", units);
     this.redraw();
@@ -99,10 +99,6 @@ class Pane {
     this.redraw();
   }
 
-  setGroups(categories, n) {
-    this.names.groups = n ? middles(this.solid ?? this.units, this.solid ? 3 : 2, categories, n) : [];
-  }
-
   redraw() {
     if (this.frame || this.disposed) return;
     this.frame = requestAnimationFrame(() => {
@@ -114,15 +110,15 @@ class Pane {
 
   draw() {
     const [width, height, ratio] = [this.plot.clientWidth, this.plot.clientHeight, Math.min(devicePixelRatio || 1, 2)];
-    if (!width || !height || !this.units) return;
+    if (!width || !height || !this.units || !this.flags) return;
     const [columns, rows] = [Math.round(width * ratio), Math.round(height * ratio)];
     if (this.canvas.width !== columns || this.canvas.height !== rows) Object.assign(this.canvas, { width: columns, height: rows });
     const scale = this.scales(width, height);
     const offset = [-this.view.x * scale[0], -this.view.y * scale[1]];
     const growth = this.view.zoom ** 0.35; // zooming in spreads the points, so they may grow, but less
-    const { sizes, alphas, brushed, lift, surface } = this.owner.style;
-    this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, brushed, lift, surface, ratio });
-    this.stars.place((row) => this.pixel(row, width, height));
+    const { sizes, alphas } = this.coloring.style;
+    this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, ...this.owner.brush, surface: this.owner.surface, ratio });
+    this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)));
     this.names.place(this, this.owner, width, height);
     this.placeRing();
   }
@@ -147,12 +143,17 @@ class Pane {
     return [((2 * x) / width - 1) / across + this.view.x, (1 - (2 * y) / height) / up + this.view.y];
   }
 
+  hides(row) {
+    return (this.flags[row] & HIDDEN) > 0;
+  }
+
   /* The row under a pixel or -1: anchors first, then the nearest. */
   rowAt(x, y) {
     const reach = Math.max(REACH, this.stars.reach);
     let [best, nearest] = [-1, reach * reach];
     const { clientWidth, clientHeight } = this.plot;
     for (const row of this.stars.shown ? this.stars.rows : []) {
+      if (this.hides(row)) continue;
       const [px, py] = this.pixel(row, clientWidth, clientHeight);
       const distance = (px - x) ** 2 + (py - y) ** 2;
       if (distance <= nearest) [best, nearest] = [row, distance];
@@ -165,7 +166,7 @@ class Pane {
     for (let row = 0, i = 0; i < units.length; row++, i += 2) {
       const [dx, dy] = [(units[i] - ux) * toX, (units[i + 1] - uy) * toY];
       const distance = dx * dx + dy * dy;
-      if (distance < nearest) [best, nearest] = [row, distance];
+      if (distance < nearest && !this.hides(row)) [best, nearest] = [row, distance];
     }
     return best;
   }
@@ -177,7 +178,7 @@ class Pane {
     const rows = [];
     for (let row = 0; row < this.units.length / 2; row++) {
       const [x, y] = [this.units[2 * row], this.units[2 * row + 1]];
-      if (x < left || x > right || y < low || y > high) continue;
+      if (x < left || x > right || y < low || y > high || this.hides(row)) continue;
       let inside = false;
       for (let i = 0, j = xs.length - 1; i < xs.length; j = i++) {
         if (ys[i] > y !== ys[j] > y && x < ((xs[j] - xs[i]) * (y - ys[i])) / (ys[j] - ys[i]) + xs[i]) inside = !inside;

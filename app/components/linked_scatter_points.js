@@ -59,7 +59,7 @@ class Points {
     this.uniforms = {};
   }
 
-  /* position: Float32Array (2n); depth: Float32Array (n), near is positive, 0 unless given; color: Uint8Array (3n); flags: Uint8Array (n), 1 selected, 2 no category; order: Uint32Array (n), last on top. */
+  /* position: Float32Array (2n); depth: Float32Array (n), near is positive, 0 unless given; color: Uint8Array (3n); flags: Uint8Array (n), 1 selected, 2 no category; order: Uint32Array, the rows to draw, last on top. */
   upload(name, array) {
     const { gl, program, buffers } = this;
     const target = name === "order" ? gl.ELEMENT_ARRAY_BUFFER : gl.ARRAY_BUFFER;

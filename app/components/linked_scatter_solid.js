@@ -3,6 +3,7 @@
 
 const FACING = Object.freeze([1, 0, 0, 0, 1, 0, 0, 0, 1]);
 const RADIANS_A_PIXEL = 0.008;
+const [SELECTED, OTHER, HIDDEN] = [1, 2, 4]; // flags of a row; the shader reads the first two
 const DEPTHS = 256; // steps of depth in the order of painting
 
 /* The turn (9, rows of a matrix) after a drag by so many pixels to the right and down, about the axes of the screen. */
@@ -23,16 +24,21 @@ function project(solid, [a, b, c, d, e, f, g, h, i], units, depths) {
   }
 }
 
-/* Rows in the order of painting: those of no category first, the selected last, and within each layer from far to near. */
+/* Rows in the order of painting: those of no category first, the selected last, and within each layer from far to near; none that is
+   hidden. */
 function paintingOrder(flags, depths) {
   const [n, steps] = [flags.length, depths ? DEPTHS : 1];
-  const [keys, ends, order] = [new Uint16Array(n), new Uint32Array(4 * steps), new Uint32Array(n)];
+  const [keys, ends] = [new Uint16Array(n), new Uint32Array(4 * steps)];
+  let shown = 0;
   for (let row = 0; row < n; row++) {
-    const layer = (flags[row] & 1) * 2 + (flags[row] < 2 ? 1 : 0);
+    if (flags[row] & HIDDEN) continue;
+    shown++;
+    const layer = (flags[row] & SELECTED) * 2 + (flags[row] & OTHER ? 0 : 1);
     keys[row] = layer * steps + (depths ? clamp(Math.floor(((depths[row] + 1.75) / 3.5) * steps), 0, steps - 1) : 0);
     ends[keys[row]]++;
   }
   for (let key = 0, end = 0; key < ends.length; key++) [ends[key], end] = [end, end + ends[key]];
-  for (let row = 0; row < n; row++) order[ends[keys[row]]++] = row;
+  const order = new Uint32Array(shown);
+  for (let row = 0; row < n; row++) if (!(flags[row] & HIDDEN)) order[ends[keys[row]]++] = row;
   return order;
 }

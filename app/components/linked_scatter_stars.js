@@ -50,16 +50,20 @@ class Stars {
   }
 
   /* Where names must not lie: on stars with numbers. Hundreds without numbers would leave no room. */
-  boxes(pixel) {
+  boxes(visible, pixel) {
     if (!this.shown || !this.numbers.children.length) return [];
-    return Array.from(this.rows, (row) => pixel(row)).map(([x, y]) => [x - this.reach, y - this.reach - 5, x + this.reach + 12, y + this.reach]);
+    return Array.from(this.rows).filter(visible).map(pixel).map(([x, y]) => [x - this.reach, y - this.reach - 5, x + this.reach + 12, y + this.reach]);
   }
 
+  /* `pixel`: where a row is; null for one that is hidden. */
   place(pixel) {
     if (!this.shown) return;
     for (let i = 0; i < this.rows.length; i++) {
-      const [x, y] = pixel(this.rows[i]);
-      for (const { children } of [this.shapes, this.numbers]) children[i]?.setAttribute("transform", `translate(${x.toFixed(1)} ${y.toFixed(1)})`);
+      const place = pixel(this.rows[i]);
+      for (const { children } of [this.shapes, this.numbers]) {
+        children[i]?.setAttribute("visibility", place ? "visible" : "hidden");
+        if (place) children[i]?.setAttribute("transform", `translate(${place[0].toFixed(1)} ${place[1].toFixed(1)})`);
+      }
     }
   }
 }

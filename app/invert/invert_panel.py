@@ -128,7 +128,6 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
         selected=np.flatnonzero(np.isin(found.rows, known[known >= 0])),
         height=560,
         fill=True,
-        palette=scene.category_colors or None,
         sheet=sheet_of(pair, view, items),
         on_event=lambda event: session.select(tuple(ids[event.rows])),
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
+from relcore.charts.coloring import Coloring, ColorScale
 from relcore.charts.star_look import StarLook
 
 
@@ -21,7 +23,7 @@ class Pane:
 
 @dataclass(frozen=True)
 class Scene:
-    """Up to four panes over the same n rows, row i in the same colour everywhere.
+    """Up to four panes over the same n rows; row i has the same colour in all panes, or in all of one side.
 
     Attributes
     ----------
@@ -30,11 +32,11 @@ class Scene:
     ids : array (n,) of str
         Shown on hover, written to the CSV.
     categories : array (n,) of int
-        Index into `category_names`, -1 for none (drawn in neutral grey).
+        Index into `category_names`, or step of the `scale`; -1 for none (drawn in neutral grey).
     category_names : tuple of str
         The legend.
     category_colors : tuple of str
-        Hexadecimal, one per category, where these have an order that a ramp can show; by default the palette's.
+        Hexadecimal, one per category, where these have an order that a ramp can show; by default the palette's or the scale's.
     anchors : array (k,) of int
         Rows drawn as numbered ringed stars, 1 … k in this order.
     caption : str
@@ -45,6 +47,14 @@ class Scene:
         How the anchors are drawn.
     prominence : array (n,) of int, optional
         All rows, those first whose names matter most on a screen; None is their own order.
+    scale : ColorScale, optional
+        Of numbers, drawn with a colour bar; `values` (n,) are the numbers.
+    color_title : str
+        What the colours show, for the legend.
+    hidden : tuple of str
+        Classes of the colouring whose rows are not drawn, as `Coloring.hidden`.
+    second : Coloring, optional
+        The colours of the panes `second_panes`, which are the right or the lower ones.
     """
 
     panes: tuple[Pane, ...]
@@ -58,6 +68,12 @@ class Scene:
     category_colors: tuple[str, ...] = ()
     stars: StarLook = StarLook()
     prominence: np.ndarray | None = None
+    scale: ColorScale | None = None
+    values: np.ndarray | None = None
+    color_title: str = ""
+    hidden: tuple[str, ...] = ()
+    second: Coloring | None = None
+    second_panes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.panes) <= 4:
@@ -69,31 +85,53 @@ class Scene:
         for pane in self.panes:
             if pane.coordinates.ndim != 2 or len(pane.coordinates) != n or pane.coordinates.shape[1] not in (2, 3):
                 raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
-        if len(self.categories) != n:
-            raise ValueError(f"expected {n} categories, one per row, got {len(self.categories)}")
         if self.category_colors and len(self.category_colors) != len(self.category_names):
             raise ValueError(f"expected {len(self.category_names)} colours, one per category, got {len(self.category_colors)}")
-        for name, column in (("texts", self.texts), ("notes", self.notes), ("prominence", self.prominence)):
+        for name in ("texts", "notes", "prominence"):
+            column = getattr(self, name)
             if column is not None and len(column) != n:
                 raise ValueError(f"{name}: expected {n}, one per row, got {len(column)}")
-        if n and not (np.min(self.categories) >= -1 and np.max(self.categories) < len(self.category_names)):
-            raise ValueError(
-                f"categories: expected -1 … {len(self.category_names) - 1}, got "
-                f"{np.min(self.categories)} … {np.max(self.categories)}"
-            )
+        for coloring in self.colorings():
+            coloring.check(n)
         if len(self.anchors) and not (min(self.anchors) >= 0 and max(self.anchors) < n):
             raise ValueError(f"anchors: expected rows 0 … {n - 1}, got {min(self.anchors)} … {max(self.anchors)}")
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    def coloring(self, pane: int = 0) -> Coloring:
+        """How the rows of this pane are coloured."""
+        return self.second if self.second and pane in self.second_panes else self._first
+
+    def colorings(self) -> tuple[Coloring, ...]:
+        """One for all panes, or the first and the second."""
+        return (self._first, self.second) if self.second else (self._first,)
+
+    @cached_property
+    def _first(self) -> Coloring:
+        colors = self.scale.colors if self.scale else self.category_colors
+        shown = self.color_title, self.scale, self.values, self.hidden
+        return Coloring(self.categories, self.category_names, colors, *shown)
+
+    @cached_property
+    def shown(self) -> np.ndarray:
+        """Which rows are drawn, (n,) of bool: those that no colouring hides."""
+        return ~np.logical_or.reduce([coloring.hidden_rows() for coloring in self.colorings()])
+
     def table(self) -> pd.DataFrame:
-        """The plotted numbers, one row a point: id, category, anchor number (0 for none), and the coordinates of every pane."""
-        names = np.array([*self.category_names, ""], dtype=object)
+        """The plotted numbers, one row a drawn point: id, category or number, anchor number (0: none), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
-        columns = {"id": self.ids, "category": names[self.categories], "anchor": numbers}
+        columns = {"id": self.ids, **self._column(self._first, "category"), "anchor": numbers}
+        if self.second:
+            columns |= self._column(self.second, "second category")
         for pane in self.panes:
             for axis, values in zip("xyz", pane.coordinates.T, strict=False):
                 columns[f"{pane.title} {axis}"] = values
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns)[self.shown].reset_index(drop=True)
+
+    @staticmethod
+    def _column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
+        if coloring.scale is not None:
+            return {coloring.scale.title: coloring.values}
+        return {name: np.array([*coloring.names, ""], dtype=object)[coloring.categories]}

@@ -10,6 +10,7 @@ from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
 from relcore.charts.scene import Scene
 from relcore.charts.star_look import StarLook
 from relcore.comparing.all_pairs import SETTINGS, AllPairs, used_settings
+from relcore.comparing.map_look import MapLook
 from relcore.comparing.pair_scores import PairScores
 from relcore.comparing.pairs_figure import pair_matrices
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
@@ -52,16 +53,20 @@ def need_counts(k: Any, n_queries: Any) -> None:
 
 @dataclass(frozen=True)
 class Panes(Recipe, ComparisonRecipe):
-    """The linked panes of a comparison; `stars` is how the anchors look, `oriented` turns the maps so that they agree."""
+    """The linked panes of a comparison; `oriented` turns the maps so that they agree, `stars` and `look` are the screen's."""
 
     figure: ClassVar[str] = "comparison"
-    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented")
+    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
 
     stars: StarLook | None = None
     oriented: bool = False
+    look: MapLook | None = None
 
     def draw(self, result: Scene | None = None) -> Exportable:
-        scene = result or replace(comparison_scene(self, oriented=self.oriented), stars=self.stars or StarLook())
+        scene = result
+        if scene is None:
+            made = comparison_scene(self, oriented=self.oriented, look=self.look)
+            scene = replace(made, stars=self.stars or StarLook())
         return scene_exportable(scene, self.to_json(), "relscope-panes")
 
 

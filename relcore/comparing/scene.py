@@ -8,9 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from relcore.charts.coloring import Coloring
 from relcore.charts.scene import Pane, Scene
+from relcore.comparing.map_look import MapLook
 from relcore.comparing.orientation import orient_pairs
-from relcore.comparing.row_columns import colored
+from relcore.comparing.row_columns import Cells, cells_of, colored
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
 from relcore.names import REDUCTIONS
 from relcore.numbers import counted
@@ -18,7 +20,7 @@ from relcore.recipe import load_again, need_same_content
 from relcore.reduction import ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, Match, distinct_names, match, need_one_of, need_strings
-from relcore.views import View, ViewSpec, make_view, sample_view
+from relcore.views import COLUMN, NUMBERS, View, ViewSpec, make_view, same_rows, sample_view
 
 PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
 
@@ -117,14 +119,46 @@ def assemble_scene(
         f"{len(view.rows):,} of the {counted(len(spaces[0]), 'row')} of {names[0]} and {names[1]}; "
         + "; ".join(f"{representation}: {note}" for representation, (_, note) in pairs.items())
         + f"; {counted(len(anchor_ids), 'anchor')}"
+        + (f"; {view.about}" if view.about else "")
     )
-    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, category_colors=view.category_colors)
+    number = {"scale": view.scale, "values": view.values, "color_title": view.scale.title} if view.scale else {}
+    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **number)
 
 
-def comparison_scene(recipe: ComparisonRecipe, matched: Match | None = None, oriented: bool = False) -> Scene:
-    """From a recipe to the picture, without a screen; `oriented` turns the maps as `orient_pairs` does."""
+def second_view(matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None) -> View | None:
+    """The same rows in the colours of the second colouring; None where there is none. Errors as in `colored`."""
+    if not look.second:
+        return None
+    spec = dataclasses.replace(spec, color_by=look.second)
+    if look.second in NUMBERS or look.second.startswith(COLUMN):
+        return colored(matched, view, spec, cells)
+    return same_rows(matched.source, spec, view.rows)
+
+
+def dressed(scene: Scene, look: MapLook, second: View | None) -> Scene:
+    """The scene with hidden classes and, where it has such panes, a second colouring; the caption says so."""
+    panes, title = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN)
+    colors = None
+    if second and panes:
+        scale = second.scale
+        shown = (scale.colors if scale else (), title, scale, second.values, look.second_hidden)
+        colors = Coloring(second.categories, second.category_names, *shown)
+    scene = dataclasses.replace(scene, hidden=look.hidden, second=colors, second_panes=panes if colors else ())
+    caption = scene.caption
+    if colors:
+        caption += f"; the {look.second_panes} panes coloured by {second.about or title}"
+    if hidden := len(scene) - int(scene.shown.sum()):
+        caption += f"; {counted(hidden, 'row')} hidden"
+    return dataclasses.replace(scene, caption=caption)
+
+
+def comparison_scene(
+    recipe: ComparisonRecipe, matched: Match | None = None, oriented: bool = False, look: MapLook | None = None
+) -> Scene:
+    """From a recipe to the picture, without a screen; `oriented` turns maps as `orient_pairs` does, `look` is the screen's."""
     matched = matched or load_pair(recipe)
-    view = colored(matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view)
+    cells = cells_of(recipe.source, recipe.target, load_again)
+    view = colored(matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells)
     pairs = {
         pane: reduce_pair(pane_matrices(matched, view.rows, recipe.anchors, recipe.projection, pane), recipe.reduction)
         for pane in recipe.panes
@@ -133,4 +167,5 @@ def comparison_scene(recipe: ComparisonRecipe, matched: Match | None = None, ori
         pca = dataclasses.replace(recipe.reduction, method="pca", align=False)
         [reference] = reduce_spaces([matched.source.vectors[view.rows]], pca)
         pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
-    return assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
+    scene = assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
+    return dressed(scene, look, second_view(matched, view, recipe.view, look, cells)) if look else scene

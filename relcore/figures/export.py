@@ -181,7 +181,7 @@ def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Fig
 
 def scene_exportable(scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes") -> Exportable:
     """The panes of a scene; their table is `Scene.table`."""
-    renderers = drawn("panes_interactive:panes_figure", "publication:panes_figure", scene)
+    renderers = drawn("panes_interactive:panes_figure", "panes_publication:panes_figure", scene)
     return Exportable(name, *renderers, scene.table, recipe)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from relcore.charts.coloring import Coloring, ColorScale
 from relcore.charts.scene import Scene
 from relcore.figures.palette import Theme
 from relcore.numbers import counted
@@ -25,24 +26,48 @@ class Group:
     named: bool
 
 
-def groups(scene: Scene, theme: Theme) -> list[Group]:
-    """The categories that occur, in their own order; rows of none come first, so that they lie beneath the others."""
-    colors = scene.category_colors or theme.category_colors(len(scene.category_names))
-    categories = np.asarray(scene.categories)
+def groups(scene: Scene, theme: Theme, pane: int = 0) -> list[Group]:
+    """The categories that occur, in their own order; rows of none come first, so that they lie beneath the others.
+
+    Of a scale only the rows of none: the others have a colour bar.
+    """
+    coloring = scene.coloring(pane)
+    colors = colors_of(coloring, theme)
+    # Hidden rows belong to no group.
+    categories = np.where(scene.shown, coloring.categories, len(coloring.names) if coloring.scale is None else 0)
     none = np.flatnonzero(categories < 0)
-    found = [Group(OTHER, theme.neutral, none, named=bool(scene.category_names))] if len(none) else []
-    for category, (name, color) in enumerate(zip(scene.category_names, colors, strict=True)):
+    has_names = bool(coloring.names) or coloring.scale is not None
+    found = [Group(OTHER, theme.neutral, none, named=has_names)] if len(none) else []
+    for category, name in enumerate(coloring.names):
         rows = np.flatnonzero(categories == category)
         if len(rows):
-            found.append(Group(str(name), color, rows, named=len(found) < NAMED))
+            found.append(Group(str(name), colors[category], rows, named=len(found) < NAMED))
     return found
 
 
-def row_colors(scene: Scene, theme: Theme) -> np.ndarray:
+def colors_of(coloring: Coloring, theme: Theme) -> list[str]:
+    """One colour per category or step."""
+    return list(coloring.colors) or theme.category_colors(len(coloring.names))
+
+
+def row_colors(scene: Scene, theme: Theme, pane: int = 0) -> np.ndarray:
     """The colour of each row, (n,) of str."""
-    named = scene.category_colors or theme.category_colors(len(scene.category_names))
-    colors = np.array([*named, theme.neutral], dtype=object)
-    return colors[np.asarray(scene.categories)]
+    coloring = scene.coloring(pane)
+    colors = np.array([*colors_of(coloring, theme), theme.neutral], dtype=object)
+    return colors[np.asarray(coloring.categories)]
+
+
+def sides(scene: Scene) -> list[str]:
+    """What the legends of two colourings are called; "" for the only one."""
+    if scene.second is None:
+        return [""]
+    return ["Upper", "Lower"] if scene.second_panes == (2, 3) else ["Left", "Right"]
+
+
+def scales_of(scene: Scene) -> list[tuple[str, ColorScale]]:
+    """The scales of all colourings, each with its title."""
+    named = zip(sides(scene), scene.colorings(), strict=True)
+    return [(": ".join(filter(None, (side, one.scale.title))), one.scale) for side, one in named if one.scale]
 
 
 def grid_shape(n_panes: int) -> tuple[int, int]:
@@ -65,10 +90,12 @@ def star_opacity(n_anchors: int) -> float:
     return float(np.clip((max(n_anchors, 1) / 60) ** -0.25, 0.6, 1))
 
 
-def anchor_numbers(scene: Scene) -> list[str]:
-    """``"1"``, ``"2"``, …, or empty strings if there are too many to read."""
-    k = len(scene.anchors)
-    return [str(number) for number in range(1, k + 1)] if k <= NUMBERED and scene.stars.shown else [""] * k
+def drawn_anchors(scene: Scene) -> tuple[np.ndarray, list[str]]:
+    """The rows of the anchors that are drawn, and their numbers ``"1"``, ``"2"``, …: "" if there are too many to read."""
+    if not len(scene.anchors) or not scene.stars.shown:
+        return np.empty(0, dtype=np.int64), []
+    places = np.flatnonzero(scene.shown[scene.anchors])
+    return scene.anchors[places], [str(place + 1) if len(scene.anchors) <= NUMBERED else "" for place in places]
 
 
 def scene_alt(scene: Scene) -> str:

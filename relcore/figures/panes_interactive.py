@@ -8,15 +8,17 @@ import numpy as np
 import plotly.graph_objects as go
 
 from relcore.charts.scene import Pane, Scene
+from relcore.figures.color_bars import bar_room, draw_color_bars, numbered_rows
 from relcore.figures.interactive import plain_text, relscope_template
 from relcore.figures.marks import (
     Group,
-    anchor_numbers,
+    drawn_anchors,
     grid_shape,
     groups,
     point_size,
     row_colors,
     scene_alt,
+    sides,
     star_opacity,
     star_size,
 )
@@ -34,17 +36,21 @@ def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, h
     """
     rows, _ = grid_shape(len(scene.panes))
     height = height or 420 * rows + 60
-    top, bottom = _TITLE + 4, 52 if scene.category_names else 12
+    top, bottom = _TITLE + 4, bar_room(scene) or (52 if scene.category_names else 12)
     figure = go.Figure()
     figure.update_layout(template=relscope_template(theme), width=width, height=height, meta={"alt": scene_alt(scene)})
     figure.update_layout(margin={"l": 8, "r": 8, "t": top, "b": bottom}, hovermode="closest")
-    categories, ids = groups(scene, theme), _hovers(scene)
+    ids = _hovers(scene)
     for i, pane in enumerate(scene.panes):
         x, y = _domain(i, len(scene.panes), _TITLE / (height - top - bottom))
         draw = _draw_cloud if pane.coordinates.shape[1] == 3 else _draw_plane
+        categories = groups(scene, theme, i)
         draw(figure, pane, scene, i, {"x": x, "y": y}, categories, ids, theme)
         _label(figure, pane, x[0], y[1], theme)
     figure.update_layout(legend={"y": 0.01, "yanchor": "bottom"})
+    if scene.second:
+        _name_legends(figure, scene)
+    draw_color_bars(figure, scene, theme, height)
     return figure
 
 
@@ -65,8 +71,14 @@ def _draw_plane(
     plain = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": "", "showline": True, "mirror": True}
     figure.update_layout(
         {
-            f"xaxis{number}": {**plain, "domain": domain["x"], "anchor": f"y{number}"},
-            f"yaxis{number}": {**plain, "domain": domain["y"], "anchor": f"x{number}", "scaleanchor": f"x{number}"},
+            f"xaxis{number}": {**plain, **_range(pane, scene, 0), "domain": domain["x"], "anchor": f"y{number}"},
+            f"yaxis{number}": {
+                **plain,
+                **_range(pane, scene, 1),
+                "domain": domain["y"],
+                "anchor": f"x{number}",
+                "scaleanchor": f"x{number}",
+            },
         }
     )
     on = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
@@ -75,12 +87,16 @@ def _draw_plane(
         x, y = pane.coordinates[group.rows].T
         figure.add_trace(
             go.Scattergl(
-                x=x, y=y, mode="markers", marker={**points, "color": group.color}, **on, **_entry(group, order, i, ids)
+                x=x, y=y, mode="markers", marker={**points, "color": group.color}, **on, **_entry(group, order, i, ids, scene)
             )
         )
-    if not len(scene.anchors) or not scene.stars.shown:
+    if on_scale := numbered_rows(scene, i):
+        x, y = pane.coordinates[on_scale.rows].T
+        figure.add_scattergl(x=x, y=y, mode="markers", marker=points | on_scale.marker, **on, **on_scale.hover(ids))
+    anchors, numbers = drawn_anchors(scene)
+    if not len(anchors):
         return
-    x, y = pane.coordinates[scene.anchors].T
+    x, y = pane.coordinates[anchors].T
     opacity = star_opacity(len(scene.anchors)) * scene.stars.opacity
     size, hover = star_size(len(scene.anchors)) * scene.stars.size, _anchor_hover(scene, ids)
     ring = {
@@ -94,17 +110,26 @@ def _draw_plane(
         "symbol": "star",
         "size": size,
         "opacity": opacity,
-        "color": row_colors(scene, theme)[scene.anchors],
+        "color": row_colors(scene, theme, i)[anchors],
         "line": {"color": theme.text, "width": max(size / 13, 0.4)},
     }
     # Scattergl too: the browser paints WebGL above all of SVG, so stars in SVG would lie beneath the points.
     figure.add_scattergl(x=x, y=y, mode="markers", marker=ring, showlegend=False, hoverinfo="skip", **on)
     text = {
-        "text": anchor_numbers(scene),
+        "text": numbers,
         "textposition": "top right",
         "textfont": {"size": 12, "color": theme.text, "weight": "bold"},
     }
     figure.add_scattergl(x=x, y=y, mode="markers+text", marker=star, showlegend=False, **text, **hover, **on)
+
+
+def _range(pane: Pane, scene: Scene, axis: int) -> dict:
+    """The range of all rows where some are hidden, so that the others stay where they were."""
+    if scene.shown.all():
+        return {}
+    low, high = pane.coordinates[:, axis].min(), pane.coordinates[:, axis].max()
+    edge = 0.06 * ((high - low) or 1)
+    return {"range": [float(low - edge), float(high + edge)]}
 
 
 def _draw_cloud(
@@ -117,21 +142,26 @@ def _draw_cloud(
     for order, group in enumerate(categories):
         x, y, z = pane.coordinates[group.rows].T
         marker = {**points, "color": group.color}
-        figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, scene=name, **_entry(group, order, i, ids))
-    if not len(scene.anchors) or not scene.stars.shown:
+        figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, scene=name, **_entry(group, order, i, ids, scene))
+    if on_scale := numbered_rows(scene, i):
+        x, y, z = pane.coordinates[on_scale.rows].T
+        marker = points | on_scale.marker
+        figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=marker, scene=name, **on_scale.hover(ids))
+    anchors, numbers = drawn_anchors(scene)
+    if not len(anchors):
         return
-    x, y, z = pane.coordinates[scene.anchors].T
+    x, y, z = pane.coordinates[anchors].T
     size = star_size(len(scene.anchors)) * scene.stars.size
     # Plotly has no star in 3-D: a diamond in a ring is its stand-in there.
     ring = {"symbol": "circle-open", "size": size, "color": theme.text}
     star = {
         "symbol": "diamond",
         "size": size * 0.5,
-        "color": row_colors(scene, theme)[scene.anchors],
+        "color": row_colors(scene, theme, i)[anchors],
         "line": {"color": theme.text, "width": 2},
     }
     figure.add_scatter3d(x=x, y=y, z=z, mode="markers", marker=ring, scene=name, showlegend=False, hoverinfo="skip")
-    text = {"text": anchor_numbers(scene), "textposition": "top center", "textfont": {"size": 12, "color": theme.text}}
+    text = {"text": numbers, "textposition": "top center", "textfont": {"size": 12, "color": theme.text}}
     figure.add_scatter3d(
         x=x, y=y, z=z, mode="markers+text", marker=star, scene=name, showlegend=False, **text, **_anchor_hover(scene, ids)
     )
@@ -149,15 +179,26 @@ def _hovers(scene: Scene) -> np.ndarray:
     return np.array(hovers, dtype=object)
 
 
-def _entry(group: Group, order: int, i: int, ids: np.ndarray) -> dict:
-    """What a trace of points has beside its places: one legend entry for all panes, and what a hover says."""
+def _entry(group: Group, order: int, i: int, ids: np.ndarray, scene: Scene) -> dict:
+    """What a trace of points has beside its places: one legend entry for all panes of a colouring, and what a hover says."""
     name = plain_text(group.name)
     hover = {"hovertext": ids[group.rows], "hovertemplate": "%{hovertext}<extra>" + (name if group.named else "") + "</extra>"}
-    return {"name": name, "legendgroup": str(order), "showlegend": group.named and i == 0, **hover}
+    second = scene.coloring(i) is scene.second
+    first_pane = scene.second_panes[0] if second else 0
+    legend = {"legend": "legend2", "legendgroup": f"second {order}"} if second else {"legendgroup": str(order)}
+    return {"name": name, **legend, "showlegend": group.named and i == first_pane, **hover}
+
+
+def _name_legends(figure: go.Figure, scene: Scene) -> None:
+    """Two legends side by side, each with the name of its panes."""
+    for place, (name, side) in enumerate(zip(("legend", "legend2"), sides(scene), strict=True)):
+        look = {"orientation": "h", "x": 0.5 * place, "y": 0.01, "yanchor": "bottom", "yref": "container", "entrywidth": 0}
+        figure.update_layout({name: look | {"itemsizing": "constant", "title": {"text": side}, "maxheight": 60}})
 
 
 def _anchor_hover(scene: Scene, ids: np.ndarray) -> dict:
-    texts = [f"{ids[row]}<br>anchor {number}" for number, row in enumerate(scene.anchors, start=1)]
+    numbered = enumerate(scene.anchors, start=1)
+    texts = [f"{ids[row]}<br>anchor {number}" for number, row in numbered if scene.shown[row]]
     return {"hovertext": texts, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 

@@ -15,12 +15,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
-from mpl_toolkits.mplot3d import Axes3D
 
-from relcore.charts.scene import Pane, Scene
-from relcore.figures.marks import anchor_numbers, grid_shape, groups, point_size, row_colors, star_opacity, star_size
-from relcore.figures.paper import blank_figure, cut_to, height_of, legend_below, quiet_ticks, settings
+from relcore.figures.paper import blank_figure, height_of, legend_below, quiet_ticks, settings
 from relcore.figures.style import COLUMN, PAPER, POINT, Style
 from relcore.figures.tables import (
     condition,
@@ -31,37 +27,6 @@ from relcore.figures.tables import (
     spectrum_table,
 )
 from relcore.numbers import in_cell
-
-
-def panes_figure(scene: Scene, style: Style = PAPER) -> Figure:
-    """The scene's panes in a 1 × 1, 1 × 2 or 2 × 2 grid, the legend below; as wide as the style says, as high as needed."""
-    with settings(style):
-        rows, columns = grid_shape(len(scene.panes))
-        line = style.line
-        above = line * (2.1 if any(pane.note for pane in scene.panes) else 1.2)
-        edge, gap = 0.02, 0.04 * style.width / columns
-        wide = (style.width - 2 * edge - gap * (columns - 1)) / columns
-        high = wide * (0.62 if columns == 1 and style.width > COLUMN else 0.8)
-        figure = blank_figure(style, 1)
-        legend = legend_below(figure, _pane_handles(scene, style), style)
-        below = height_of(legend) + line if legend else edge
-        total = rows * (above + high) + 0.6 * line * (rows - 1) + below
-        figure.set_figheight(total)
-        for i, pane in enumerate(scene.panes):
-            row, column = divmod(i, columns)
-            left, bottom = edge + column * (wide + gap), total - (row + 1) * (above + high) - 0.6 * line * row
-            room = (left / style.width, bottom / total, wide / style.width, high / total)
-            solid = pane.coordinates.shape[1] == 3
-            axes = figure.add_axes(room, projection="3d" if solid else None)
-            (_draw_cloud if solid else _draw_plane)(axes, pane, scene, style, wide)
-            _label(
-                figure,
-                pane,
-                "abcd"[i] if style.panel_letters and len(scene.panes) > 1 else "",
-                (left, bottom + high, wide),
-                style,
-            )
-        return figure
 
 
 def score_bars_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
@@ -144,60 +109,6 @@ def spectrum_figure(singular_values_by_name: Mapping[str, np.ndarray], style: St
         return fit_around(figure, axes, handles, style)
 
 
-def _draw_plane(axes: Axes, pane: Pane, scene: Scene, style: Style, wide: float) -> None:
-    _draw_marks(axes, pane, scene, style, wide)
-    away = 0.5 * _star_diameter(scene, wide)
-    for number, place in zip(anchor_numbers(scene), pane.coordinates[scene.anchors], strict=True):
-        axes.annotate(number, place, xytext=(away, away), textcoords="offset points", **_number_look(style, wide))
-    axes.set(xticks=[], yticks=[])
-    axes.margins(0.06)
-    axes.set_aspect("equal", adjustable="datalim")
-
-
-def _draw_cloud(axes: Axes3D, pane: Pane, scene: Scene, style: Style, wide: float) -> None:
-    axes.computed_zorder = False  # else a star inside a cloud would be painted over
-    _draw_marks(axes, pane, scene, style, wide, depthshade=False)
-    for number, place in zip(anchor_numbers(scene), pane.coordinates[scene.anchors], strict=True):
-        axes.text(*place, f"  {number}", **_number_look(style, wide))
-    axes.set(xticks=[], yticks=[], zticks=[])
-    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
-        axis.set_pane_color(style.theme.surface)
-        axis.line.set_color(style.theme.border)
-    axes.set_proj_type("ortho")
-    axes.set_box_aspect(np.maximum(np.ptp(pane.coordinates, axis=0), 1e-9), zoom=1.1)
-
-
-def _draw_marks(axes: Axes, pane: Pane, scene: Scene, style: Style, wide: float, **options: bool) -> None:
-    """Points, then the anchors' stars with a halo, as on a screen, in two or three dimensions."""
-    theme, colors, order = style.theme, row_colors(scene, style.theme), _painting_order(scene)
-    diameter = point_size(len(scene)) * min(wide, 4) / 7  # in proportion as on a screen's pane, a little larger
-    look = {"s": diameter**2, "c": colors[order].tolist(), "alpha": 0.8, "lw": 0, "zorder": 2, **options}
-    axes.scatter(*pane.coordinates[order].T, rasterized=len(scene) > style.raster_above, **look)
-    if not len(scene.anchors) or not scene.stars.shown:
-        return
-    at, diameter = pane.coordinates[scene.anchors].T, _star_diameter(scene, wide)
-    star = {"s": diameter**2, "marker": "*", "alpha": star_opacity(len(scene.anchors)) * scene.stars.opacity, **options}
-    axes.scatter(*at, color=theme.surface, edgecolor=theme.surface, lw=diameter / 2.5, zorder=3, **star)
-    axes.scatter(*at, c=colors[scene.anchors].tolist(), edgecolor=theme.text, lw=diameter / 13, zorder=4, **star)
-
-
-def _painting_order(scene: Scene) -> np.ndarray:
-    """Rows of no category first, the rest shuffled, always alike: else the last category would hide the others."""
-    shuffled = np.random.default_rng(0).permutation(len(scene))
-    return shuffled[np.argsort(np.asarray(scene.categories)[shuffled] >= 0, kind="stable")]
-
-
-def _star_diameter(scene: Scene, wide: float) -> float:
-    """Of an anchor's star, in points."""
-    return star_size(len(scene.anchors)) * scene.stars.size * 0.55 * np.clip(wide / 3, 0.6, 1)
-
-
-def _number_look(style: Style, wide: float) -> dict:
-    halo = withStroke(linewidth=1.6, foreground=style.theme.surface)
-    size = style.font_size - (1.5 if wide > 2 else 2.5)
-    return {"fontsize": size, "fontweight": "bold", "color": style.theme.text, "path_effects": [halo], "zorder": 5}
-
-
 def _small(axes: Axes, text: str, x: float, y: float, style: Style) -> None:
     look = {
         "fontsize": style.font_size - (2 if style.width > COLUMN else 3),
@@ -206,31 +117,6 @@ def _small(axes: Axes, text: str, x: float, y: float, style: Style) -> None:
         "color": style.theme.text,
     }
     axes.annotate(text, (x, y), xytext=(0, 1), textcoords="offset points", **look)
-
-
-def _label(figure: Figure, pane: Pane, letter: str, place: tuple[float, float, float], style: Style) -> None:
-    """Letter and title above a pane, its note beneath them; what is too long for the pane ends in an ellipsis."""
-    left, top, wide = place
-    line = style.line
-    at = {"ha": "left", "va": "baseline", "transform": figure.dpi_scale_trans}
-    indent = 1.25 * style.font_size * POINT if letter else 0
-    base = top + (1.05 if pane.note else 0.3) * line
-    if letter:
-        figure.text(left, base, letter, fontweight="bold", fontsize=style.font_size + 1, **at)
-    cut_to(figure.text(left + indent, base, pane.title, **at), wide - indent)
-    if pane.note:
-        note = {"fontsize": style.font_size - 1.5, "color": style.theme.muted}
-        cut_to(figure.text(left + indent, top + 0.3 * line, pane.note, **note, **at), wide - indent)
-
-
-def _pane_handles(scene: Scene, style: Style) -> list[Line2D]:
-    dot = {"marker": "o", "ls": "", "ms": 0.55 * style.font_size, "mew": 0}
-    found = groups(scene, style.theme)
-    handles = [Line2D([], [], color=group.color, label=group.name, **dot) for group in found if group.named]
-    unnamed = sum(not group.named for group in found) if scene.category_names else 0
-    if unnamed:
-        handles.append(Line2D([], [], ls="", label=f"and {unnamed} more"))
-    return handles
 
 
 def chart_of(style: Style, x_title: str, y_title: str) -> tuple[Figure, Axes]:

@@ -47,29 +47,38 @@ def _of_dataset(spec: DatasetSpec | None, space: LatentSpace) -> list[Dataset]:
 
 
 def _of_table(spec: SpaceSpec, space: LatentSpace) -> list[Dataset]:
-    path = access.allowed(spec.option("metadata") or spec.name)
-    if path.suffix.lower() not in SUFFIXES:
+    path, columns = described_table(spec)
+    if columns is None:
         return []
-    columns = _columns(spec, path)
     text, pictures = columns.place("text"), columns.place("pictures")
     if text is None and pictures is None:
         return []
     table = open_table([path])
     names = list(table.columns)
-    reader = _Cells(table, path, _ids(spec, space, table, columns, names))
+    reader = _Cells(table, path, table_ids(spec, space, table, columns))
     found = [] if text is None else [Dataset(reader.texts(names[text]), reader.ids, name=path.name, kind="texts")]
     if pictures is not None:
         found.append(Dataset(reader.pictures(names[pictures]), reader.ids, name=path.name, kind="images"))
     return found
 
 
-def _columns(spec: SpaceSpec, path: Path) -> Columns:
+def described_table(spec: SpaceSpec) -> tuple[Path, Columns | None]:
+    """The table that tells something about the rows of a file, and what its columns are for; None for a file without one.
+
+    Raises
+    ------
+    SpaceError
+        The table cannot be read, or whoever asks may not read it.
+    """
+    path = access.allowed(spec.option("metadata") or spec.name)
+    if path.suffix.lower() not in SUFFIXES:
+        return path, None
     chosen: dict[str, Any] = {option: spec.option(option) for option in OPTIONS.values() if option in dict(spec.options)}
     choices = Choices(**chosen, ignore=ignored_columns(spec))
-    return metadata_columns(path, choices) if spec.option("metadata") else column_roles(path, choices)
+    return path, metadata_columns(path, choices) if spec.option("metadata") else column_roles(path, choices)
 
 
-def _ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns, names: Sequence[str]) -> Sequence[str]:
+def table_ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns) -> Sequence[str]:
     """The id of each row of the table, also of those that the space leaves out."""
     n = min(len(table), spec.limit or len(table))
     if len(space) == n:
@@ -77,7 +86,7 @@ def _ids(spec: SpaceSpec, space: LatentSpace, table: ItemTable, columns: Columns
     place = columns.place("ids")
     if spec.option("ids") == "rows" or place is None:
         return [str(row) for row in range(n)]
-    return checked_ids(table.read(names[place], 0, n), table.name)
+    return checked_ids(table.read(list(table.columns)[place], 0, n), table.name)
 
 
 class _Cells:

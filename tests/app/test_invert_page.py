@@ -10,7 +10,8 @@ import pytest
 
 from app import results
 from app.invert.invert_grid_panel import cell_of
-from app.workspace import OPENING_INVERSION, Workspace, from_query, from_session_file, to_query, to_session_file
+from app.permalink import from_query, to_query
+from app.workspace import OPENING_INVERSION, Workspace, from_session_file, to_session_file
 from relcore.inverting.figures import lengths, sweep_matrices, variation
 from relcore.inverting.recovery import InversionSpec, invert_pair
 from relcore.inverting.sweep import DELTAS, OMEGAS, SweepSpec, inversion_sweep

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app.components.linked_scatter import NO_CATEGORY, PaneEvent, ids_digest, pack_rows, pack_scene, read_events, unpack_rows
+from app.components.linked_scatter import PaneEvent, ids_digest, pack_rows, pack_scene, read_events, unpack_rows
+from app.components.linked_scatter_colorings import NO_CATEGORY
 from app.sheets import Sheet
+from relcore.charts.coloring import PARTS, STEPS, Coloring, ColorScale
 from relcore.charts.scene import Pane, Scene
 from relcore.charts.star_look import SIZES, StarLook
 
@@ -59,13 +61,14 @@ def test_payload_carries_every_number():
         np.testing.assert_array_equal(
             np.frombuffer(arrays[f"pane{i}"], "<f4").reshape(-1, 2), pane.coordinates.astype(np.float32)
         )
-    assert np.frombuffer(arrays["categories"], "<u2").tolist()[:4] == [NO_CATEGORY, 0, 1, NO_CATEGORY]
+    assert np.frombuffer(arrays["categories0"], "<u2").tolist()[:4] == [NO_CATEGORY, 0, 1, NO_CATEGORY]
     assert np.frombuffer(arrays["anchors"], "<u4").tolist() == [4, 2]
     assert arrays["ids"].decode().split("\x1f") == scene.ids.tolist()
     assert arrays["selected"] == bytes([0b1, 0b100])
     assert header["n"] == 11
     assert header["tool"] == "box"
-    assert header["panes"] == [{"title": f"pane {i}", "note": "PCA", "dimensions": 2, "old": ""} for i in range(2)]
+    drawn = {"note": "PCA", "dimensions": 2, "old": "", "coloring": 0}
+    assert header["panes"] == [{"title": f"pane {i}", **drawn} for i in range(2)]
     assert "Eleven rows." in header["alt"]
 
 
@@ -85,6 +88,7 @@ def test_what_hovers_show_is_a_file_and_only_where_it_is_found_travels():
 HOVERS = """
 import numpy as np, streamlit as st
 from app.components.linked_scatter import linked_scatter
+from relcore.charts.coloring import PARTS, STEPS, Coloring, ColorScale
 from relcore.charts.scene import Pane, Scene
 n, changed = 80_000, st.session_state.get("changed")
 texts = np.array([f"sentence {i:06}" for i in range(n)], dtype=object)
@@ -123,10 +127,20 @@ def test_no_selection_is_not_an_empty_one():
     assert read(pack(make_scene(), selected=[]))[1]["selected"] == b"\0\0"
 
 
-def test_palette_replaces_the_colours_of_both_themes():
-    header, _ = read(pack(make_scene(), palette=["#111111", "#222222"]))
-    assert [theme["colors"] for theme in header["themes"]] == [["#111111", "#222222"]] * 2
-    assert [theme["name"] for theme in header["themes"]] == ["light", "dark"]
+def test_a_legend_lists_the_classes_with_the_rows_of_none_last_and_two_colourings_go_to_their_panes():
+    scene = make_scene(hidden=("a",))
+    header, _ = read(pack(scene))
+    (first,) = header["colorings"]
+    assert (first["tokens"], first["labels"], first["hidden"]) == (["a", "b", ""], ["a", "b", "other"], ["a"])
+    assert [len(colors) for colors in first["colors"]] == [2, 2]
+    values = np.linspace(0, 10, 11)
+    scale = ColorScale.of(values, "year")
+    second = Coloring(scale.steps(values), (), scale.colors, "year", scale, values)
+    header, arrays = read(pack(make_scene(second=second, second_panes=(1,))))
+    assert [pane["coloring"] for pane in header["panes"]] == [0, 1]
+    assert [one["side"] for one in header["colorings"]] == ["Left", "Right"]
+    assert header["colorings"][1]["stepsAClass"] * PARTS == STEPS == len(header["colorings"][1]["colors"][0])
+    np.testing.assert_array_equal(np.frombuffer(arrays["values1"], "<f4"), values.astype("<f4"))
 
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 1000])
@@ -177,7 +191,6 @@ def test_only_a_click_has_one_row():
         ({"panes": (Pane("holes", np.full((11, 2), np.nan)),)}, {}, "'holes': expected finite coordinates, got 11 rows"),
         ({}, {"selected": [11]}, "selected: expected rows from 0 to 10, got 11 to 11"),
         ({}, {"selected": [-1, 3]}, "got -1 to 3"),
-        ({}, {"palette": ["#000000"]}, "palette: expected 2 colours, one per category, got 1"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(changes, options, match):

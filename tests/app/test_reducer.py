@@ -13,9 +13,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app import compute, fitting, session, widgets
+from app import compute, fitting, map_looks, session, widgets
+from app.permalink import from_query, to_query
 from app.reducer import reduce
-from app.workspace import MOST_ANCHORS, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
+from app.workspace import MOST_ANCHORS, UNDO_STEPS, History, Workspace, from_session_file, to_session_file
 from relcore.names import REDUCTIONS, SIMILARITIES, STRATEGIES
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
@@ -71,7 +72,7 @@ def misfits(workspace: Workspace) -> list[str]:
     if workspace.view.color_by == "labels" and pair.source.labels is None:
         found.append("labels")
     if workspace.view.pivots or workspace.view.everything:
-        compute.view(pair, workspace.view, workspace.anchors, workspace.reduction)
+        map_looks.view(pair, workspace)
     return found
 
 

@@ -6,7 +6,8 @@ import json
 import pytest
 
 from app import session
-from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
+from app.permalink import from_query, to_query
+from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_session_file, to_session_file
 from relcore import __version__
 from relcore.comparison import ProjectionSpec
 from relcore.engine import EngineError

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from app.workspace import Workspace, to_query, to_session_file
+from app.permalink import to_query
+from app.workspace import Workspace, to_session_file
 from relcore.comparison import ProjectionSpec
 from relcore.encoding import encode
 from relcore.experiments.inversion import InversionSpec

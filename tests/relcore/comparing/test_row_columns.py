@@ -1,9 +1,11 @@
 """Rows in the colours of a number: steps of equally many rows, the same in the scene, its CSV and its recipe."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from relcore.comparing.row_columns import RAMP, colored, columns_of, steps_of, values_of
+from relcore.charts.coloring import RAMP, STEPS
+from relcore.comparing.row_columns import MOST_CLASSES, classes_of, colored, columns_of, values_of
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene
 from relcore.comparison import neighbour_agreement
 from relcore.figures.palette import DARK, LIGHT
@@ -19,27 +21,39 @@ def pair(rng, make_space):
     return match(source, make_space(2 * X + 0.5 * rng.normal(size=X.shape), name="t"))
 
 
-def test_steps_have_equally_many_rows_and_the_lowest_is_first():
-    steps, names = steps_of(np.arange(800.0)[::-1], "counts")
-    assert np.abs(np.bincount(steps, minlength=len(RAMP)) - 100).max() <= 1  # limits are rounded
-    assert (steps[0], steps[-1]) == (len(RAMP) - 1, 0)
-    assert names[0] == "counts 0 … 99.9"
-    assert names[-1] == "699 … 799"
+def test_numbers_are_a_scale_and_few_whole_numbers_or_texts_are_classes(pair):
+    view = View(np.arange(80), np.zeros(80, int), ("a",))
+    years = pd.Series(np.arange(1900, 1980), index=pair.ids)
+    by_year = colored(pair, view, ViewSpec(color_by="column:year"), {"year": years}.get)
+    assert (by_year.scale.title, by_year.category_names) == ("year", ())
+    np.testing.assert_array_equal(by_year.values, years)
+    shuffled = years.sample(frac=1, random_state=0)[:40]
+    partly = colored(pair, view, ViewSpec(color_by="column:year"), {"year": shuffled}.get)
+    np.testing.assert_array_equal(partly.categories >= 0, np.isin(pair.ids, shuffled.index))
+    stars = pd.Series(np.arange(80) % 5, index=pair.ids)
+    assert colored(pair, view, ViewSpec(color_by="column:n"), {"n": stars}.get).category_names == ("0", "1", "2", "3", "4")
+    mixed = pd.Series(["7", "ten", None] * 26 + ["7", "ten"], index=pair.ids)
+    classes = colored(pair, view, ViewSpec(color_by="column:n"), {"n": mixed}.get)
+    assert (classes.category_names, classes.categories[:3].tolist()) == (("7", "ten"), [0, 1, -1])
 
 
-def test_one_far_value_does_not_take_the_ramp_and_equal_values_are_one_step():
-    assert np.bincount(steps_of(np.append(np.arange(79.0), 1e9), "n")[0]).max() <= 11
-    steps, names = steps_of(np.ones(9), "n")
-    assert (set(steps.tolist()), names) == ({0}, ("n 1 … 1",))
-    many_zeros, names = steps_of(np.append(np.zeros(90), np.arange(1, 11.0)), "n")
-    assert many_zeros[:90].tolist() == [0] * 90
-    assert len(set(names)) == len(names)
+def test_of_many_classes_the_most_frequent_have_a_colour():
+    names = [f"c{i}" for i in range(30) for _ in range(i + 1)]
+    categories, kept, about = classes_of([*names, ""])
+    assert len(kept) == MOST_CLASSES - 1
+    assert set(kept) == {f"c{i}" for i in range(11, 30)}
+    assert np.count_nonzero(categories < 0) == sum(range(1, 12)) + 1
+    assert about == "the 19 most frequent of 30 values, the rest as other"
+    exactly = classes_of([f"c{i}" for i in range(MOST_CLASSES)])
+    assert (len(exactly[1]), exactly[2]) == (MOST_CLASSES, "")
 
 
-def test_what_was_not_computed_has_no_step():
-    steps, _ = steps_of(np.array([1.0, np.nan, 2.0]), "n")
-    assert steps.tolist() == [0, -1, steps[2]]
-    assert steps_of(np.full(3, np.nan), "n")[1] == ()
+def test_a_column_that_is_not_there_is_refused(pair):
+    view = View(np.arange(3), np.zeros(3, int), ("a",))
+    with pytest.raises(SpaceError, match="expected spaces with a column 'year', got spaces without a table"):
+        colored(pair, view, ViewSpec(color_by="column:year"))
+    with pytest.raises(SpaceError, match="color_by: expected one of pivots, labels"):
+        ViewSpec(color_by="column:")
 
 
 def test_values_are_those_of_the_spaces_and_of_the_agreement(pair):
@@ -62,9 +76,10 @@ def test_a_recipe_draws_the_steps_in_the_colours_of_the_ramp(pair, column):
     view = ViewSpec((), everything=True, color_by=column)
     named = (SpaceSpec("file", name) for name in "st")
     scene = comparison_scene(ComparisonRecipe(*named, ("r0", "r1", "r2"), view=view), pair)
-    assert scene.category_names[0].startswith(f"{column} ")
-    assert (scene.category_colors[0], scene.category_colors[-1]) == (RAMP[0], RAMP[-1])
-    low, high = (values_of(pair, column, np.flatnonzero(scene.categories == end)) for end in (0, len(scene.category_names) - 1))
+    assert scene.scale.title == column
+    assert (scene.coloring().colors[0], scene.coloring().colors[-1]) == (RAMP[0], RAMP[-1])
+    assert column in scene.table().columns
+    low, high = (values_of(pair, column, np.flatnonzero(scene.categories == end)) for end in (0, STEPS - 1))
     assert low.max() < high.min()
 
 
@@ -82,7 +97,8 @@ def test_a_sample_keeps_the_colours(pair):
     view = ViewSpec((), everything=True, color_by="counts")
     drawn = colored(pair, View(np.arange(80), np.full(80, -1), ()), view)
     sampled = sample_view(drawn, 10)
-    assert sampled.category_colors == drawn.category_colors
+    assert sampled.scale == drawn.scale
+    np.testing.assert_array_equal(sampled.values, drawn.values[sampled.rows])
     np.testing.assert_array_equal(sampled.categories, drawn.categories[sampled.rows])
 
 

@@ -1,0 +1,69 @@
+"""Columns of the tables that came with a space: which can colour, and whose cells belong to which row."""
+
+import json
+
+import numpy as np
+import pytest
+
+from relcore.sources.catalog import SpaceSpec, load
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.more_columns import more_columns, read_column
+from relcore.spaces import SpaceError
+
+
+@pytest.fixture
+def files(tmp_path):
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).normal(size=(4, 3)))
+    lines = ["code,genre,year,note,text", "r1,jazz,1959,,one long line of words here"]
+    lines += [
+        "r2,rock,1971,x,another long line of words",
+        "r3,jazz,NA,x,and one more long line of words",
+        "r4,rock,1975,y,the last line of many words",
+    ]
+    (tmp_path / "meta.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def test_the_columns_of_metadata_without_a_role_are_on_offer_and_belong_to_their_rows(files):
+    spec = SpaceSpec("file", str(files / "a.npy"), options=(("metadata", str(files / "meta.csv")),))
+    assert more_columns(spec) == ("year", "note")
+    year = read_column(spec, load(spec), "year")
+    assert year.to_dict() == {"r1": "1959", "r2": "1971", "r3": None, "r4": "1975"}
+    with pytest.raises(SpaceError, match="column: expected one of 'year', 'note' for 'a', got 'genre'"):
+        read_column(spec, load(spec), "genre")
+
+
+def test_rows_that_are_left_out_do_not_move_the_cells_of_the_others(files):
+    vectors = np.load(files / "a.npy")
+    vectors[1] = np.nan
+    np.save(files / "a.npy", vectors)
+    options = (("invalid", "drop"), ("metadata", str(files / "meta.csv")))
+    spec = SpaceSpec("file", str(files / "a.npy"), options=options)
+    space = load(spec)
+    assert space.ids.tolist() == ["r1", "r3", "r4"]
+    assert read_column(spec, space, "note")[space.ids].tolist() == [None, "x", "y"]
+
+
+def test_a_table_of_vectors_offers_what_it_left_out(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("word,x,y,era\nriver,1,2,old\nsea,3,4,new\nhill,3,5,new\n")
+    spec = SpaceSpec("file", str(path))
+    assert more_columns(spec) == ("era",)
+    assert read_column(spec, load(spec), "era").to_dict() == {"river": "old", "sea": "new", "hill": "new"}
+
+
+def test_an_encoding_offers_the_other_columns_of_its_table(tmp_path, make_space):
+    path = tmp_path / "news.csv"
+    path.write_text("text,label,year\nfirst words,a,1990\nmore words,b,1991\n")
+    dataset = DatasetSpec("file", str(path), column="text", label_column="label")
+    encoder = {"kind": "tfidf"}
+    options = {"dataset": json.dumps(dataset.to_json()), "encoder": json.dumps(encoder), "key": "k", "output": "latent"}
+    spec = SpaceSpec("encoding", "news", options=tuple(options.items()))
+    assert more_columns(spec) == ("year",)
+    space = make_space(np.eye(2), ids=["news/1", "news/0"])
+    assert read_column(spec, space, "year").to_dict() == {"news/1": "1991", "news/0": "1990"}
+
+
+def test_a_space_without_a_table_offers_nothing(files):
+    assert more_columns(SpaceSpec("bundled", "word2vec-novels")) == ()
+    assert more_columns(SpaceSpec("file", str(files / "a.npy"))) == ()
