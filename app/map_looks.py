@@ -6,7 +6,10 @@ import numpy as np
 import streamlit as st
 
 from app import compute
+from app.items import Items
 from app.workspace import Workspace
+from relcore.charts.scene import Clusters
+from relcore.comparing.cluster_names import named_clusters, needs_clusters
 from relcore.comparing.map_look import MapLook
 from relcore.comparing.prominence import prominent_rows
 from relcore.comparing.row_columns import Cells, cells_of, colored, columns_of
@@ -45,6 +48,24 @@ def second(pair: Match, drawn: View, workspace: Workspace) -> View | None:
 @st.cache_resource(max_entries=32, show_spinner=False)
 def _second(key: str, rows: str, spec: ViewSpec, look: MapLook, tables: _Tables, _pair: Match, _drawn: View) -> View | None:
     return second_view(_pair, _drawn, spec, look, _cells(tables))
+
+
+def clusters(
+    pair: Match, drawn: View, other: View | None, coordinates: np.ndarray, workspace: Workspace, items: Items | None
+) -> Clusters | None:
+    """Named groups of the rows that the colours leave without a name; None where there are none, or names are off."""
+    if not workspace.look.named or not needs_clusters(drawn, other):
+        return None
+    texts = items if items is not None and items.has_texts else None
+    key = (compute.pair_key(pair), drawn.digest, digest_of(coordinates), texts.key if texts else "")
+    return _clusters(key, pair.source, drawn.rows, coordinates, texts)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _clusters(
+    key: tuple[str, ...], _space: LatentSpace, _rows: np.ndarray, _coordinates: np.ndarray, _items: Items | None
+) -> Clusters | None:
+    return named_clusters(_space, _rows, _coordinates, _items.texts if _items else None)
 
 
 def _tables(color_by: str, workspace: Workspace) -> _Tables:

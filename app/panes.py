@@ -56,8 +56,9 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
         pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
         results = orient_pairs(results, pca[0][0], pair, workspace.reduction)
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
-    scene = dressed(scene, workspace.look, map_looks.second(pair, view, workspace))
-    items = items_of(workspace)
+    items, second = items_of(workspace), map_looks.second(pair, view, workspace)
+    clusters = map_looks.clusters(pair, view, second, scene.panes[0].coordinates, workspace, items)
+    scene = dressed(scene, workspace.look, second, clusters)
     texts, notes = hover_columns(pair, view, items, label=workspace.view.color_by != "labels")
     settings = replace(workspace.recipe(pair.source.digest, pair.target.digest), panes=tuple(results))
     stars = None if workspace.stars == StarLook() else workspace.stars
@@ -96,7 +97,11 @@ def _receive(event: PaneEvent, ids: np.ndarray) -> None:
     elif event.hidden is not None:
         hidden, *second = event.hidden
         look = {"hidden": hidden, "second_hidden": second[0] if second else ()}
-        session.edit_spec("show all rows" if not any(event.hidden) else "hidden classes", "look", **look)
+        session.edit_spec("hide classes" if any(event.hidden) else "show all classes", "look", **look)
+    elif event.named is not None:
+        session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
+    elif event.turn is not None:
+        session.guarded(session.turn, event.turn)
     else:
         session.select(tuple(ids[event.rows]))
 

@@ -38,7 +38,9 @@ def _query(workspace: Workspace) -> dict[str, str]:
         "k": str(workspace.k),
         "convention": workspace.convention,
         "anchors": workspace.anchors_from.replace(" ", ",") if workspace.by_strategy else "",
-        "color": workspace.view.color_by,
+        "color": ""
+        if workspace.view.color_by in ("pivots", "labels")
+        else workspace.view.color_by,  # links of old have neither
         "second": f"{workspace.look.second_panes},{workspace.look.second}" if workspace.look.second else "",
         "inverse": ",".join(map(str, _inversion_values(workspace.inversion))),
     }

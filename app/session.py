@@ -77,6 +77,15 @@ def edit_spec(step: str, field: str, **changes: Any) -> None:
     edit(step, **{field: dataclasses.replace(getattr(workspace(), field), **changes)})
 
 
+def turn(to: tuple[float, ...]) -> None:
+    """Turn the maps of three dimensions; turns that follow one another are one step."""
+    step, look = "turn the maps", dataclasses.replace(workspace().look, turn=to)
+    if history().undo_step == step:
+        amend(dataclasses.replace(workspace(), look=look))
+    else:
+        edit(step, look=look)
+
+
 def guarded(change: Callable[..., None], *arguments: Any) -> None:
     """A change as a callback: an error becomes a message and leaves everything unchanged."""
     try:

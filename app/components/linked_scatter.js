@@ -77,8 +77,11 @@ class LinkedScatter {
     const look = { again, hiding, theme: this.theme, dark: this.root.dataset.theme === "dark" };
     const [repainted, rehidden] = this.colorings.update(header, past, { fresh, take, ...look });
     this.root.dataset.colorings = header.colorings.length;
-    if (repainted) this.legend.draw(this.colorings.list, header.named);
-    const recolored = repainted || rehidden;
+    if (repainted) this.legend.draw(this.colorings.list, header.most);
+    const regrouped = fresh("clusters") || other;
+    if (regrouped) this.clusters = header.clusters ? take("clusters") : null;
+    const recolored = repainted || rehidden || regrouped;
+    this.follow(header, past);
 
     while (this.panes.length > header.panes.length) this.panes.pop().dispose();
     const born = header.panes.length - this.panes.length;
@@ -100,7 +103,7 @@ class LinkedScatter {
     });
     // Python's selection is law, unless it is older than a brush that Python has not answered yet.
     const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
-    const rows = law ? this.bits(take("selected")) : other ? [] : this.rows;
+    const rows = law ? rowsIn(take("selected"), header.n) : other ? [] : this.rows;
     const same = rows.length === this.rows?.length && rows.every((row, i) => row === this.rows[i]);
     if (!same || born || recolored) this.select(rows);
     else if (reanchored) this.dimStars();
@@ -108,9 +111,16 @@ class LinkedScatter {
     this.drawn();
   }
 
+  /* The names and the turn are as Python says, unless it has not heard yet what was done here. */
+  follow(header, past) {
+    const news = (kind) => JSON.stringify(past?.[kind]) !== JSON.stringify(header[kind]) && !this.unanswered.some((event) => event.kind === kind);
+    if (news("named")) this.setNamed(header.named);
+    if (header.turn && news("turn")) this.turned(header.turn);
+  }
+
   newPane() {
     const pane = new Pane(this);
-    if (this.panes.length) pane.turn = this.panes[0].turn;
+    pane.turn = this.panes[0]?.turn ?? this.header.turn ?? FACING;
     if (this.linked && this.panes.length) pane.setView(this.panes[0].view);
     this.grid.append(pane.root);
     return pane;
@@ -136,14 +146,7 @@ class LinkedScatter {
     change();
     this.panes.forEach((pane) => (pane.regroup = true));
     this.select(this.rows);
-    this.unanswered = this.unanswered.filter((event) => event.kind !== "hidden");
-    this.report({ kind: "hidden", hidden: this.colorings.hidden() });
-  }
-
-  bits(bytes) {
-    const rows = [];
-    for (let row = 0; row < this.header.n; row++) if ((bytes[row >> 3] >> (row & 7)) & 1) rows.push(row);
-    return rows;
+    this.tell("hidden", this.colorings.hidden());
   }
 
   /* Show these rows in every pane; selected rows and named categories are drawn last, so they lie on top. */
@@ -182,12 +185,7 @@ class LinkedScatter {
     if (!rows.length && !this.rows.length) return;
     performance.mark("linked_scatter:brushed");
     this.select(rows);
-    const bytes = new Uint8Array((this.header.n + 7) >> 3);
-    for (const row of rows) bytes[row >> 3] |= 1 << (row & 7);
-    let text = "";
-    for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
-    this.unanswered = this.unanswered.filter((event) => event.kind !== "select"); // only the last brush matters
-    this.report({ kind: "select", bits: btoa(text) });
+    this.tell("select", rowsAsBits(rows, this.header.n), "bits");
   }
 
   starred(look, settled) {
@@ -203,6 +201,19 @@ class LinkedScatter {
 
   turned(turn) {
     for (const pane of this.panes) pane.setTurn(turn);
+  }
+
+  /* A turn that is done goes to Python. */
+  settled() {
+    const { turn, solid } = this.panes[0];
+    if (!solid || JSON.stringify(turn) === JSON.stringify(this.header.turn)) return;
+    this.tell("turn", [...turn]);
+  }
+
+  /* The latest of its kind, which says it all. */
+  tell(kind, value, name = kind) {
+    this.unanswered = this.unanswered.filter((event) => event.kind !== kind);
+    this.report({ kind, [name]: value });
   }
 
   clicked(row) {
@@ -268,7 +279,9 @@ class LinkedScatter {
 
   home(pane) {
     for (const each of pane && !this.linked ? [pane] : this.panes) each.setView(HOME);
-    if (!pane) this.turned(FACING);
+    if (pane) return;
+    this.turned(FACING);
+    this.settled();
   }
 
   setNamed(named) {

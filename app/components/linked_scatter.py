@@ -11,7 +11,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import streamlit as st
 
-from app.components.linked_scatter_colorings import arrays_of, described
+from app.components.linked_scatter_colorings import NO_CATEGORY, arrays_of, described
 from app.sheets import Sheet, digest_of_bytes
 from relcore.charts.scene import Scene
 from relcore.charts.star_look import OPACITIES, SIZES, StarLook
@@ -53,15 +53,17 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, eq=False)
 class PaneEvent:
-    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, changed the stars, or hid classes.
+    """What the user did in the panes: brushed `rows`, cleared the brush, clicked one row, or changed how the maps look.
 
-    `hidden` are the hidden classes of each colouring, as `Coloring.hidden`.
+    `hidden` are the hidden classes of each colouring, as `Coloring.hidden`; `turn` is as `Scene.turn`.
     """
 
-    kind: Literal["select", "clear", "click", "stars", "hidden"]
-    rows: np.ndarray
+    kind: Literal["select", "clear", "click", "stars", "hidden", "named", "turn"]
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     stars: StarLook | None = None
     hidden: tuple[tuple[str, ...], ...] | None = None
+    named: bool | None = None
+    turn: tuple[float, ...] | None = None
 
     @property
     def row(self) -> int:
@@ -174,15 +176,10 @@ def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answer
         if message["serial"] <= answered:
             continue
         answered = message["serial"]
-        if message["kind"] == "stars":
-            look = {name: float(np.clip(message[name], *most)) for name, most in (("size", SIZES), ("opacity", OPACITIES))}
-            events.append(PaneEvent("stars", np.empty(0, dtype=np.int64), StarLook(**look, shown=bool(message["shown"]))))
+        if message["kind"] in _LOOKS:
+            events.append(_LOOKS[message["kind"]](message))
             continue
         if message["version"] != version:
-            continue
-        if message["kind"] == "hidden":
-            hidden = tuple(tuple(map(str, one)) for one in message["hidden"])
-            events.append(PaneEvent("hidden", np.empty(0, dtype=np.int64), hidden=hidden))
             continue
         if message["kind"] == "click":
             events.append(PaneEvent("click", np.array([message["row"]], dtype=np.int64)))
@@ -190,6 +187,20 @@ def read_events(messages: Iterable[dict[str, Any]], version: str, n: int, answer
             rows = unpack_rows(base64.b64decode(message["bits"]), n)
             events.append(PaneEvent("select" if len(rows) else "clear", rows))
     return events, answered
+
+
+def _stars(message: dict[str, Any]) -> PaneEvent:
+    look = {name: float(np.clip(message[name], *most)) for name, most in (("size", SIZES), ("opacity", OPACITIES))}
+    return PaneEvent("stars", stars=StarLook(**look, shown=bool(message["shown"])))
+
+
+# How the maps look does not depend on which rows they show.
+_LOOKS: dict[str, Callable[[dict[str, Any]], PaneEvent]] = {
+    "stars": _stars,
+    "hidden": lambda message: PaneEvent("hidden", hidden=tuple(tuple(map(str, one)) for one in message["hidden"])),
+    "named": lambda message: PaneEvent("named", named=bool(message["named"])),
+    "turn": lambda message: PaneEvent("turn", turn=tuple(round(float(number), 4) for number in message["turn"])),
+}
 
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> bytes:
@@ -231,6 +242,8 @@ def pack_scene(
         arrays |= arrays_of(coloring, i)
     arrays["anchors"] = np.asarray(scene.anchors, dtype="<u4").tobytes()
     arrays["ids"] = _joined(scene.ids)
+    if scene.clusters is not None:
+        arrays["clusters"] = np.where(scene.clusters.numbers < 0, NO_CATEGORY, scene.clusters.numbers).astype("<u2").tobytes()
     if scene.prominence is not None:
         arrays["prominence"] = np.asarray(scene.prominence, dtype="<u4").tobytes()
     if sheet is not None:
@@ -259,7 +272,10 @@ def pack_scene(
             for i, (pane, told) in enumerate(zip(scene.panes, old or [""] * len(scene.panes), strict=True))
         ],
         "colorings": [described(one, side) for one, side in zip(scene.colorings(), sides(scene), strict=True)],
-        "named": NAMED,
+        "most": NAMED,
+        "named": scene.named,
+        "turn": scene.turn,
+        "clusters": scene.clusters and scene.clusters.names,
         "caption": scene.caption,
         "alt": " ".join([*(f"{told}." for told in dict.fromkeys(old) if told), scene_alt(scene)]),
         "starSize": star_size(len(scene.anchors)),

@@ -67,7 +67,8 @@ class Names {
       if (x < 0 || x > width || y < 0 || y > height) return false;
       const wide = widthOf(text, kind, font);
       const gap = kind === "chosen" ? 12 : 8; // a chosen row has a ring
-      const places = kind === "group" ? [0, -16, 16, -32, 32].map((up) => [x - wide / 2, y - up]) : [gap, -gap - wide, -12 - wide].map((right) => [x + right, y]); // the last beside a star of its own
+      const within = clamp(x - wide / 2, 4, Math.max(4, width - wide - 4));
+      const places = kind === "group" ? [0, -16, 16, -32, 32].map((up) => [within, y - up]) : [gap, -gap - wide, -12 - wide].map((right) => [x + right, y]); // the last beside a star of its own
       for (const [left, middle] of places) {
         const box = [left - 3, middle - 8, left + wide + 3, middle + 8];
         if (box[0] < 0 || box[2] > width || box[1] < 0 || box[3] > height || touches(box, this.boxes) || (kind !== "chosen" && touches(box, stars))) continue;

@@ -268,6 +268,7 @@ class Pane {
       this.lasso.removeAttribute("d");
       if (event.type === "pointercancel") return;
       if (!moved) this.owner.clicked(this.rowAt(...at(event)));
+      else if (tool === "turn") this.owner.settled();
       else if (DRAWING.has(tool)) this.owner.brushed(this.rowsWithin(path.map(([x, y]) => this.unit(x, y))), event.shiftKey);
     };
     plot.addEventListener("pointerup", end);

@@ -27,18 +27,26 @@ const KEYS = [
   ["A", "show or hide the anchors"],
   ["N", "show or hide the names"],
   ["Shift", "add to the selection"],
+  ["In the legend", "click: show or hide; double click or I: only this; Shift+click: select"],
   ["Escape", "clear the selection"],
 ];
 
 /* What the buttons and keys of a LinkedScatter do, by name. */
 function actionsOf(scatter) {
   const zoom = (factor) => scatter.panes.forEach((pane) => pane.setView({ ...pane.view, zoom: pane.view.zoom * factor }));
-  const turn = (right, down) => scatter.panes.some((pane) => pane.solid) && scatter.turned(turnedBy(scatter.panes[0].turn, right, down));
+  const turn = (right, down) => {
+    if (!scatter.panes.some((pane) => pane.solid)) return false;
+    scatter.turned(turnedBy(scatter.panes[0].turn, right, down));
+    scatter.settled();
+  };
   const tools = Object.keys(TOOLS).map((tool) => [tool, () => scatter.setTool(tool)]);
   return {
     ...Object.fromEntries(tools),
     toggleStars: () => scatter.stars.toggle(),
-    names: () => scatter.setNamed(!scatter.named),
+    names: () => {
+      scatter.setNamed(!scatter.named);
+      scatter.tell("named", scatter.named);
+    },
     link: () => scatter.setLinked(!scatter.linked),
     chosen: () => scatter.zoomToSelection(),
     home: () => scatter.home(),

@@ -12,10 +12,10 @@ import numpy as np
 # Eight colours of viridis, which rises in lightness and is readable for colour-blind eyes, without its ends: these vanish on a
 # dark and on a white page.
 RAMP = ("#482475", "#3e4989", "#306a8e", "#24878e", "#20a486", "#48c16e", "#8ed645", "#dfe318")
-STEPS = 64  # colours of a scale; more cannot be told apart
+STEPS = 64  # colours of a scale; eyes do not see more
 PARTS = 8  # of a colour bar, each of which can be hidden or selected
 EDGES = (1, 99)  # percentiles at the ends of a scale, so that one far value does not take all colours
-_LOGARITHMIC = 10  # where the upper end of positive numbers is so many times their median, the scale is logarithmic
+_LOGARITHMIC = 10  # where the upper end of positive numbers is at least this multiple of their median, the scale is logarithmic
 _TICKS = 5
 
 

@@ -21,6 +21,14 @@ class Pane:
     note: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """The cluster of each row, (n,) of int, -1 for none, and the names of the clusters."""
+
+    numbers: np.ndarray
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class Scene:
     """Up to four panes over the same n rows; row i has the same colour in all panes, or in all of one side.
@@ -55,6 +63,12 @@ class Scene:
         Classes of the colouring whose rows are not drawn, as `Coloring.hidden`.
     second : Coloring, optional
         The colours of the panes `second_panes`, which are the right or the lower ones.
+    clusters : Clusters, optional
+        Groups of rows with names, for maps whose colours have none.
+    named : bool
+        Write the names of classes and clusters on the maps.
+    turn : tuple of 9 floats, optional
+        How maps of three dimensions are seen, the rows of a rotation: right, up, to the viewer; None is the renderer's own.
     """
 
     panes: tuple[Pane, ...]
@@ -74,6 +88,9 @@ class Scene:
     hidden: tuple[str, ...] = ()
     second: Coloring | None = None
     second_panes: tuple[int, ...] = ()
+    clusters: Clusters | None = None
+    named: bool = False
+    turn: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.panes) <= 4:
@@ -87,8 +104,9 @@ class Scene:
                 raise ValueError(f"pane {pane.title!r}: expected ({n}, 2 or 3), got {pane.coordinates.shape}")
         if self.category_colors and len(self.category_colors) != len(self.category_names):
             raise ValueError(f"expected {len(self.category_names)} colours, one per category, got {len(self.category_colors)}")
-        for name in ("texts", "notes", "prominence"):
-            column = getattr(self, name)
+        numbers = self.clusters.numbers if self.clusters else None
+        columns = (("texts", self.texts), ("notes", self.notes), ("prominence", self.prominence), ("clusters", numbers))
+        for name, column in columns:
             if column is not None and len(column) != n:
                 raise ValueError(f"{name}: expected {n}, one per row, got {len(column)}")
         for coloring in self.colorings():

@@ -10,7 +10,7 @@ from relcore.spaces import SpaceError, need_one_of, need_strings
 from relcore.views import need_color
 
 RIGHT, LOWER = "right", "lower"
-_ROTATION = 9  # numbers of a matrix (3, 3)
+FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,9 @@ class MapLook:
             need_color("look: second", self.second)
         if self.turn:
             matrix = np.array(self.turn, dtype=np.float64)
-            if len(matrix) != _ROTATION or not np.allclose(matrix.reshape(3, 3) @ matrix.reshape(3, 3).T, np.eye(3), atol=1e-3):
+            if len(matrix) != len(FACING) or not np.allclose(
+                matrix.reshape(3, 3) @ matrix.reshape(3, 3).T, np.eye(3), atol=1e-3
+            ):
                 raise SpaceError(f"look: turn: expected the 9 numbers of a rotation, got {self.turn!r:.80}")
 
     def panes(self, n_panes: int) -> tuple[int, ...]:

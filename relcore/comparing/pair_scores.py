@@ -50,16 +50,16 @@ class ScoreGrid:
         return METRICS[self.metric].title + (f", k = {k}" if k else "")
 
     def told(self, i: int, j: int) -> str:
-        """Lines about a cell: the score with its sampling interval, its chance level, the rows; or why there is no score."""
+        """Lines about a cell: metric and score with its sampling interval, chance level, rows; or why there is no score."""
         score = self.scores[i][j]
         if score is None:
             return self.reasons[i][j]
         null = score.null
         sampled = f" ({band(*score.interval)}, sampled)" if score.interval else ""
-        chance = f"\nchance level {short(null.mean)} ({band(null.low, null.high)})" if null else ""
+        chance = f"\nchance level: {short(null.mean)}, 95 % band {band(null.low, null.high)}" if null else ""
         asked = f"{score.n:,} rows" if score.n_queries == score.n else f"{score.n_queries:,} of {score.n:,} rows as queries"
         note = f"\n{score.note}" if score.note else ""
-        return f"{short(score)}{sampled}{chance}\n{asked}{note}"
+        return f"{self.title}: {short(score)}{sampled}{chance}\nn: {asked}{note}"
 
 
 @dataclass(frozen=True)

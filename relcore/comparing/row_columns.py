@@ -17,7 +17,7 @@ from relcore.spaces import LatentSpace, Match, SpaceError
 from relcore.views import COLUMN, NUMBERS, View, ViewSpec
 
 AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
-MOST_CLASSES = 20  # as many colours can be told apart
+MOST_CLASSES = 20  # the number of distinguishable colours
 WHOLE_CLASSES = 12  # a column with at most as many whole numbers holds classes, not quantities
 Cells = Callable[[str], pd.Series]
 

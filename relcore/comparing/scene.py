@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from relcore.charts.coloring import Coloring
-from relcore.charts.scene import Pane, Scene
-from relcore.comparing.map_look import MapLook
+from relcore.charts.scene import Clusters, Pane, Scene
+from relcore.comparing.cluster_names import named_clusters, needs_clusters
+from relcore.comparing.map_look import FACING, MapLook
 from relcore.comparing.orientation import orient_pairs
 from relcore.comparing.row_columns import Cells, cells_of, colored
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
@@ -19,6 +20,7 @@ from relcore.numbers import counted
 from relcore.recipe import load_again, need_same_content
 from relcore.reduction import ReductionSpec, reduce_spaces
 from relcore.sources.catalog import SpaceSpec
+from relcore.sources.row_texts import row_texts
 from relcore.spaces import LatentSpace, Match, distinct_names, match, need_one_of, need_strings
 from relcore.views import COLUMN, NUMBERS, View, ViewSpec, make_view, same_rows, sample_view
 
@@ -135,8 +137,8 @@ def second_view(matched: Match, view: View, spec: ViewSpec, look: MapLook, cells
     return same_rows(matched.source, spec, view.rows)
 
 
-def dressed(scene: Scene, look: MapLook, second: View | None) -> Scene:
-    """The scene with hidden classes and, where it has such panes, a second colouring; the caption says so."""
+def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters | None = None) -> Scene:
+    """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring; the caption says so."""
     panes, title = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN)
     colors = None
     if second and panes:
@@ -149,7 +151,7 @@ def dressed(scene: Scene, look: MapLook, second: View | None) -> Scene:
         caption += f"; the {look.second_panes} panes coloured by {second.about or title}"
     if hidden := len(scene) - int(scene.shown.sum()):
         caption += f"; {counted(hidden, 'row')} hidden"
-    return dataclasses.replace(scene, caption=caption)
+    return dataclasses.replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
 
 
 def comparison_scene(
@@ -168,4 +170,11 @@ def comparison_scene(
         [reference] = reduce_spaces([matched.source.vectors[view.rows]], pca)
         pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
     scene = assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
-    return dressed(scene, look, second_view(matched, view, recipe.view, look, cells)) if look else scene
+    if look is None:
+        return scene
+    second = second_view(matched, view, recipe.view, look, cells)
+    clusters = None
+    if look.named and needs_clusters(view, second):
+        texts = row_texts((recipe.source, recipe.target), load_again) if matched.source.labels is None else None
+        clusters = named_clusters(matched.source, view.rows, scene.panes[0].coordinates, texts)
+    return dressed(scene, look, second, clusters)

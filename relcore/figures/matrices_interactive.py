@@ -221,7 +221,8 @@ def _hover(data: Matrices, panel: MatrixPanel, i: int, j: int) -> str:
     titles = plain_text(data.row_title), plain_text(data.column_title)
     where = [f"{title} {name}".strip() for title, name in zip(titles, (row, column), strict=True)]
     told = [plain_text(line) for line in panel.explain(i, j).split("\n")]
-    return "<br>".join([f"<b>{plain_text(panel.title)}</b>"] * bool(panel.title) + [", ".join(where), *told])
+    joined = ", ".join(where) if any(titles) else f"<b>{row}</b> and <b>{column}</b>"
+    return "<br>".join([f"<b>{plain_text(panel.title)}</b>"] * bool(panel.title) + [joined, *told])
 
 
 def _hatch(figure: go.Figure, cells: list[tuple[int, int]], on: dict, theme: Theme) -> None:

@@ -27,6 +27,12 @@ def category_colors(n: int, dark: bool = False) -> list[str]:
     return [colors[i % len(colors)] for i in range(n)]
 
 
+def mixed(color: str, other: str, share: float = 0.55) -> str:
+    """Two hexadecimal colours mixed, `share` of the first."""
+    pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(share * one + (1 - share) * two):02x}" for one, two in pairs)
+
+
 @dataclass(frozen=True)
 class Theme:
     """The colours and the font around the data, shared by Plotly, Matplotlib and the app's style sheet.

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from relcore.charts.scene import Pane, Scene
 from relcore.figures.color_bars import bar_room, draw_color_bars, numbered_rows
 from relcore.figures.interactive import plain_text, relscope_template
+from relcore.figures.map_names import map_names, places_of
 from relcore.figures.marks import (
     Group,
     drawn_anchors,
@@ -22,9 +23,11 @@ from relcore.figures.marks import (
     star_opacity,
     star_size,
 )
-from relcore.figures.palette import LIGHT, Theme
+from relcore.figures.palette import LIGHT, Theme, mixed
 
 _GAP = 0.035  # between panes, in shares of the plot
+_USUAL_WIDTH = 1000  # pixels, where the figure is as wide as the window
+_LETTER = 7.8  # pixels that a bold letter of size 13 takes
 _TITLE = 46  # pixels above a pane for its title and its note
 
 
@@ -46,6 +49,9 @@ def panes_figure(scene: Scene, theme: Theme = LIGHT, width: int | None = None, h
         draw = _draw_cloud if pane.coordinates.shape[1] == 3 else _draw_plane
         categories = groups(scene, theme, i)
         draw(figure, pane, scene, i, {"x": x, "y": y}, categories, ids, theme)
+        _write_names(
+            figure, scene, i, theme, ((width or _USUAL_WIDTH) * (x[1] - x[0]), (height - top - bottom) * (y[1] - y[0]))
+        )
         _label(figure, pane, x[0], y[1], theme)
     figure.update_layout(legend={"y": 0.01, "yanchor": "bottom"})
     if scene.second:
@@ -123,6 +129,24 @@ def _draw_plane(
     figure.add_scattergl(x=x, y=y, mode="markers+text", marker=star, showlegend=False, **text, **hover, **on)
 
 
+def _write_names(figure: go.Figure, scene: Scene, i: int, theme: Theme, size: tuple[float, float]) -> None:
+    """The names of the groups, as annotations; `size` is the pane's in pixels, about."""
+    pane, suffix = scene.panes[i], "" if i == 0 else str(i + 1)
+    places = places_of(pane.coordinates, scene.turn, size[0] / size[1])
+    halo = f"text-shadow: 0 0 3px {theme.surface}, 0 0 3px {theme.surface}, 0 0 3px {theme.surface}"
+    notes = []
+    for name in map_names(scene, i, theme, places, (_LETTER / size[0], 15 / size[1])):
+        text = f'<span style="{halo}"><b>{plain_text(name.text)}</b></span>'
+        look = {"text": text, "showarrow": False, "font": {"size": 13, "color": mixed(name.color, theme.text)}}
+        at = dict(zip("xyz", map(float, pane.coordinates[name.row]), strict=False))
+        notes.append({**look, **at, "yshift": 15 * name.lines, "xshift": round(name.shift * size[0])})
+    if pane.coordinates.shape[1] == 3:
+        figure.layout[f"scene{suffix}"].annotations = notes
+        return
+    for note in notes:
+        figure.add_annotation(**note, xref=f"x{suffix}", yref=f"y{suffix}")
+
+
 def _range(pane: Pane, scene: Scene, axis: int) -> dict:
     """The range of all rows where some are hidden, so that the others stay where they were."""
     if scene.shown.all():
@@ -137,7 +161,8 @@ def _draw_cloud(
 ) -> None:
     name = "scene" if i == 0 else f"scene{i + 1}"
     plain = {"showticklabels": False, "title": {"text": ""}, "showspikes": False, "zeroline": False}
-    figure.update_layout({name: {"domain": domain, "aspectmode": "data", **{f"{axis}axis": plain for axis in "xyz"}}})
+    axes = {f"{axis}axis": plain for axis in "xyz"}
+    figure.update_layout({name: {"domain": domain, "aspectmode": "data", **axes, **_camera(scene)}})
     points = {"size": point_size(len(scene)) * 0.7, "opacity": 0.8}
     for order, group in enumerate(categories):
         x, y, z = pane.coordinates[group.rows].T
@@ -165,6 +190,15 @@ def _draw_cloud(
     figure.add_scatter3d(
         x=x, y=y, z=z, mode="markers+text", marker=star, scene=name, showlegend=False, **text, **_anchor_hover(scene, ids)
     )
+
+
+def _camera(scene: Scene) -> dict:
+    """The turn of the screen, which has no perspective."""
+    if scene.turn is None:
+        return {}
+    _, up, viewer = (dict(zip("xyz", row, strict=True)) for row in np.reshape(scene.turn, (3, 3)).tolist())
+    eye = {axis: 2.0 * value for axis, value in viewer.items()}
+    return {"camera": {"eye": eye, "up": up, "projection": {"type": "orthographic"}}}
 
 
 def _hovers(scene: Scene) -> np.ndarray:

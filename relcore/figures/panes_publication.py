@@ -13,6 +13,7 @@ from mpl_toolkits.mplot3d import Axes3D
 
 from relcore.charts.coloring import ColorScale
 from relcore.charts.scene import Pane, Scene
+from relcore.figures.map_names import map_names, places_of
 from relcore.figures.marks import (
     drawn_anchors,
     grid_shape,
@@ -24,6 +25,7 @@ from relcore.figures.marks import (
     star_opacity,
     star_size,
 )
+from relcore.figures.palette import mixed
 from relcore.figures.paper import blank_figure, cut_to, height_of, legend_below, quiet_ticks, settings
 from relcore.figures.style import COLUMN, PAPER, POINT, Style
 
@@ -69,6 +71,7 @@ def _draw_plane(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> 
     anchors, numbers = drawn_anchors(scene)
     for number, place in zip(numbers, pane.coordinates[anchors], strict=True):
         axes.annotate(number, place, xytext=(away, away), textcoords="offset points", **_number_look(style, wide))
+    _write_names(axes, i, scene, style, wide)
     if not scene.shown.all():  # the others stay where they were
         axes.update_datalim(pane.coordinates)
     axes.set(xticks=[], yticks=[])
@@ -89,6 +92,10 @@ def _draw_cloud(axes: Axes3D, i: int, scene: Scene, style: Style, wide: float) -
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color(style.theme.surface)
         axis.line.set_color(style.theme.border)
+    _write_names(axes, i, scene, style, wide)
+    if scene.turn is not None:
+        elevation, azimuth, roll = _angles(scene.turn)
+        axes.view_init(elevation, azimuth, roll)
     axes.set_proj_type("ortho")
     axes.set_box_aspect(np.maximum(np.ptp(pane.coordinates, axis=0), 1e-9), zoom=1.1)
 
@@ -108,6 +115,33 @@ def _draw_marks(axes: Axes, i: int, scene: Scene, style: Style, wide: float, **o
     star = {"s": diameter**2, "marker": "*", "alpha": star_opacity(len(scene.anchors)) * scene.stars.opacity, **options}
     axes.scatter(*at, color=theme.surface, edgecolor=theme.surface, lw=diameter / 2.5, zorder=3, **star)
     axes.scatter(*at, c=colors[anchors].tolist(), edgecolor=theme.text, lw=diameter / 13, zorder=4, **star)
+
+
+def _write_names(axes: Axes, i: int, scene: Scene, style: Style, wide: float) -> None:
+    """The names of the groups where they have room."""
+    pane, size = scene.panes[i], style.font_size - (0.5 if wide > 2 else 1.5)
+    high = wide * 0.8
+    places = places_of(pane.coordinates, scene.turn, wide / high)
+    line = size * POINT * 1.15
+    for name in map_names(scene, i, style.theme, places, (0.68 * size * POINT / wide, line / high)):
+        look = {"fontsize": size, "fontweight": "bold", "color": mixed(name.color, style.theme.text), "zorder": 6}
+        look |= {"path_effects": [withStroke(linewidth=2, foreground=style.theme.surface)], "ha": "center", "va": "center"}
+        at = pane.coordinates[name.row]
+        if len(at) == 3:
+            axes.text(*at, name.text, **look)
+        else:
+            offset = name.shift * wide / POINT, name.lines * line / POINT
+            axes.annotate(name.text, at, xytext=offset, textcoords="offset points", **look)
+
+
+def _angles(turn: tuple[float, ...]) -> tuple[float, float, float]:
+    """Elevation, azimuth and roll of Matplotlib's view, in degrees, for the rows right, up and to the viewer."""
+    right, _, viewer = np.reshape(turn, (3, 3))
+    elevation = np.arcsin(np.clip(viewer[2], -1, 1))
+    azimuth = np.arctan2(viewer[1], viewer[0]) if np.hypot(viewer[0], viewer[1]) > 1e-6 else -np.pi / 2
+    level = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])  # what is right without a roll
+    roll = np.arctan2(right @ np.cross(viewer, level), right @ level)
+    return tuple(np.degrees([elevation, azimuth, -roll]).tolist())
 
 
 def _painting_order(scene: Scene, pane: int) -> np.ndarray:

@@ -35,7 +35,7 @@ def heat_map(session: Session) -> dict:
 
 def numbers(session: Session) -> np.ndarray:
     points = heat_map(session)["data"][-1]
-    shown = [text.split("<br>")[1] for text in points["hovertext"]]
+    shown = [text.split("<br>")[1].rpartition(": ")[2] for text in points["hovertext"]]
     n = int(np.sqrt(len(shown)))
     return np.array(
         [float(text.split()[0].replace("−", "-")) if text[0] in "−.0123456789" else np.nan for text in shown]

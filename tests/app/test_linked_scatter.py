@@ -180,6 +180,15 @@ def test_a_solid_pane_and_the_order_of_names_travel_whole():
     assert np.frombuffer(arrays["prominence"], "<u4").tolist() == order.tolist()
 
 
+def test_how_the_maps_look_is_heard_whatever_rows_they_show():
+    turn = [0.12345678, 0, 1, 0, 1, 0, -1, 0, 0]
+    messages = [{"kind": "turn", "turn": turn, "serial": 3, "version": "old"}, {"kind": "named", "named": False, "serial": 1}]
+    messages += [{"kind": "hidden", "hidden": [["a"], []], "serial": 2}]
+    events, answered = read_events(messages, "v", 11, 0)
+    assert ([event.kind for event in events], answered) == (["named", "hidden", "turn"], 3)
+    assert (events[0].named, events[1].hidden, events[2].turn) == (False, (("a",), ()), (0.1235, 0, 1, 0, 1, 0, -1, 0, 0))
+
+
 def test_only_a_click_has_one_row():
     with pytest.raises(ValueError, match="expected a click, which has one row"):
         PaneEvent("select", np.array([1, 2])).row  # noqa: B018

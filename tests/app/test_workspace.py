@@ -7,8 +7,10 @@ import pytest
 
 from app import session
 from app.permalink import from_query, to_query
+from app.reducer import reduce
 from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_session_file, to_session_file
 from relcore import __version__
+from relcore.comparing.map_look import MapLook
 from relcore.comparison import ProjectionSpec
 from relcore.engine import EngineError
 from relcore.inverting.recovery import InversionSpec
@@ -289,3 +291,33 @@ def test_what_goes_wrong_in_a_callback_becomes_a_message(error, monkeypatch):
 
     session.guarded(change, "it")
     assert told == [str(error)]
+
+
+def test_a_look_is_kept_in_the_session_file_and_in_small_part_in_the_link():
+    look = MapLook(named=False, turn=(1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, -1.0, 0.0), second="column:year", second_panes="lower")
+    workspace = dataclasses.replace(Workspace(view=ViewSpec(color_by="counts")), look=dataclasses.replace(look, hidden=("a",)))
+    assert from_session_file(to_session_file(workspace, {}))[0] == workspace
+    assert "look" not in to_session_file(Workspace(), {})
+    assert {name: to_query(workspace)[name] for name in ("color", "second")} == {
+        "color": "counts",
+        "second": "lower,column:year",
+    }
+    opened = from_query(to_query(workspace), Workspace())
+    assert (opened.view.color_by, opened.look) == ("counts", MapLook(second="column:year", second_panes="lower"))
+
+
+@pytest.mark.parametrize(
+    "query", [{"color": "colour"}, {"second": "above,labels"}, {"second": "right,colour"}, {"second": ","}]
+)
+def test_a_mangled_colour_is_ignored(query):
+    assert from_query(query, Workspace()) == Workspace()
+
+
+def test_hidden_classes_are_shown_again_under_other_colours():
+    before = Workspace(look=MapLook(hidden=("wine",), second="labels", second_hidden=("b",)))
+    colored = dataclasses.replace(before, view=dataclasses.replace(before.view, color_by="counts"))
+    assert reduce(before, colored).look == dataclasses.replace(before.look, hidden=())
+    other = dataclasses.replace(before, look=dataclasses.replace(before.look, second="agreement"))
+    assert reduce(before, other).look == dataclasses.replace(other.look, second_hidden=())
+    assert reduce(before, dataclasses.replace(before, target=before.source)).look.hidden == ()
+    assert reduce(before, dataclasses.replace(before, k=5)).look == before.look

@@ -68,6 +68,9 @@ scene = Scene(
     category_names=NAMES,
     anchors=np.arange(k + state.get("more", 0)) * 7 % n,
     stars=state.get("stars", StarLook()),
+    hidden=state.get("hidden", ((),))[0],
+    named=state.get("named", True),
+    turn=state.get("turn", (1, 0, 0, 0, 1, 0, 0, 0, 1)),
     caption=f"{n:,} made-up words in {panes} panes; the same word has the same colour everywhere.",
     texts=np.array([f"This is what word {i} said, at length. " * 8 for i in range(n)], dtype=object)
     if "texts" in given
@@ -80,6 +83,10 @@ def remember(event):
     if event.stars:
         state.stars = event.stars
         log.append(["stars", [event.stars.size, event.stars.opacity, event.stars.shown]])
+        return
+    if event.kind in ("hidden", "named", "turn"):
+        state[event.kind] = getattr(event, event.kind)
+        log.append([event.kind, state[event.kind]])
         return
     if event.kind != "click":
         state.chosen = event.rows.tolist()

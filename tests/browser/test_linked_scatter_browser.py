@@ -151,12 +151,85 @@ def test_python_highlights_and_adds_an_anchor_without_moving_anything(demo):
     assert heard(page)["events"] == []
 
 
-def test_a_chip_selects_its_category(demo):
-    page = demo("named=.5")
-    page.get_by_role("button", name="capitals").click()
-    kind, count, _ = wait_for_events(page, 1)[0]
-    assert kind == "select"
-    assert 100 < count < 250
+def hidden(page, n):
+    page.wait_for_function("([root, n]) => Number(document.querySelector(root).dataset.hidden) === n", arg=[ROOT, n])
+
+
+def test_a_click_in_the_legend_hides_a_class_in_all_panes_and_a_second_one_shows_it(demo):
+    page = demo("callback=1")
+    before = [pixels(page, pane) for pane in range(4)]
+    chip = page.locator(".ls-chip", has_text="animals")
+    count = int(re.search(r"(\d+) points", chip.get_attribute("title"))[1])
+    chip.click()
+    assert wait_for_events(page, 1) == [["hidden", [["animals"]]]]
+    hidden(page, count)
+    assert chip.get_attribute("aria-pressed") == "false"
+    assert page.inner_text(".ls-all") == f"{count} rows hidden · show all"
+    page.wait_for_function(
+        "pixels => [...document.querySelectorAll('.ls-points')].every((one, i) => one.toDataURL() !== pixels[i])", arg=before
+    )
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 0, [(0, 0), (0.999, 0.999)])
+    assert wait_for_events(page, 2)[1][1] == 2000 - count
+    page.click(".ls-all")
+    hidden(page, 0)
+    assert wait_for_events(page, 3)[2] == ["hidden", [[]]]
+    assert page.locator(".ls-all").is_hidden()
+
+
+def test_a_double_click_in_the_legend_shows_one_class_alone_and_shift_selects(demo):
+    page = demo("callback=1")
+    animals, emotions = (page.locator(".ls-chip", has_text=name) for name in ("animals", "emotions"))
+    count = int(re.search(r"(\d+) points", animals.get_attribute("title"))[1])
+    animals.dblclick()
+    hidden(page, 2000 - count)
+    assert sorted(wait_for_events(page, 1)[0][1][0]) == ["capitals", "colours", "countries", "emotions", "professions"]
+    animals.click(modifiers=["Shift"])
+    assert wait_for_events(page, 2)[1][:2] == ["select", count]
+    animals.dblclick()
+    hidden(page, 0)
+    emotions.click(modifiers=["Shift"])
+    assert wait_for_events(page, 4)[3][1] > count
+
+
+def test_the_legend_is_worked_by_keys(demo):
+    page = demo("callback=1")
+    chip = page.locator(".ls-chip", has_text="animals")
+    count = int(re.search(r"(\d+) points", chip.get_attribute("title"))[1])
+    chip.focus()
+    page.keyboard.press("Enter")
+    hidden(page, count)
+    assert wait_for_events(page, 1)[0] == ["hidden", [["animals"]]]
+    page.keyboard.press("i")
+    hidden(page, 2000 - count)
+    page.keyboard.press("Shift+Enter")
+    assert wait_for_events(page, 3)[2][:2] == ["select", count]
+    assert page.evaluate("document.activeElement.dataset.class") == chip.get_attribute("data-class")
+
+
+def test_the_legend_is_as_high_with_any_room(demo):
+    page = demo()
+    heights = []
+    for width in (1440, 1280, 900):
+        page.set_viewport_size({"width": width, "height": 900})
+        at_rest(page, ".ls-grid")
+        heights.append(page.locator(".ls-bar").bounding_box()["height"])
+    assert heights == [32, 32, 32]
+    legend = page.locator(".ls-legend")
+    assert legend.evaluate("one => one.scrollHeight <= one.clientHeight")
+
+
+def test_python_hears_of_names_and_of_a_turn_when_it_is_done(demo):
+    page = demo("callback=1&solid=1")
+    page.click(f"{ROOT} [data-tool=names]")
+    assert wait_for_events(page, 1) == [["named", False]]
+    drag(page, 0, [(0.3, 0.5), (0.5, 0.5), (0.7, 0.6)])
+    kind, turn = wait_for_events(page, 2)[1]
+    assert (kind, len(turn)) == ("turn", 9)
+    assert abs(turn[0]) < 1
+    page.focus(ROOT)
+    page.keyboard.press("0")
+    assert wait_for_events(page, 3)[2] == ["turn", [1, 0, 0, 0, 1, 0, 0, 0, 1]]
 
 
 def test_hover_says_who_it_is_and_rings_it_everywhere(demo):
@@ -254,10 +327,11 @@ def test_a_solid_turns_by_drag_and_is_hovered_clicked_and_selected_like_a_plane(
     page.wait_for_selector(".ls-tip:not([hidden])")
     assert "word 14" in page.inner_text(".ls-tip")
     page.mouse.click(*star(page, 2, 3))
-    assert wait_for_events(page, 1) == [["click", 1, [14]]]
+    turned, clicked = wait_for_events(page, 2)
+    assert (turned[0], clicked) == ("turn", ["click", 1, [14]])
     page.click(f"{ROOT} [data-tool=box]")
     drag(page, 3, [(0.5, 0), (1, 1)])
-    kind, count, _ = wait_for_events(page, 2)[1]
+    kind, count, _ = wait_for_events(page, 3)[2]
     assert kind == "select"
     assert 100 < count < 400
     page.locator(ROOT).focus()
@@ -345,7 +419,7 @@ def test_without_its_files_a_hover_still_has_the_id(page, serve):
 def test_it_can_be_read_aloud(demo):
     page = demo()
     assert "2,000 made-up words" in page.get_by_role("figure").get_attribute("aria-label")
-    assert page.locator(f"{ROOT} button:not([aria-label]):not(.ls-chip)").count() == 0
+    assert page.locator(f"{ROOT} button:not([aria-label]):not(.ls-all)").count() == 0
 
 
 @pytest.mark.parametrize("panes", [1, 2, 3])

@@ -37,8 +37,9 @@ def test_a_cell_says_number_chance_and_rows_or_the_reason(scores):
     np.testing.assert_array_equal(panel.values, [[1, 0.84, NAN], [0.84, 1, 0.021], [NAN, 0.021, 1]])
     assert panel.missing == [(0, 2), (2, 0)]
     assert (panel.text(0, 1), panel.text(0, 2), panel.text(1, 1)) == (".84\nchance .10", "", "1.00")
-    assert panel.explain(1, 0) == ".840\nchance level .100 (.080 … .120)\n900 rows"
-    assert panel.explain(1, 2) == ".021 (.010 … .040, sampled)\nchance level .020 (.010 … .030)\n300 of 900 rows as queries"
+    assert panel.explain(1, 0) == f"{scores.title}: .840\nchance level: .100, 95 % band .080 … .120\nn: 900 rows"
+    told = ".021 (.010 … .040, sampled)", "chance level: .020, 95 % band .010 … .030", "n: 300 of 900 rows as queries"
+    assert panel.explain(1, 2).partition(": ")[2] == "\n".join(told)
     assert panel.explain(0, 2) == "they share no ids"
 
 
@@ -54,7 +55,7 @@ def test_each_cell_can_be_picked_and_carries_its_place(scores):
     assert picked[1, 0] == (0, 0, 1)  # first row, second column
     assert len(picked) == 9
     assert "&lt;vit&gt;" in points.hovertext[1]
-    assert ".840<br>chance level .100" in points.hovertext[1]
+    assert ".840<br>chance level: .100" in points.hovertext[1]
     assert points.hovertext[2].endswith("they share no ids")
 
 

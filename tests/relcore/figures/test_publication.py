@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.text import Text
+from mpl_toolkits.mplot3d import proj3d
 from PIL import Image
 
 from relcore.charts.scene import Pane, Scene
@@ -235,3 +236,21 @@ def test_twenty_thousand_points_are_drawn_in_as_few_strokes_as_two_hundred(make_
 def test_style_refuses(choice, message):
     with pytest.raises(SpaceError, match=message):
         Style(**choice)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_turn_of_the_screen_is_matplotlibs_view(seed):
+    """The projection of the points is the turn's first two rows, whatever the turn; also straight from above and below."""
+    turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))[0]
+    turn[2] = np.cross(turn[0], turn[1])
+    turn = {0: np.eye(3), 1: np.diag([1.0, -1.0, -1.0])}.get(seed, turn)
+    points = np.random.default_rng(9).uniform(-1, 1, size=(50, 3))
+    points[:8] = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
+    scene = Scene((Pane("solid", points),), np.arange(50).astype(str), np.full(50, -1), turn=tuple(turn.ravel()))
+    axes = panes_publication.panes_figure(scene, Style(dpi=72)).axes[0]
+    seen = np.transpose(proj3d.proj_transform(*points.T, axes.get_proj()))[:, :2]
+    wanted = points @ turn[:2].T
+    fitted = np.linalg.lstsq(np.c_[wanted, np.ones(50)], seen, rcond=None)[0]
+    np.testing.assert_allclose(np.c_[wanted, np.ones(50)] @ fitted, seen, atol=1e-9)
+    np.testing.assert_allclose(fitted[:2] / fitted[0, 0], np.eye(2), atol=1e-6)
+    assert fitted[0, 0] > 0

@@ -1,0 +1,63 @@
+"""Names on the maps of figures: at the middles of classes, then of clusters, none over another, none of what is hidden."""
+
+import numpy as np
+import pytest
+
+from relcore.charts.coloring import ColorScale
+from relcore.charts.scene import Clusters, Pane, Scene
+from relcore.figures.map_names import map_names, places_of
+from relcore.figures.palette import LIGHT
+
+LETTER = (0.01, 0.04)
+
+
+@pytest.fixture
+def make_scene(rng):
+    """Two classes and a grey group, far apart; the grey group is the cluster "c"."""
+
+    def make(**changes):
+        groups = np.repeat([0, 1, 2], 30)
+        points = np.array([[0, 0], [10, 0], [0, 10]])[groups] + rng.normal(size=(90, 2)) * 0.1
+        clusters = Clusters(np.where(groups == 2, 0, -1), ("c",))
+        parts = {"category_names": ("a", "b"), "clusters": clusters, "named": True} | changes
+        ids = np.arange(90).astype(str)
+        return Scene((Pane("p", points),), ids, np.where(groups < 2, groups, -1), **parts)
+
+    return make
+
+
+def names(scene):
+    places = places_of(scene.panes[0].coordinates, None, 1.0)
+    return [name.text for name in map_names(scene, 0, LIGHT, places, LETTER)]
+
+
+def test_names_stand_at_the_middles_of_classes_and_clusters(make_scene):
+    scene = make_scene()
+    places = places_of(scene.panes[0].coordinates, None, 1.0)
+    found = map_names(scene, 0, LIGHT, places, LETTER)
+    assert [name.text for name in found] == ["a", "b", "c"]
+    assert [name.row // 30 for name in found] == [0, 1, 2]
+    assert all(0 <= share <= 1 for share in places.ravel())
+
+
+def test_without_the_switch_there_are_none_and_hidden_classes_have_none(make_scene):
+    assert names(make_scene(named=False)) == []
+    assert names(make_scene(hidden=("a",))) == ["b", "c"]
+    assert names(make_scene(hidden=("",))) == ["a", "b"]
+
+
+def test_steps_of_a_number_have_no_names_but_clusters_have(make_scene):
+    values = np.linspace(0, 1, 90)
+    scale = ColorScale.of(values, "n")
+    plain = make_scene()
+    scene = Scene(plain.panes, plain.ids, scale.steps(values), scale=scale, values=values, clusters=plain.clusters, named=True)
+    assert names(scene) == ["c"]
+
+
+def test_names_do_not_lie_on_one_another(make_scene):
+    near = make_scene()
+    crowded = Scene(
+        (Pane("p", near.panes[0].coordinates * 1e-3 + np.eye(90, 2) * 9),), near.ids, near.categories, ("a", "b"), named=True
+    )
+    found = map_names(crowded, 0, LIGHT, places_of(crowded.panes[0].coordinates, None, 1.0), LETTER)
+    assert len({name.lines for name in found}) == len(found) == 2
