@@ -11,6 +11,7 @@ from relcore.metrics.calibration import Score
 from relcore.metrics.metric import AlignedPair, Metric
 from relcore.metrics.neighbours import Neighbours, neighbours_within
 from relcore.metrics.paired import Difference, mean_difference
+from relcore.metrics.searched_rows import overlap_difference
 from relcore.similarity import unit_rows
 from relcore.spaces import LatentSpace
 
@@ -24,7 +25,7 @@ class Jaccard(Metric):
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
         if not _comparable(before):
             return None
-        return mean_difference(before.neighbours.overlap, now.neighbours.overlap)
+        return overlap_difference(before.neighbours, now.neighbours)
 
 
 def _comparable(pair: AlignedPair) -> bool:
