@@ -11,6 +11,7 @@ import numpy as np
 from relcore.sources.catalog import SpaceSpec, load, numbered_spec, shape_of
 from relcore.sources.item_tables import open_table
 from relcore.sources.metadata import SUFFIXES, holds_vectors
+from relcore.sources.shapes import matrices_of, usual_of
 from relcore.spaces import LatentSpace, SpaceError
 
 
@@ -22,13 +23,20 @@ def is_metadata(path: Path) -> bool:
         return False
 
 
-def n_rows(spec: SpaceSpec) -> int:
-    """The number of rows in a file, from its header where that tells it; else it is read."""
+def n_rows(spec: SpaceSpec) -> int | None:
+    """The number of rows in a file, from its header where that tells it; else it is read. None where it cannot be."""
     path = Path(spec.name)
     shape = shape_of(path)
     if shape is not None and shape[0] is not None:
         return shape[0]
-    return len(open_table([path])) if path.suffix.lower() in SUFFIXES else len(load(spec))
+    matrices = matrices_of(path)
+    lengths = {matrices[name][0] for name in (usual_of(path, matrices),) if name} or {n for n, _ in matrices.values()}
+    if len(lengths) == 1 and not spec.option("matrix"):
+        return lengths.pop()
+    try:
+        return len(open_table([path])) if path.suffix.lower() in SUFFIXES else len(load(spec))
+    except SpaceError:  # told when it is read
+        return None
 
 
 def joined(specs: Sequence[SpaceSpec], *, in_order: bool = True) -> list[SpaceSpec]:

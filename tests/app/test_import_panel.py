@@ -142,6 +142,15 @@ def test_one_of_several_matrices_is_chosen_before_anything_is_loaded(spaces):
     assert dict(spaces.workspace.spaces[-1].options) == {"matrix": "second"}
 
 
+def test_metadata_fits_a_file_whose_matrix_is_not_chosen_yet(spaces):
+    upload(spaces, a__npz=npz(first=3, second=5), meta__csv=META.encode())
+    assert chooser(spaces, "import.metadata").value == 0
+    spaces.change("selectbox", chooser(spaces, "import.matrix").key, "first").click("spaces.load-file")
+    assert not spaces.errors
+    options = dict(spaces.workspace.spaces[-1].options)
+    assert (options["matrix"], options["id_column"]) == ("first", "code")
+
+
 def test_the_usual_matrix_is_proposed(spaces):
     upload(spaces, a__npz=npz(vectors=3, second=5))
     assert chooser(spaces, "import.matrix").value == "vectors"
