@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
+    from relcore.studies.runs import StudyRuns
     from relcore.studies.study import Option, Study, StudySpec
 
 
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.output import need_suffix, show, write_recipe
+    from relcore.numbers import counted
     from relcore.studies import study_of
     from relcore.studies.figures import StudyChart
     from relcore.studies.runs import StudyRuns
@@ -54,12 +56,26 @@ def run(options: argparse.Namespace) -> None:
     if options.recipe:
         write_recipe(options, StudyChart(spec.to_json(), options.chart).draw(table))
     found = study.findings(spec.settings, table)
-    done = f"{study.title}: {len(table):,} of {len(runs):,} runs are done."
+    done = f"{study.title}: {len(table):,} of {counted(len(runs), 'run')} {'is' if len(runs) == 1 else 'are'} done."
+    came = came_with(runs)
     conclusion = study.conclusion(spec.settings, table) if len(table) else ""
-    lines = [done, *([conclusion] if conclusion else []), "", findings_lines(found)]
+    told = [f"{came['runs']:,} of these runs came with Relscope. {came['made']}"] if came else []
+    lines = [done, *told, *([conclusion] if conclusion else []), "", findings_lines(found)]
     lines += ["", str(options.output)] if options.output else []
-    show(options, table, lines, study=spec.to_json(), conclusion=conclusion, findings=found.to_dict("records"))
+    facts = {"study": spec.to_json(), "came_with_relscope": came, "conclusion": conclusion}
+    show(options, table, lines, **facts, findings=found.to_dict("records"))
     return None
+
+
+def came_with(runs: StudyRuns) -> dict[str, Any] | None:
+    """How many runs came with Relscope, and when and with which commit they were computed; None where there are none."""
+    from relcore.store import Store
+
+    store = Store()
+    made = [found for key in runs.keys if (found := store.made(key))]
+    if not made:
+        return None
+    return {"runs": len(made), "date": made[0].date, "commit": made[0].commit, "made": made[0].in_words}
 
 
 def spec_of(options: argparse.Namespace) -> StudySpec | None:

@@ -30,6 +30,11 @@ class Made:
     commit: str
     group: str
 
+    @property
+    def in_words(self) -> str:
+        """``"Computed on 2026-11-22 with commit 3266a07."``"""
+        return f"Computed on {self.date} with commit {self.commit}."
+
 
 @dataclass(frozen=True)
 class Group:

@@ -12,7 +12,10 @@ import pytest
 
 from relcore.cli import INTERRUPTED
 from relcore.names import STUDIES, Named
+from relcore.store import Store
+from relcore.store.finished import Finished
 from relcore.studies import study_of
+from relcore.studies.runs import StudyRuns
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
@@ -54,6 +57,25 @@ def test_runs_findings_and_recipe(run, one_engine, toy, tmp_path):
     assert pd.read_csv(tmp_path / "again.csv").y.tolist() == [0, 2, 4]
     (tmp_path / "spec.json").write_text(json.dumps(spec.to_json()))
     assert run("study", "--spec", "spec.json", "--csv") == run("study", "toy", "--grid", "n_runs=3", "--csv")
+
+
+def test_runs_that_came_with_relscope_say_so(run, one_engine, toy, tmp_path, monkeypatch):
+    run("study", "toy", "--grid", "n_runs=3")
+    assert json.loads(run("study", "toy", "--grid", "n_runs=3", "--json"))["came_with_relscope"] is None
+    runs = StudyRuns(Toy(), StudySpec.of(Toy(), {"n_runs": 3}))
+    own, folder = Store(), tmp_path / "finished"
+    folder.mkdir()
+    entries = {key: own.get(key).metadata for key in runs.keys[:2]}
+    for key in entries:
+        own.remove(key)
+    group = {"date": "2026-11-22", "commit": "3266a07", "files": [], "entries": entries}
+    (folder / "group.json").write_text(json.dumps(group))
+    monkeypatch.setattr("relcore.store.folder.finished", lambda: Finished(folder))
+    told = run("study", "toy", "--grid", "n_runs=3").splitlines()
+    assert told[0] == "Toy: 3 of 3 runs are done."
+    assert told[1] == "2 of these runs came with Relscope. Computed on 2026-11-22 with commit 3266a07."
+    came = json.loads(run("study", "toy", "--grid", "n_runs=3", "--json"))["came_with_relscope"]
+    assert (came["runs"], came["date"], came["commit"]) == (2, "2026-11-22", "3266a07")
 
 
 @pytest.mark.parametrize(
