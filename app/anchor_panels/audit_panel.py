@@ -54,6 +54,8 @@ def audit(workspace: Workspace, pair: Match) -> None:
         st.markdown(f"**{plain(outcome.headline)}** " + _told(task))
     else:
         messages.warning(outcome.headline)
+    if outcome.caution:
+        messages.info(outcome.caution, icon=":material/balance:")
     if len(outcome.suspects):
         _suspects(workspace, pair, outcome)
     listed, drawn = st.columns([1.5, 1], gap="large")
@@ -70,7 +72,7 @@ def audit(workspace: Workspace, pair: Match) -> None:
 def _told(task: PairAudit) -> str:
     return (
         "A wrong pair agrees as little as anchors that are mismatched on purpose. The list ends where more than "
-        f"{100 * task.false_share:.0f} % of it would be right pairs on average; a right pair of a rare item can be among them."
+        f"{100 * task.false_share:.0f} % of it would be right pairs on average, if right pairs agree better than that."
     )
 
 

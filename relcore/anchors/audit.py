@@ -141,6 +141,15 @@ def audit_pairs(X: np.ndarray, Y: np.ndarray, method: str = "procrustes", false_
     return AUDITS[method].load()(X, Y, false_share)
 
 
+def agreement_of_others(X: np.ndarray, Y: np.ndarray, trusted: np.ndarray, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """Cosine of other paired directions P (n, d_source) and Q (n, d_target) by the rotation of the trusted pairs, (n,).
+
+    Rows that are right, but agree as little as suspects do, tell how many suspects are right.
+    """
+    X, Y, P, Q = (np.asarray(Z, dtype=np.float64) for Z in (X, Y, P, Q))
+    return np.vecdot(_unit(P @ _rotation(X[trusted], Y[trusted])), Q)
+
+
 def by_procrustes(X: np.ndarray, Y: np.ndarray, false_share: float) -> Audit:
     """`Audit` by trimmed Procrustes."""
     trusted = np.arange(len(X))

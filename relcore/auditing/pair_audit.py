@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.anchors.audit import FALSE_SHARE, audit_pairs
+from relcore.anchors.audit import FALSE_SHARE, Audit, agreement_of_others, audit_pairs
 from relcore.anchors.selection import shared_anchors
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
 from relcore.evaluation import Split
@@ -23,6 +23,7 @@ from relcore.task import Report, Task, silent
 
 ALL, KEPT = "all anchors", "without the suspects"
 _FEWEST_SCORED = 5
+_COMPARED = 1000  # other rows
 _QUANTILES = np.linspace(0, 1, 201)
 
 
@@ -44,6 +45,9 @@ class AuditOutcome:
         Estimated number of wrong pairs.
     decided : bool
         False where the pairs have too little in common to tell: then there are no suspects.
+    alike : float
+        Share of other rows that both spaces have and that agree no better than the suspects, by the rotation of the trusted
+        pairs; NaN without suspects or such rows, and for other methods than Procrustes.
     scores : set of anchors → metric → Score
         On the same held-out rows, of all anchors and of those that are left; empty without shared rows, the second only where
         there are suspects.
@@ -58,6 +62,7 @@ class AuditOutcome:
     mismatched: np.ndarray
     n_wrong: float
     decided: bool
+    alike: float = float("nan")
     scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
     differences: Mapping[str, Difference] = field(default_factory=dict)
 
@@ -71,6 +76,19 @@ class AuditOutcome:
                 "have too little in common, or more than 40 % of the pairs are wrong."
             )
         return f"{n:,} of {k:,} pairs {'is' if n == 1 else 'are'} suspect." if n else f"None of {k:,} pairs is suspect."
+
+    @property
+    def caution(self) -> str:
+        """Says that right pairs look like suspects here; "" where few do."""
+        expected = self.alike * len(self.anchors)
+        if not expected > max(1.0, 0.1 * len(self.suspects)):
+            return ""
+        right = min(expected, len(self.suspects))
+        return (
+            f"{100 * self.alike:.0f} % of the other rows that both spaces share agree no better than the suspects. If these "
+            f"rows are paired correctly, about {right:.0f} of the {len(self.suspects):,} suspects are right pairs that the two "
+            "spaces place differently."
+        )
 
     def table(self) -> pd.DataFrame:
         """One row per pair, the least agreement first: anchor, partner, agreement, mismatched (share of mismatched pairs that
@@ -101,6 +119,7 @@ class PairAudit(Task[AuditOutcome]):
     kind: ClassVar[str] = "audit"
     result: ClassVar[str] = "relcore.auditing.pair_audit:AuditOutcome"
     title: ClassVar[str] = "Audit of the anchors"
+    version: ClassVar[int] = 2
 
     anchors: tuple[str, ...]
     partners: tuple[str, ...] = ()
@@ -139,35 +158,53 @@ class PairAudit(Task[AuditOutcome]):
         anchors = shared_anchors(self.anchors, source)
         partners = shared_anchors(self.partners or self.anchors, target)
         rows = source.rows(anchors), target.rows(partners)
-        directions = (
-            unit_rows(space.vectors[own], mean_row(space.vectors)) for space, own in zip((source, target), rows, strict=True)
-        )
+        directions = _directions(source, target, rows)
         found = audit_pairs(*directions, self.method, self.false_share)
         report(1, 2, "scoring with and without the suspects")
-        scores, differences = self._scored(source, target, rows, found.suspects)
+        others = _others(source, target, rows)
+        scores, differences = self._scored(source, target, rows, others, found.suspects)
         mismatched = np.quantile(found.mismatched, _QUANTILES)
-        told = (found.of_pairs, found.suspects, mismatched, found.n_wrong, found.decided)
+        alike = self._alike(source, target, directions, others, found)
+        told = (found.of_pairs, found.suspects, mismatched, found.n_wrong, found.decided, alike)
         return AuditOutcome(tuple(anchors), tuple(partners), *told, scores, differences)
 
+    def _alike(
+        self,
+        source: LatentSpace,
+        target: LatentSpace,
+        anchors: tuple[np.ndarray, np.ndarray],
+        others: tuple[np.ndarray, np.ndarray],
+        found: Audit,
+    ) -> float:
+        if self.method != "procrustes" or not len(found.suspects) or not len(others[0]):
+            return float("nan")
+        some = Split.held_out(source.ids[others[0]]).queries(_COMPARED)
+        agreement = agreement_of_others(
+            *anchors, found.trusted, *_directions(source, target, (others[0][some], others[1][some]))
+        )
+        return float(np.mean(agreement <= found.of_pairs[found.suspects].max()))
+
     def _scored(
-        self, source: LatentSpace, target: LatentSpace, anchors: tuple[np.ndarray, np.ndarray], suspects: np.ndarray
+        self,
+        source: LatentSpace,
+        target: LatentSpace,
+        anchors: tuple[np.ndarray, np.ndarray],
+        others: tuple[np.ndarray, np.ndarray],
+        suspects: np.ndarray,
     ) -> tuple[dict[str, dict[str, Score]], dict[str, Difference]]:
-        """Of rows that both spaces have and that are in no pair; nothing where hardly a row is left."""
-        places = target.index.get_indexer(source.index)
-        taken = np.isin(np.arange(len(source)), anchors[0]) | np.isin(places, anchors[1])
-        shared = np.flatnonzero(places >= 0)
+        """Of the other rows; nothing where hardly a row is left."""
         kept = np.setdiff1d(np.arange(len(anchors[0])), suspects)
-        if np.count_nonzero(~taken[shared]) < _FEWEST_SCORED or not len(kept):
+        if len(others[0]) < _FEWEST_SCORED or not len(kept):
             return {}, {}
-        split = Split.held_out(source.ids[shared], np.flatnonzero(taken[shared]))
+        split = Split.held_out(source.ids[others[0]])
         convention = self.convention
         k = max(1, min(self.k, len(split.test) - (convention == "mutual")))
         settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES}
 
         def relative(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             projection = self.projection.projection()
-            first = projection.fit(source.vectors, anchors=anchors[0][chosen]).transform(source.vectors[shared])
-            second = projection.fit(target.vectors, anchors=anchors[1][chosen]).transform(target.vectors[places[shared]])
+            first = projection.fit(source.vectors, anchors=anchors[0][chosen]).transform(source.vectors[others[0]])
+            second = projection.fit(target.vectors, anchors=anchors[1][chosen]).transform(target.vectors[others[1]])
             return first, second
 
         before = relative(np.arange(len(anchors[0])))
@@ -177,3 +214,18 @@ class PairAudit(Task[AuditOutcome]):
         after = relative(kept)
         scores[KEPT] = score_pair(*after, split, **settings)
         return scores, score_differences(before, after, split, **settings)
+
+
+def _directions(source: LatentSpace, target: LatentSpace, rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (
+        unit_rows(space.vectors[own], mean_row(space.vectors)) for space, own in zip((source, target), rows, strict=True)
+    )
+    return first, second
+
+
+def _others(source: LatentSpace, target: LatentSpace, anchors: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers, in either space, of the ids that both have and that are in no pair."""
+    places = target.index.get_indexer(source.index)
+    taken = np.isin(np.arange(len(source)), anchors[0]) | np.isin(places, anchors[1])
+    rows = np.flatnonzero((places >= 0) & ~taken)
+    return rows, places[rows]
