@@ -19,7 +19,8 @@ from relcore.comparison import ProjectionSpec
 from relcore.engine import Engine, Job
 from relcore.metrics.calibration import Score
 from relcore.names import REDUCTIONS
-from relcore.reduction import ReductionSpec, aligned, put_matrices, reduce_job
+from relcore.pace import expect
+from relcore.reduction import ReductionSpec, aligned, put_matrices, reduce_job, reduction_seconds
 from relcore.sources.encodings import put_space
 from relcore.spaces import Match
 from relcore.store import digest_of
@@ -53,7 +54,9 @@ def reduction(
     job = engine().job(key)
     if job is None or asked_again(job):
         inputs = put_matrices(engine().store, matrices)
-        job = engine().submit(key, reduce_job, title=f"{REDUCTIONS[spec.method].title}, {pane}", spec=fitting, inputs=inputs)
+        likely = expect(engine().store, f"reduction/{spec.method}", reduction_seconds([one.shape for one in matrices], fitting))
+        title = f"{REDUCTIONS[spec.method].title}, {pane}"
+        job = engine().submit(key, reduce_job, title=title, expected=likely, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
@@ -155,8 +158,8 @@ def _progress(job: Job) -> str:
         message = "starting" if status.state == "running" else status.state
     told = {"done": "done", "failed": _why(job), "cancelled": "stopped"}.get(status.state, message)
     counts = f"{status.done:,} of {status.total:,}"
-    counts = f" · {counts}" if status.total > 1 and not status.ended and counts not in told else ""
-    left = f" · about {status.seconds_left:.0f} s left" if status.seconds_left is not None and not status.ended else ""
+    counts = f" · {counts}" if status.total > 1 and not status.ended and " of " not in told else ""
+    left = f" · {status.time_left}" if status.time_left else ""
     return f"{job.title}: {told}{counts}{left}"
 
 

@@ -13,7 +13,7 @@ from app.encode import encoding_costs
 from app.jobs import asked_again, engine, follow
 from app.plain_text import plain
 from relcore.engine import Job
-from relcore.pace import expect
+from relcore.pace import expect, presently
 from relcore.sources import encodings
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import put_space
@@ -53,7 +53,9 @@ def computed(
     key = task.key(spaces)
     made, here = engine().store.made(key), key in st.session_state.get(_HERE, ())
     if made and not here and (result := _came_along(key, task, engine().store.get(key))) is not None:
-        _offer_here(made, key, encoding_costs.in_words(slower * task.seconds(spaces)))
+        _offer_here(
+            made, key, encoding_costs.in_words(presently(expect(engine().store, task.kind, slower * task.seconds(spaces))))
+        )
         return result
     job = engine().job(key)
     if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
@@ -69,7 +71,7 @@ def computed(
             return task.compute(engine().store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = likely.likely <= slower * unasked_seconds
     if job is None and not by_itself and not here and key not in st.session_state.get(_ASKED, ()):
-        cost, told = encoding_costs.in_words(likely.likely), encoding_costs.learned([likely])
+        cost, told = encoding_costs.in_words(presently(likely)), encoding_costs.learned([likely])
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
         st.button(f"{label} · {cost}", on_click=_ask, args=(key,), **look)
         st.caption(f"This runs as a background job: you can continue to work, and the result is saved.{told}")

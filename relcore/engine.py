@@ -93,6 +93,7 @@ class Engine:
             client = None if self._lost else self._connected()
             job = self._remember(Job(self, key, title, "queued", function, kwargs))
             job.expected, job.here = expected, here
+            job.promised = pace.presently(expected) if expected else None
             job._pins.add(self.store.root, [key, *(one for one in kwargs.get("inputs", ()) if isinstance(one, str))])
             if client is None:
                 self._lose(job, priority)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from relcore import pace
 from relcore.job_status import JobStatus, State
 from relcore.store import Entry, Pins
+from relcore.time_left import TimeLeft
 
 if TYPE_CHECKING:
     from relcore.engine import Engine
@@ -31,6 +32,9 @@ class Job:
     ) -> None:
         self.key, self.title = key, title
         self.expected: pace.Expected | None = None
+        self.promised: float | None = (
+            None  # seconds that were expected when it was submitted, with all else that the machine does
+        )
         self.here = False  # whether it runs without the results that come with Relscope
         self.function, self.arguments = function, arguments or {}
         self._engine = engine
@@ -43,7 +47,7 @@ class Job:
         self._pins = Pins()  # its inputs and its result, until it has ended
         self._tries, self._again = 0, False
         self._started = self._stopped = 0.0
-        self._origin = (0.0, 0)  # when the present count began, and where
+        self._left = TimeLeft()
         self._place: tuple[str, int] | None = None  # the worker's address and process id, once it runs
         if state == "done":
             self._ended.set()
@@ -54,14 +58,22 @@ class Job:
     def status(self) -> JobStatus:
         with self._lock:
             now = self._stopped or time.monotonic()
-            since, first = self._origin
-            counted = self._done - first
-            rate = counted / (now - since) if counted > 0 and now > since else None
-            left = (self._total - self._done) / rate if rate and self._state == "running" else None
+            running = self._state == "running"
+            left = self._left.left(now) if running else None
             seconds = now - self._started if self._started else 0.0
             curve = {name: tuple(values) for name, values in self._curve.items()}
             return JobStatus(
-                self._state, self._done, self._total, self._message, seconds, rate, left, self._error, curve, self._lost
+                self._state,
+                self._done,
+                self._total,
+                self._message,
+                seconds,
+                self._left.rate(now),
+                left,
+                self._error,
+                curve,
+                self._lost,
+                exceeded=running and left is None and self._left.exceeded,
             )
 
     def wait(self, timeout: float | None = None) -> JobStatus:
@@ -99,11 +111,12 @@ class Job:
                     self._state = "running"
                 self._started = self._started or time.monotonic()
                 self._message = "" if self._tries == 1 else f"the worker died; try {self._tries}"
-                self._done, self._total, self._origin = 0, 0, (time.monotonic(), 0)
+                self._done, self._total = 0, 0
+                self._left = TimeLeft(self.promised)
+                self._left.begin(time.monotonic())
                 self._curve = {}  # it trains from the beginning again
             elif self._state == "running":
-                if self._total and (event["total"] != self._total or event["done"] < self._done):
-                    self._origin = (time.monotonic(), event["done"])  # another stage, which has its own pace
+                self._left.hear(event["done"], event["total"], time.monotonic())
                 self._done, self._total, self._message = event["done"], event["total"], event["message"]
                 for measured in event["measured"]:
                     for name, value in measured.items():

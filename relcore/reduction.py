@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import cycle
 
 import numpy as np
@@ -15,12 +16,22 @@ from relcore.names import REDUCTIONS
 from relcore.progress import Context, Report, silent
 from relcore.similarity import mean_row
 from relcore.spaces import SpaceError, need_whole
+from relcore.stages import Stages
 from relcore.store import Store, digest_of
 from relcore.tsne_map import TsneMap
-from relcore.umap_map import UmapMap
+from relcore.umap_map import (
+    COMPILING,
+    COMPILING_SECONDS,
+    EPOCHS,
+    NEIGHBOURS,
+    PLACING,
+    UmapMap,
+    is_compiled,
+    stage_seconds,
+)
 
 _MOST_DRAWN = 60  # exponent of numbers that figures can draw
-_STEPS = 1000  # what one space counts in the progress, whatever its method calls an epoch
+_AXES = "axes"
 
 
 @dataclass(frozen=True)
@@ -75,7 +86,7 @@ def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: R
 
     PCA keeps the unit of the numbers between 2⁻⁶⁰ and 2⁶⁰; beyond, it is another power of two.
 
-    `report` is called as ``report(done, total, message)``: by epochs for UMAP, every 50 iterations for t-SNE.
+    `report` is called as ``report(done, total, message)`` by `Stages`, whose last counts UMAP's epochs or t-SNE's iterations.
 
     Raises
     ------
@@ -88,18 +99,75 @@ def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: R
     exponents = [brought(matrix)[1] for matrix in (matrices[:1] if spec.fit == "first" else matrices)]
     matrices = [scaled(matrix, exponent) for matrix, exponent in zip(matrices, cycle(exponents), strict=False)]
     reduce = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
+    stages = Stages(report or silent, _plan([matrix.shape for matrix in matrices], spec))
     if spec.fit == "first":
-        pictures = reduce(matrices, spec, _stage(report, spec, 0, len(matrices)))
+        pictures = reduce(matrices, spec, _Run(stages))
     else:
-        stages = [_stage(report, spec, i, len(matrices)) for i in range(len(matrices))]
-        pictures = [reduce([matrix], spec, stage)[0] for matrix, stage in zip(matrices, stages, strict=True)]
+        pictures = [
+            reduce([matrix], spec, _Run(stages, part))[0] for matrix, part in zip(matrices, _parts(matrices), strict=True)
+        ]
     if spec.method == "pca":
         units = (exponent if abs(exponent) <= _MOST_DRAWN else 0 for exponent in cycle(exponents))
         pictures = [scaled(picture, -unit) for picture, unit in zip(pictures, units, strict=False)]
     pictures = aligned(pictures, spec)
-    if report:
-        report(_STEPS * len(matrices), _STEPS * len(matrices), "done")
+    stages.end()
     return pictures
+
+
+def reduction_seconds(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> float:
+    """Roughly how long `reduce_spaces` takes in a new process, for spaces of these shapes."""
+    return sum(seconds for _, seconds in _plan(shapes, spec))
+
+
+def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[str, float]]:
+    """The stages of all maps, with their expected seconds."""
+    stages_of = {"pca": _pca_stages, "umap": _umap_stages, "tsne": _tsne_stages}[spec.method]
+    if spec.fit == "first":
+        (n, d), *others = shapes
+        *before, (last, seconds) = stages_of(n, d, spec, first=True)
+        placing = [(_placing(i), PLACING * seconds * m / n) for i, (m, _) in enumerate(others, 2)]
+        return [*before, (last, seconds), *placing]
+    return [
+        (f"{part}{name}", seconds)
+        for number, ((n, d), part) in enumerate(zip(shapes, _parts(shapes), strict=True))
+        for name, seconds in stages_of(n, d, spec, first=number == 0)
+    ]
+
+
+def _parts(shapes: Sequence) -> list[str]:
+    n = len(shapes)
+    return [f"space {i} of {n}, " if n > 1 else "" for i in range(1, n + 1)]
+
+
+def _placing(number: int) -> str:
+    return f"placing space {number}"
+
+
+def _pca_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
+    return [(_AXES, 0.1)]
+
+
+def _umap_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
+    compiling = [(COMPILING, COMPILING_SECONDS)] if first and not is_compiled() else []
+    return [*compiling, *stage_seconds(n, d, spec.n_neighbors).items()]
+
+
+def _tsne_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
+    n = min(n, spec.max_points)
+    return [(NEIGHBOURS, 1.0 * first + 2.5e-11 * n * n * d), (EPOCHS, 4e-6 * n * 1000)]
+
+
+class _Run:
+    """The stages of one map; `part` precedes their names."""
+
+    def __init__(self, stages: Stages, part: str = "") -> None:
+        self._stages, self._part = stages, part
+
+    def begin(self, name: str) -> None:
+        self._stages.begin(f"{self._part}{name}")
+
+    def count(self, unit: str) -> Callable[[int, int], None]:
+        return lambda done, total: self._stages.count(done, total, unit)
 
 
 def aligned(pictures: Sequence[np.ndarray], spec: ReductionSpec) -> list[np.ndarray]:
@@ -158,9 +226,10 @@ def _check(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> None:
         )
 
 
-def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
+def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run | None = None) -> list[np.ndarray]:
     """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the space cannot flip."""
-    stage(0, 1, "")
+    if run:
+        run.begin(_AXES)
     first = matrices[0]
     n, d = first.shape
     mean = mean_row(first)
@@ -178,52 +247,28 @@ def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> 
     return [np.ascontiguousarray(centred(matrix, mean) @ axes.astype(np.float32)) for matrix in matrices]
 
 
-def _umap(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
-    told = _Parts(stage, len(matrices), "epochs")
-    umap_map = UmapMap(spec.n_components, spec.n_neighbors, spec.min_dist, spec.metric, spec.random_state, told)
+def _umap(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run) -> list[np.ndarray]:
+    settings = spec.n_components, spec.n_neighbors, spec.min_dist, spec.metric, spec.random_state
+    umap_map = UmapMap(*settings, run.count("epoch"), run.begin)
     pictures = [umap_map.fit(matrices[0]).embedding_]
-    for matrix in matrices[1:]:
-        told.part += 1
+    for number, matrix in enumerate(matrices[1:], 2):
+        run.begin(_placing(number))
         pictures.append(umap_map.transform(matrix))
     return pictures
 
 
-def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, stage: Report) -> list[np.ndarray]:
-    told = _Parts(stage, len(matrices), "iterations")
+def _tsne(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run) -> list[np.ndarray]:
+    run.begin(NEIGHBOURS)
     drawn = [sampled_rows(len(matrix), spec) for matrix in matrices]
     first, *others = (matrix[rows] for matrix, rows in zip(matrices, drawn, strict=True))
-    [start] = _pca([first], spec, silent)
-    tsne_map = TsneMap(spec.n_components, spec.perplexity, spec.metric, spec.random_state, told).fit(first, start)
-    found = [tsne_map.embedding_]
-    for other in others:
-        told.part += 1
+    [start] = _pca([first], spec)
+    begin = partial(run.begin, EPOCHS)
+    tsne_map = TsneMap(spec.n_components, spec.perplexity, spec.metric, spec.random_state, run.count("iteration"), begin)
+    found = [tsne_map.fit(first, start).embedding_]
+    for number, other in enumerate(others, 2):
+        run.begin(_placing(number))
         found.append(tsne_map.transform(other))
     pictures = [np.full((len(matrix), spec.n_components), np.nan, dtype=np.float32) for matrix in matrices]
     for picture, rows, coordinates in zip(pictures, drawn, found, strict=True):
         picture[rows] = coordinates
     return pictures
-
-
-class _Parts:
-    """Progress of a map: the fit on the first space is one part, and placing each other space another."""
-
-    def __init__(self, stage: Report, n: int, unit: str) -> None:
-        self.stage, self.n, self.unit, self.part = stage, n, unit, 0
-        stage(0, 1, "nearest neighbours")
-
-    def __call__(self, done: int, total: int) -> None:
-        self.stage(self.part * total + done, self.n * total, self.unit)
-
-
-def _stage(report: Report | None, spec: ReductionSpec, i: int, n: int) -> Report:
-    """The report of one method's run, as a stretch of the whole: with fit="first" there is one run, for all spaces."""
-    runs = 1 if spec.fit == "first" else n
-    title = REDUCTIONS[spec.method].title + (f", space {i + 1} of {n}" if runs > 1 else "")
-    share = _STEPS * n // runs
-
-    def tell(done: int, total: int, what: str) -> None:
-        if report:
-            message = f"{title}: {what}" + (f" {done} of {total}" if total > 1 else "") if what else title
-            report(i * share + share * done // total, _STEPS * n, message)
-
-    return tell

@@ -35,6 +35,8 @@ class TsneMap:
     random_state : int
     on_iteration : callable (done, total), optional
         Called every 50 iterations.
+    on_descent : callable, optional
+        Called when the neighbours are known, before the first iteration.
     """
 
     def __init__(
@@ -44,12 +46,14 @@ class TsneMap:
         metric: str = "cosine",
         random_state: int = 0,
         on_iteration: Callable[[int, int], None] | None = None,
+        on_descent: Callable[[], None] | None = None,
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
         self.metric = metric
         self.random_state = random_state
         self.on_iteration = on_iteration
+        self.on_descent = on_descent
 
     def fit(self, X: np.ndarray, start: np.ndarray) -> TsneMap:
         """`start` (n, c) is where the rows begin, up to scale: two PCA components, say."""
@@ -72,9 +76,10 @@ class TsneMap:
         )
         start = start / max(start[:, 0].std(), np.finfo(float).tiny)
         noise = np.random.default_rng(self.random_state).normal(size=start.shape)  # equal rows, and zero columns, must part
-        self.map_ = model.fit(
-            affinities=PerplexityBasedNN(perplexity=perplexity, knn_index=index), initialization=1e-4 * start + 1e-6 * noise
-        )
+        affinities = PerplexityBasedNN(perplexity=perplexity, knn_index=index)
+        if self.on_descent:
+            self.on_descent()
+        self.map_ = model.fit(affinities=affinities, initialization=1e-4 * start + 1e-6 * noise)
         self.map_ -= (self.map_.max(axis=0) + self.map_.min(axis=0)) / 2  # as `transform` would
         self.embedding_ = np.array(self.map_, dtype=np.float32)
         return self

@@ -1,9 +1,10 @@
-"""UMAP with exact neighbours from faiss, progress by epochs, and maps for other spaces."""
+"""UMAP with exact neighbours from faiss, named stages with progress by epochs, and maps for other spaces."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,10 @@ import numpy as np
 from relcore.magnitude import lengths
 
 EXACT_ROWS = 100_000  # up to here exact search takes less time than UMAP's layout, and no compiling
+
+
+COMPILING, NEIGHBOURS, GRAPH, EPOCHS = "compiling UMAP, once in a process", "nearest neighbours", "neighbour graph", "layout"
+_MANY_EPOCHS, _FEW_EPOCHS, _MANY_ROWS = 500, 200, 10_000  # umap-learn's: fewer for more than that many rows
 
 
 class UmapMap:
@@ -25,6 +30,8 @@ class UmapMap:
         As in umap-learn; `n_neighbors` counts the row itself, and is cut to n - 1.
     on_epoch : callable (done, total), optional
         Called a few times per second during the optimisation.
+    on_stage : callable (name), optional
+        Called with `COMPILING`, `NEIGHBOURS`, `GRAPH` and `EPOCHS` when these begin; compiled is once in a process.
     """
 
     def __init__(
@@ -35,6 +42,7 @@ class UmapMap:
         metric: str = "cosine",
         random_state: int = 0,
         on_epoch: Callable[[int, int], None] | None = None,
+        on_stage: Callable[[str], None] | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -42,15 +50,23 @@ class UmapMap:
         self.metric = metric
         self.random_state = random_state
         self.on_epoch = on_epoch
+        self.on_stage = on_stage
 
     def fit(self, X: np.ndarray) -> UmapMap:
+        begin = self.on_stage or (lambda name: None)
+        if not is_compiled():
+            begin(COMPILING)
+            _compile()
         import umap
 
+        begin(NEIGHBOURS)
         n_neighbors = min(self.n_neighbors, len(X) - 1)
         index = FaissIndex(X, self.metric) if len(X) <= EXACT_ROWS else None
         # The spectral start asks for more eigenvectors than a handful of rows has.
         start = "spectral" if len(X) > 4 * (self.n_components + 1) else "random"
-        progress = {"disable": True} if self.on_epoch is None else _tqdm_settings(self.on_epoch)
+        progress = {"disable": True} if self.on_epoch is None else _tqdm_settings(self.on_epoch, partial(begin, EPOCHS))
+        known = (None, None, None) if index is None else index.query(X, n_neighbors)
+        begin(GRAPH)
         self.model_ = umap.UMAP(
             n_components=self.n_components,
             n_neighbors=n_neighbors,
@@ -59,7 +75,7 @@ class UmapMap:
             init=start,
             random_state=self.random_state,
             n_jobs=1,
-            precomputed_knn=(None, None, None) if index is None else index.query(X, n_neighbors),
+            precomputed_knn=known,
             tqdm_kwds=progress,
         )
         with warnings.catch_warnings():
@@ -101,19 +117,51 @@ class FaissIndex:
         return (X / np.where(norms > 0, norms, 1)).astype(np.float32, copy=False)
 
 
-def _tqdm_settings(on_epoch: Callable[[int, int], None]) -> dict[str, Any]:
-    return {"disable": False, "file": _EpochReader(on_epoch), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
+def is_compiled() -> bool:
+    """Whether this process has compiled UMAP's loops, which takes longer than to draw 5,000 rows."""
+    return _compile.cache_info().currsize > 0
+
+
+@cache
+def _compile() -> None:
+    """Fit and place a few rows, so that the epochs of the first map are not preceded by compiling that nobody sees."""
+    import umap
+
+    rows = np.random.default_rng(0).normal(size=(40, 4)).astype(np.float32)
+    known = FaissIndex(rows, "euclidean").query(rows, 15)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        small = umap.UMAP(n_neighbors=15, random_state=0, n_jobs=1, precomputed_knn=known).fit(rows)
+        small._knn_search_index = FaissIndex(rows, "euclidean")
+        small.transform(rows[:5] + 1)
+
+
+def stage_seconds(n: int, d: int, n_neighbors: int) -> dict[str, float]:
+    """What the stages of n rows of d numbers take on a core of a server's processor of 2026; compiling not included."""
+    epochs = _MANY_EPOCHS if n <= _MANY_ROWS else _FEW_EPOCHS
+    return {NEIGHBOURS: 0.1 + 2.5e-11 * n * n * d, GRAPH: 0.1 + 3e-5 * n, EPOCHS: 1.3e-7 * n * n_neighbors * epochs}
+
+
+COMPILING_SECONDS = 9.0
+PLACING = 0.3  # of a layout: the epochs that placing other rows takes
+
+
+def _tqdm_settings(on_epoch: Callable[[int, int], None], on_first: Callable[[], None]) -> dict[str, Any]:
+    return {"disable": False, "file": _EpochReader(on_epoch, on_first), "bar_format": "{n_fmt}/{total_fmt}", "mininterval": 0.2}
 
 
 class _EpochReader:
     """The file that UMAP's tqdm bar writes to: UMAP reports epochs only there."""
 
-    def __init__(self, on_epoch: Callable[[int, int], None]) -> None:
-        self._on_epoch = on_epoch
+    def __init__(self, on_epoch: Callable[[int, int], None], on_first: Callable[[], None]) -> None:
+        self._on_epoch, self._on_first = on_epoch, on_first
 
     def write(self, text: str) -> None:
         done, slash, total = text.strip().partition("/")
         if slash and done.isdecimal() and total.isdecimal():
+            if self._on_first:
+                self._on_first()
+                self._on_first = None
             self._on_epoch(int(done), int(total))
 
     def flush(self) -> None:

@@ -18,7 +18,7 @@ from relcore.comparing.figures import Training, training_of
 from relcore.encoding import stored_encodings
 from relcore.engine import Job
 from relcore.figures.training import training_exportable
-from relcore.pace import Expected
+from relcore.pace import Expected, presently
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.encoder import Encoder
@@ -88,7 +88,7 @@ def _outputs(encoder: Encoder) -> str:
 
 
 def _told(cost: Expected | float | None) -> str:
-    return "already in the store" if cost == 0 else encoding_costs.in_words(cost.likely if cost else None)
+    return "already in the store" if cost == 0 else encoding_costs.in_words(presently(cost) if cost else None)
 
 
 def _in_all(missing: Sequence[Expected | None]) -> str:
@@ -98,7 +98,7 @@ def _in_all(missing: Sequence[Expected | None]) -> str:
 def _durations(missing: Sequence[Expected | None]) -> str:
     if not missing:
         return "Nothing to compute."
-    known = [cost.likely for cost in missing if cost is not None]
+    known = [presently(cost) for cost in missing if cost is not None]
     at_once = jobs.engine().n_workers
     duration = encoding_costs.in_words(encoding_costs.together(known, at_once)) if known else ""
     if len(known) < len(missing):

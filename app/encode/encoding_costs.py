@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from app.encode.raw_data import Preview
 from app.jobs import engine
+from relcore import job_status
 from relcore.pace import Expected, expect
 from relcore.sources.encoder import Encoder
 
@@ -21,9 +22,7 @@ def in_words(duration: float | None) -> str:
     """``"about 7 s"``, ``"about 3 min"``."""
     if duration is None:
         return "time unknown, depends on the model"
-    if duration < 100:
-        return f"about {max(1, round(duration))} s"
-    return f"about {round(duration / 60)} min" if duration < 5400 else f"about {duration / 3600:.1f} h"
+    return f"about {job_status.in_words(duration)}"
 
 
 def learned(found: Iterable[Expected | None]) -> str:

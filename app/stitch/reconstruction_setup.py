@@ -9,7 +9,7 @@ import streamlit as st
 from app.encode import encoding_costs, raw_data
 from app.encode.raw_data import Preview
 from app.jobs import engine
-from relcore.pace import Expected, expect
+from relcore.pace import Expected, expect, presently
 from relcore.reconstructing.autoencoders import REPRESENTATIONS, AutoencoderSpec
 from relcore.reconstructing.job import ReconstructionSpec, missing_trainings
 from relcore.reconstructing.pictures import PictureSpec, part_sizes
@@ -105,7 +105,7 @@ def _image_size(preview: Preview) -> int | None:
 def cost(setup: Setup, specs: tuple[ReconstructionSpec, ...]) -> tuple[int, float]:
     """Number of models of these kinds that are not trained yet, and about how many seconds they take together."""
     n_missing = sum(len(missing_trainings(engine().store, spec)) for spec in specs)
-    return n_missing, encoding_costs.together([expected(setup, spec).likely for spec in specs], engine().n_workers)
+    return n_missing, encoding_costs.together([presently(expected(setup, spec)) for spec in specs], engine().n_workers)
 
 
 def expected(setup: Setup, spec: ReconstructionSpec) -> Expected:

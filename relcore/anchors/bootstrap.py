@@ -102,6 +102,7 @@ def bootstrap_anchors(
     truth: Mapping[str, str] | None = None,
     state: State | None = None,
     after: Callable[[State], None] | None = None,
+    before_verdict: Callable[[], object] = tuple,
     **settings: Any,
 ) -> BootstrapResult:
     """Find the partners of source anchors in the target; only the ids of the seeds are read.
@@ -122,7 +123,7 @@ def bootstrap_anchors(
     truth : source id → target id, optional
         For `Round.found` only; no choice depends on it.
     state, after
-        To resume; `after` is called with the state after each round.
+        To resume; `after` is called with the state after each round, `before_verdict` after all.
 
     Self-learning takes the 4,000 most frequent rows first, where both spaces have counts, then all.
 
@@ -150,6 +151,7 @@ def bootstrap_anchors(
     asked = _asked_rows(task, anchors, n_anchors, method, random_state)
     run = _self_learning if method == "self-learning" else _paper
     found, history, vectors = run(task, asked, k, random_state, state, after, **settings)
+    before_verdict()
     final = _matched(task, found, k)
     n_seeds = len(task.seeds[0])
     if method == "self-learning":

@@ -18,6 +18,8 @@ from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_whole
 from relcore.store import Store, StoreError, digest_of
 from relcore.task import Report, Task, silent
 
+_ROUND = 1.2e-8  # seconds per pair of rows
+_LARGE_ROUNDS = 3  # over all rows, after those over the most frequent ones
 _EVERY = 10  # steps of the published method between two states in the store
 
 
@@ -66,13 +68,18 @@ class BootstrapSpec(Task[Outcome]):
             raise SpaceError(f"rows: expected none, or a whole number, at least 10, got {self.rows!r}")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores, within a factor of three; from runs on 3,000 to 20,000 rows."""
-        n, m = (min(len(space), self.rows or len(space)) for space in spaces)
+        """On two idle cores, within a factor of two; from runs on 3,000 to 20,000 rows."""
+        return 2 + sum(self.parts(*(min(len(space), self.rows or len(space)) for space in spaces)))
+
+    def parts(self, n: int, m: int) -> tuple[float, float]:
+        """Seconds of the rounds, and of the verdict with its chance level and the scores, for spaces of n and m rows."""
         first = min(n, m, 4000)
         if self.method == "paper":
-            return self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors) + 3
+            return self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors), 1 + first**2 * _ROUND * 6
         rounds = 5 if self.n_seeds or self.pairs else 20
-        return 2 + first**2 * 1.2e-8 * (rounds + 16) + n * m * 1.2e-8 * (4 if max(n, m) > first else 1)
+        whole = n * m * _ROUND
+        large = _LARGE_ROUNDS * whole if max(n, m) > first else 0
+        return first**2 * _ROUND * rounds + large, first**2 * _ROUND * 6 + 1.5 * whole
 
     def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Outcome:
         """Bootstrap; with a store each finished round is saved, and the same call resumes after the last one.
@@ -83,7 +90,8 @@ class BootstrapSpec(Task[Outcome]):
             A pairing to hide that does not exist, more seeds or anchors than rows, and the reasons of `bootstrap_anchors`.
         """
         source, target = (most_frequent(space, self.rows) for space in spaces)
-        saved = _Rounds(self, store, digest_of("bootstrap-state", self.key(spaces)), report) if store else None
+        seconds = self.parts(len(source), len(target))
+        saved = _Rounds(self, store, digest_of("bootstrap-state", self.key(spaces)), report, seconds) if store else None
         literal = self.method == "paper"
         settings: dict[str, Any] = {"n_anchors": self.n_anchors, "method": self.method, "k": self.k}
         settings |= {"random_state": self.random_state} | (saved.settings() if saved else {})
@@ -127,19 +135,20 @@ class _Rounds:
     store: Store
     key: str
     report: Report
+    seconds: tuple[float, float]
 
     def settings(self) -> dict[str, Any]:
-        """`state` and `after` of `bootstrap_anchors`."""
+        """`state`, `after` and `before_verdict` of `bootstrap_anchors`."""
         self.report(0, 1, "reading")
         entry = self.store.get(self.key)
         state = record.unpack(State, entry.arrays, entry.metadata) if entry else None
         for one in state.history if state else ():
-            self.report(len(state.history), len(state.history) + 1, "resuming", _measured(one))
+            self.report(0, self._units(sum(self.seconds)), "resuming", _measured(one))
         try:
             self.store.require_writable()
         except StoreError:  # then the result is shown, and only resuming is lost
-            return {"state": state, "after": self.show}
-        return {"state": state, "after": self.save}
+            return {"state": state, "after": self.show, "before_verdict": self.judge}
+        return {"state": state, "after": self.save, "before_verdict": self.judge}
 
     def save(self, state: State) -> None:
         self.show(state)
@@ -147,12 +156,24 @@ class _Rounds:
             self.store.put(self.key, *record.pack(state))
 
     def show(self, state: State) -> None:
-        done, last = len(state.history), state.history[-1]
+        """Progress counts the seconds of the rounds so far, by their rows: a round over all rows takes the most."""
+        rounds, last = self.seconds[0], state.history[-1]
         literal = self.spec.method == "paper"
-        expected = self.spec.steps if literal else max(done + 1, 8 if self.spec.n_seeds or self.spec.pairs else 20)
+        worked = (
+            rounds * len(state.history) / self.spec.steps if literal else sum(_ROUND * one.rows**2 for one in state.history)
+        )
         found = f", {100 * last.found:.1f} % of the hidden anchors found" if last.found == last.found else ""
         what = f"mean squared error {short(last.objective, 4)}" if literal else f"{last.pairs:,} of {last.rows:,} rows paired"
-        self.report(done, expected, what + found, _measured(last))
+        whole = f" of {self.spec.steps}" if literal else ""
+        message = f"round {len(state.history)}{whole}: {what}{found}"
+        self.report(self._units(min(worked, rounds)), self._units(sum(self.seconds)), message, _measured(last))
+
+    def judge(self) -> None:
+        """The rounds are over."""
+        self.report(self._units(self.seconds[0]), self._units(sum(self.seconds)), "comparing the anchors with the chance level")
+
+    def _units(self, seconds: float) -> int:
+        return round(100 * seconds)
 
     def remove(self) -> None:
         self.store.remove(self.key)

@@ -208,7 +208,7 @@ def _standing(jobs: Sequence[Job]) -> tuple[float, float, str]:
     done = sum(1.0 if status.ended else status.done / status.total if status.total else 0.0 for _, status in known)
     running = next(((job, status) for job, status in known if status.state == "running"), known[0])
     job, status = running
-    left = f" · about {status.seconds_left:.0f} s left" if status.seconds_left is not None else ""
+    left = f" · {status.time_left}" if status.time_left else ""
     ended = sum(status.ended for _, status in known)
     number = f"{ended + 1} of {len(jobs)} · " if len(jobs) > 1 and ended < len(jobs) else ""
     return done, len(jobs), f"{number}{status.message or job.title}{left}"

@@ -269,7 +269,7 @@ def test_umap_through_the_engine(digits, one_worker):
     while not job.wait(0.02).ended:
         messages.add(job.status().message)
     entry = job.result()
-    assert any("UMAP, space 1 of 2" in message for message in messages)
+    assert any("space 1 of 2, layout: epoch" in message for message in messages)
     # Two processes may differ in the last digit of a sum, which UMAP makes large in its descent:
     # the maps are compared by how well they keep neighbours.
     data = digits, digits[:, ::2]
