@@ -9,18 +9,19 @@ import streamlit as st
 from app import papers_tables, session
 from app.encode import encoding_costs
 from app.jobs import asked_again, engine, follow
+from app.papers_openings import Opening, opening_of
+from app.plain_text import plain
 from app.study import studies_panel
 from relcore.access import shared
-from relcore.pace import Expected
+from relcore.numbers import general
+from relcore.pace import Expected, presently
 from relcore.papers import tables
 from relcore.papers.ours import Ours
 from relcore.papers.paper_run import RUNS
 from relcore.papers.rows import PaperRow, load_rows
 from relcore.papers.runs import expected, paper_job, result_of, run_key, what_is_missing
 from relcore.papers.verdict import DOES_NOT, HOLDS, PARTLY, verdict_of
-from relcore.sources.examples import EXAMPLES
 from relcore.studies import study_of
-from relcore.studies.study import StudySpec
 
 _ASSETS = Path(__file__).parents[1] / "assets"
 STYLE = _ASSETS / "papers.css"
@@ -34,6 +35,7 @@ PAGES = {
 }
 _TABS = {"stitch": "stitch.tab", "invert": "invert.tab", "studies": "studies.kind"}
 _ALL = "All"
+_GOING = "relscope.papers-going"
 _KEEP = {"persist_state": "session"}
 
 
@@ -181,36 +183,48 @@ def _start(name: str):
 
 
 def _told(likely: Expected) -> str:
-    return encoding_costs.in_words(likely.likely)
+    return encoding_costs.in_words(presently(likely))
 
 
 def _explore(row: PaperRow) -> None:
     page = PAGES[row.page]
-    place = Path(__file__).parents[1] / "pages" / f"{row.page}.py"
-    if not row.tab:
-        st.page_link(place, label=f"Explore on {page}", icon=":material/arrow_forward:")
-        return
     told = _study_title(row.tab) if row.page == "studies" else row.tab
-    label = f"Explore on {page}, {told}"
-    if st.button(label, key=f"papers.explore-{row.id}", type="tertiary", icon=":material/arrow_forward:"):
+    opening = opening_of(row, session.workspace(), engine().store)
+    st.button(
+        f"Explore on {page}, {told}" if told else f"Explore on {page}",
+        key=f"papers.explore-{row.id}",
+        type="tertiary",
+        icon=":material/arrow_forward:",
+        disabled=bool(opening.why_not),
+        help=plain(opening.why_not) or _opened(opening),
+        on_click=session.guarded,
+        args=(_open, row),
+    )
+    if st.session_state.get(_GOING) == row.id:
+        del st.session_state[_GOING]
+        st.switch_page(Path(__file__).parents[1] / "pages" / f"{row.page}.py")
+
+
+def _opened(opening: Opening) -> str | None:
+    """What the page opens with, as a help text."""
+    numbers = [
+        f"{name.replace('_', ' ')} {general(one)}" for name, one in opening.settings.items() if type(one) in (int, float)
+    ]
+    return f"With the table's settings: {', '.join(numbers)}." if numbers else None
+
+
+def _open(row: PaperRow) -> None:
+    """Make the table's settings those of the page, and go there in the run that follows."""
+    opening = opening_of(row, session.workspace(), engine().store)
+    if opening.change:
+        session.become(f"open {row.name}", opening.change(session.workspace()))
+    if opening.study:
+        studies_panel.open_spec(opening.study)
+    for key, value in opening.state.items():
+        st.session_state[key] = value
+    if row.tab:
         st.session_state[_TABS[row.page]] = row.tab
-        _apply_settings(row)
-        st.switch_page(place)
-
-
-def _apply_settings(row: PaperRow) -> None:
-    """The settings of the row's first run, as far as the page that it opens has them."""
-    if not row.runs:
-        return
-    settings = RUNS[row.run_names()[0]].settings
-    if row.page == "studies":
-        study = study_of(row.tab)
-        known = {option.name for option in study.options}
-        studies_panel.open_spec(StudySpec.of(study, {name: one for name, one in settings.items() if name in known}))
-    elif row.page == "stitch" and settings.get("data") in EXAMPLES:
-        st.session_state["stitch.example"] = settings["data"]
-        st.session_state["stitch.head-kind"] = settings.get("head", "logistic")
-        st.session_state["stitch.states"] = len(settings.get("random_states", (0,)))
+    st.session_state[_GOING] = row.id
 
 
 def _study_title(kind: str) -> str:

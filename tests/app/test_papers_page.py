@@ -120,8 +120,8 @@ def test_runs_that_lack_data_say_which(page):
 
 
 def test_explore_opens_the_tab_and_the_study(page):
-    page.click("papers.explore-inverse-figure-5")
-    assert page.session_state["invert.tab"] == "Norms"
+    page.click("papers.explore-inverse-figure-3")
+    assert page.session_state["invert.tab"] == "δ × ω"
     page.open("papers").click("papers.explore-relative-figure-6")
     assert page.session_state["studies.kind"] == "anchor-count"
     assert page.session_state["studies.anchor-count.n_states"] == 3  # as in the table, 5 by default
