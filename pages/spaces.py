@@ -12,7 +12,7 @@ from app.encode.dataset_panel import data_folder
 from app.plain_text import plain_name
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.comparing.figures import Norms
+from relcore.comparing.figures import MOST_TOGETHER, Norms
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, NoCommonId, SpaceError
 from relcore.store import digest_of
@@ -108,7 +108,8 @@ def show_match(workspace: Workspace) -> None:
 
 def show_norms(loaded: dict[SpaceSpec, LatentSpace]) -> None:
     """Distribution of vector lengths: it shows differences in scale, which cosine ignores."""
-    figure = Norms(tuple(loaded), tuple(space.digest for space in loaded.values())).draw(list(loaded.values()))
+    digests, many = tuple(space.digest for space in loaded.values()), len(loaded) > MOST_TOGETHER
+    figure = Norms(tuple(loaded), digests, many).draw(list(loaded.values()))
     exports.chart(figure.interactive(exports.theme()), "spaces.norms")
     exports.export_bar(figure, "norms")
 

@@ -9,7 +9,8 @@ from app import compute, exports, messages
 from app.plain_text import plain_name
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.comparing.figures import Norms
+from relcore.comparing.figures import MOST_TOGETHER, Norms
+from relcore.figures.export import Exportable
 from relcore.inverting.figures import Lengths, lengths, variation
 from relcore.spaces import SpaceError
 
@@ -32,15 +33,16 @@ def draw(workspace: Workspace) -> None:
         "reduced by the part of its direction that they do not span."
     )
     spaces = list(loaded.values())
-    recipe = {"spaces": tuple(loaded), "digests": tuple(space.digest for space in spaces)}
+    many = len(spaces) > MOST_TOGETHER
+    recipe = {"spaces": tuple(loaded), "digests": tuple(space.digest for space in spaces), "panels": many}
     centred, raw = st.columns(2, gap="large")
     with centred:
         st.markdown("**Length of the centred rows ÷ its average**")
-        _show(Lengths(**recipe).draw(spaces), "lengths")
+        _show(Lengths(**recipe).draw(spaces), "lengths", many)
         st.caption("As inversion uses them: each space is centred, with an average length of 1.")
     with raw:
         st.markdown("**Norm**")
-        _show(Norms(**recipe).draw(spaces), "norms")
+        _show(Norms(**recipe).draw(spaces), "norms", many)
         st.caption("Norms of the vectors, not centred (Maiorca et al. 2024, Fig. 5).")
     table = pd.DataFrame(
         [
@@ -67,8 +69,9 @@ def draw(workspace: Workspace) -> None:
     )
 
 
-def _show(figure, key: str) -> None:
+def _show(figure: Exportable, key: str, many: bool) -> None:
     drawn = figure.interactive(exports.theme())
-    drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
+    if not many:
+        drawn.update_layout(title={"text": ""}, margin={"t": 12}, height=340)  # the heading says it
     exports.chart(drawn, f"invert.{key}")
     exports.export_bar(figure, f"invert-{key}")

@@ -32,6 +32,8 @@ from relcore.spaces import LatentSpace, Match, SpaceError, distinct_names
 from relcore.store import Store
 from relcore.views import default_view
 
+MOST_TOGETHER = 3  # distributions whose outlines stay legible in one chart; of more, each has a panel
+
 
 def exportable(recipe: Mapping[str, Any]) -> Exportable:
     """The figure that a recipe describes, with its data loaded and everything computed; ``recipe["figure"]`` says which.
@@ -137,13 +139,14 @@ class Spectrum(Recipe, ComparisonRecipe):
 
 @dataclass(frozen=True)
 class Norms(Recipe):
-    """Distribution of vector lengths, one curve a space."""
+    """Distribution of vector lengths, one curve per space, or with `panels` one panel per space on common axes."""
 
     figure: ClassVar[str] = "norms"
-    newer: ClassVar[tuple[str, ...]] = ("digests",)
+    newer: ClassVar[tuple[str, ...]] = ("digests", "panels")
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
+    panels: bool = False
 
     def __post_init__(self) -> None:
         if not self.spaces:
@@ -152,7 +155,7 @@ class Norms(Recipe):
     def draw(self, result: Sequence[LatentSpace] | None = None) -> Exportable:
         spaces = result or load_all(self.spaces, self.digests, self.figure)
         norms = {name: space.norms for name, space in zip(distinct_names(spaces), spaces, strict=True)}
-        return histogram_exportable(norms, "Norm of a vector", self.to_json(), "relscope-norms")
+        return histogram_exportable(norms, "Norm of a vector", self.to_json(), "relscope-norms", self.panels)
 
 
 @dataclass(frozen=True)

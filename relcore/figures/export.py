@@ -214,10 +214,17 @@ def scores_exportable(table: pd.DataFrame, recipe: Mapping[str, Any] | None = No
 
 
 def histogram_exportable(
-    values_by_name: Mapping[str, np.ndarray], x_title: str, recipe: Mapping[str, Any] | None = None, name: str = "histogram"
+    values_by_name: Mapping[str, np.ndarray],
+    x_title: str,
+    recipe: Mapping[str, Any] | None = None,
+    name: str = "histogram",
+    panels: bool = False,
 ) -> Exportable:
-    """Distributions in common bins; see `tables.histogram_table`."""
-    renderers = drawn("interactive:histogram_figure", "publication:histogram_figure", values_by_name, x_title)
+    """Distributions in common bins, in one chart or with a panel for each; see `tables.histogram_table`."""
+    screen, paper = "interactive:histogram_figure", "publication:histogram_figure"
+    if panels:
+        screen, paper = "panels_interactive:panels_figure", "panels_publication:panels_figure"
+    renderers = drawn(screen, paper, values_by_name, x_title)
     return Exportable(name, *renderers, lambda: histogram_table(values_by_name), recipe)
 
 

@@ -218,19 +218,21 @@ def variation(values: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Lengths(Recipe):
-    """Lengths of centred rows over their average, one curve per space (Fig. 5): a relative space does not contain them."""
+    """Lengths of centred rows over their average, one curve or panel per space (Fig. 5): no relative space contains them."""
 
     figure: ClassVar[str] = "inversion-lengths"
-    newer: ClassVar[tuple[str, ...]] = ("digests",)
+    newer: ClassVar[tuple[str, ...]] = ("digests", "panels")
 
     spaces: tuple[SpaceSpec, ...]
     digests: tuple[str, ...] = ()
+    panels: bool = False
 
     def draw(self, result: Sequence[LatentSpace] | None = None) -> Exportable:
         if not self.spaces:
             raise SpaceError("spaces: expected at least one to draw the lengths of, got none")
         spaces = result or load_all(self.spaces, self.digests, self.figure)
         found = {name: lengths(space) for name, space in zip(distinct_names(spaces), spaces, strict=True)}
-        drawn = histogram_exportable(found, "length from the mean / its average", self.to_json(), name="relscope-lengths")
+        title = "length from the mean / its average"
+        drawn = histogram_exportable(found, title, self.to_json(), name="relscope-lengths", panels=self.panels)
         table = pd.DataFrame([{"space": n, "rows": len(v), "varies by": variation(v)} for n, v in found.items()])
         return replace(drawn, latex=lambda: table)

@@ -14,8 +14,8 @@ from relcore.comparing.figures import Norms, Panes, Scores, Spectrum, exportable
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
 from relcore.comparison import REPRESENTATIONS, held_out, represent, score_pair
 from relcore.figures.export import histogram_exportable
-from relcore.figures.palette import DARK
-from relcore.figures.style import Style
+from relcore.figures.palette import DARK, LIGHT
+from relcore.figures.style import PAPER, Style
 from relcore.portable import without_paths
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec, load
@@ -190,6 +190,27 @@ def test_norms_are_of_the_spaces_named_even_where_two_share_a_name(specs):
     expected = histogram_exportable({"first": norms[0], "second": norms[1]}, "Norm of a vector").table()
     pd.testing.assert_frame_equal(Norms(specs).draw().table(), expected)
     assert list(Norms((specs[0], specs[1], specs[0])).draw().table().name.unique()) == ["first (1)", "second", "first (2)"]
+
+
+def test_norms_of_many_spaces_have_a_panel_each_on_common_axes_and_the_same_numbers(specs):
+    one, panels = Norms((*specs, *specs)).draw(), Norms((*specs, *specs), panels=True).draw()
+    pd.testing.assert_frame_equal(one.table(), panels.table())
+    assert "panels" not in Norms(specs).to_json(), "recipes of one chart stay as they were"
+    assert exportable(Norms(specs, panels=True).to_json()).table().equals(Norms(specs).draw().table())
+    figure = panels.interactive(LIGHT)
+    assert [annotation.text for annotation in figure.layout.annotations[:4]] == [
+        "first (1)",
+        "second (1)",
+        "first (2)",
+        "second (2)",
+    ]
+    assert len({trace.xaxis for trace in figure.data}) == len({trace.yaxis for trace in figure.data}) == 4
+    top = panels.table().percent.max()
+    axes = [axis for name, axis in figure.layout.to_plotly_json().items() if name.startswith("yaxis")]
+    assert {tuple(axis["range"]) for axis in axes} == {(0, 1.06 * top)}
+    printed = panels.publication(PAPER).get_axes()
+    assert [place.get_title(loc="left") for place in printed] == ["first (1)", "second (1)", "first (2)", "second (2)"]
+    assert len({place.get_xlim() for place in printed}) == len({place.get_ylim() for place in printed}) == 1
 
 
 def test_a_space_beside_its_namesake_keeps_its_spectrum_and_its_panes(recipe, tmp_path):
