@@ -13,8 +13,8 @@ from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
 
 FEWEST_QUERIES = 10  # on each side of the split
-N_NEAREST = 10
-_PERMUTATIONS = 200
+MOST_ROWS = 4000
+_PERMUTATIONS = 100
 _KNOTS = 256
 
 
@@ -22,22 +22,25 @@ _KNOTS = 256
 class ScorePairs:
     """Scores that two systems give to the same queries and rows.
 
+    All rows, not the nearest ones: of rows that were chosen because one system likes them, the other's scores are low, and
+    the two would seem to disagree more than they do.
+
     Attributes
     ----------
-    query : array (n,) int64
-        Number of the query.
-    old, new : arrays (n,) float64
-        Cosine of that query and one row, by the old system and by the new one.
+    old, new : arrays (q, n)
+        Cosine of each query and row, by the old system and by the new one; NaN for the row that is the query itself.
     """
 
-    query: np.ndarray
     old: np.ndarray
     new: np.ndarray
 
     def of(self, queries: np.ndarray) -> ScorePairs:
         """Those of some queries."""
-        kept = np.isin(self.query, queries)
-        return ScorePairs(self.query[kept], self.old[kept], self.new[kept])
+        return ScorePairs(self.old[queries], self.new[queries])
+
+    @property
+    def known(self) -> np.ndarray:
+        return ~np.isnan(self.old)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +87,7 @@ class ScoreMap:
                 f"score map: expected two scores or more that differ, as many new as old, got {len(new):,} and {len(old):,}"
             )
         fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
-        knots = np.unique(np.linspace(0, len(fitted.X_thresholds_) - 1, _KNOTS).round().astype(int))
+        knots = _dense_above(len(fitted.X_thresholds_))
         return cls(fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64))
 
     def threshold(self, old: float) -> float:
@@ -101,26 +104,29 @@ class ScoreMap:
 
 @dataclass(frozen=True, eq=False)
 class ThresholdOutcome:
-    """What a change of model does to one threshold, and what the map restores; errors are shares of query and row pairs.
+    """What a change of model does to one threshold, and what the map restores, on held-out queries.
+
+    An error is the share of wrong decisions among the pairs of query and row that the old or the new decision accepts (1 less
+    the Jaccard index): of all pairs, nearly every one is rejected rightly.
 
     Attributes
     ----------
     threshold, new_threshold : float
         The old one, and the new score that means the same.
     map : ScoreMap
-    old, new, mapped : arrays (n,)
-        Scores of held-out queries, for their distributions.
+    old, new, mapped : arrays (101,)
+        Percentiles of the scores.
     ks_before, ks_after : float
         Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
     error_before, error_after : float
-        Share of held-out query and row pairs that the old threshold decides otherwise.
+        If the old threshold is applied to new scores, and to mapped ones.
     change : Difference
-        Mean over queries of the error after the map less the error before it.
+        The error after less the error before, paired by query.
     chance, chance_low : float
-        The error after the map if the new scores were paired at random, its mean and its 2.5 % quantile: a map that keeps
-        nothing but the distribution does no better.
+        The error after the map if each query's new scores belong to another query, its mean and its 2.5 % quantile: a map that
+        keeps nothing but the distribution does no better.
     accepted_old, accepted_before, accepted_after : float
-        Shares that pass.
+        Rows per query that pass.
     n_fitted, n_queries : int
         Queries that the map was fitted on, and others that it was judged on.
     """
@@ -151,37 +157,42 @@ class ThresholdOutcome:
     def describe(self) -> str:
         """One sentence."""
         if not self.beats_chance:
-            return "New scores decide no better than scores paired at random, so no map restores this threshold."
+            return "New scores decide no better than those of other queries, so no map restores this threshold."
         return (
-            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}: wrong decisions go from "
-            f"{self.error_before:.1%} to {self.error_after:.1%}."
+            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}: {self.accepted_old:.1f} rows per "
+            f"query passed before, {self.accepted_before:.1f} would pass now, and {self.accepted_after:.1f} pass with the new "
+            "threshold."
         )
 
 
 def score_pairs(
-    old: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], own: np.ndarray | None = None, k: int = N_NEAREST
+    old: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], own: np.ndarray | None = None, random_state: int = 0
 ) -> ScorePairs:
-    """Scores of every query with the k rows nearest by the old system and the k nearest by the new one.
+    """Scores of every query with every row, or with 4,000 rows at random.
 
     Parameters
     ----------
     old, new : (queries (q, d), rows (n, d)) of each system
         As each one searches them; lengths do not matter.
     own : array (q,), optional
-        The row that is the query itself, left out; −1 where there is none.
+        The row that is the query itself.
     """
-    cosines = [unit_rows(queries) @ unit_rows(rows).T for queries, rows in (old, new)]
-    q, n = cosines[0].shape
+    n = len(old[1])
+    rows = np.arange(n)
+    if n > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(random_state).choice(n, MOST_ROWS, replace=False))
+    cosines = [unit_rows(queries) @ unit_rows(base[rows]).T for queries, base in (old, new)]
     if own is not None:
-        known = np.flatnonzero(own >= 0)
+        itself = rows[None] == own[:, None]
         for scores in cosines:
-            scores[known, own[known]] = -np.inf
-    k = min(k, n - 1)
-    chosen = np.zeros((q, n), dtype=bool)
-    for scores in cosines:
-        np.put_along_axis(chosen, np.argpartition(-scores, k - 1, axis=1)[:, :k], True, axis=1)
-    query, row = np.nonzero(chosen)
-    return ScorePairs(query, *(scores[query, row].astype(np.float64) for scores in cosines))
+            scores[itself] = np.nan
+    return ScorePairs(*cosines)
+
+
+def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
+    """The old score that `per_query` rows per query reach on average."""
+    scores = pairs.old[pairs.known]
+    return float(np.quantile(scores, max(1 - per_query * len(pairs.old) / len(scores), 0)))
 
 
 def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
@@ -194,46 +205,69 @@ def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0
     """
     if not -1 <= threshold <= 1:
         raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
-    queries = np.unique(pairs.query)
-    if len(queries) < 2 * FEWEST_QUERIES:
-        raise SpaceError(f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {len(queries)}; add pairs or queries")
-    order = queries[np.argsort(row_keys([str(query) for query in queries], "thresholds", random_state))]
-    fitting, judging = pairs.of(order[: len(order) // 2]), pairs.of(order[len(order) // 2 :])
-    found = ScoreMap.fit(fitting.new, fitting.old)
+    q = len(pairs.old)
+    if q < 2 * FEWEST_QUERIES:
+        raise SpaceError(f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries")
+    order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
+    fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
+    found = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
     mapped = found(judging.new)
-    truth, before, after = (scores >= threshold for scores in (judging.old, judging.new, mapped))
+    truth, before, after = (scores >= threshold for scores in (judging.old, judging.new, mapped))  # a NaN passes nowhere
+    errors = [_wrong(truth, decided) for decided in (before, after)]
     rng = np.random.default_rng(random_state)
-    permuted = [np.mean(truth != after[rng.permutation(len(after))]) for _ in range(_PERMUTATIONS)]
-    by_query = [_mean_by(judging.query, decided != truth) for decided in (before, after)]
+    permuted = [_wrong(truth, after[_moved(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
+    known = judging.known
+    old, new, restored = judging.old[known], judging.new[known], mapped[known]
+    percentiles = np.linspace(0, 1, 101)
     return ThresholdOutcome(
         threshold=float(threshold),
         new_threshold=found.threshold(threshold),
         map=found,
-        old=judging.old,
-        new=judging.new,
-        mapped=mapped,
-        ks_before=ks_distance(judging.old, judging.new),
-        ks_after=ks_distance(judging.old, mapped),
-        error_before=float(np.mean(before != truth)),
-        error_after=float(np.mean(after != truth)),
-        change=mean_difference(*by_query),
+        old=np.quantile(old, percentiles),
+        new=np.quantile(new, percentiles),
+        mapped=np.quantile(restored, percentiles),
+        ks_before=ks_distance(old, new),
+        ks_after=ks_distance(old, restored),
+        error_before=float(errors[0].mean()),
+        error_after=float(errors[1].mean()),
+        change=mean_difference(*errors),
         chance=float(np.mean(permuted)),
         chance_low=float(np.quantile(permuted, 0.025)),
-        accepted_old=float(truth.mean()),
-        accepted_before=float(before.mean()),
-        accepted_after=float(after.mean()),
-        n_fitted=len(order) // 2,
-        n_queries=len(order) - len(order) // 2,
+        accepted_old=float(truth.sum(axis=1).mean()),
+        accepted_before=float(before.sum(axis=1).mean()),
+        accepted_after=float(after.sum(axis=1).mean()),
+        n_fitted=q // 2,
+        n_queries=q - q // 2,
     )
 
 
 def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
     """Largest distance of two distributions' cumulative shares, 0 … 1 (Kolmogorov–Smirnov)."""
+    first, second = np.sort(first), np.sort(second)
     places = np.concatenate([first, second])
-    shares = [np.searchsorted(np.sort(scores), places, side="right") / len(scores) for scores in (first, second)]
+    shares = [np.searchsorted(scores, places, side="right") / len(scores) for scores in (first, second)]
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def _mean_by(query: np.ndarray, values: np.ndarray) -> np.ndarray:
-    _, numbers = np.unique(query, return_inverse=True)
-    return np.bincount(numbers, values) / np.bincount(numbers)
+def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
+    """One value per query, (q,): their mean is Σ wrong / Σ accepted by either, their spread that of the ratio, linearised."""
+    wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
+    if not either.any():
+        return np.zeros(len(wrong))
+    ratio = wrong.sum() / either.sum()
+    return ratio + (wrong - ratio * either) / either.mean()
+
+
+def _moved(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A permutation of n queries that leaves none in its place."""
+    order = rng.permutation(n)
+    moved = np.empty(n, dtype=np.int64)
+    moved[order] = np.roll(order, 1)
+    return moved
+
+
+def _dense_above(n: int) -> np.ndarray:
+    """At most 512 of n places, half of them evenly spaced, half ever denser towards the end, where thresholds are."""
+    even = np.linspace(0, n - 1, _KNOTS)
+    dense = n - np.geomspace(1, n, _KNOTS)
+    return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
