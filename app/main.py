@@ -40,6 +40,7 @@ PAGES = [
     st.Page(ROOT / "pages" / "spaces.py", title="Spaces", icon=":material/scatter_plot:"),
     st.Page(ROOT / "pages" / "stitch.py", title="Stitch", icon=":material/conversion_path:"),
     st.Page(ROOT / "pages" / "invert.py", title="Invert", icon=":material/u_turn_left:"),
+    st.Page(ROOT / "pages" / "migrate.py", title="Migrate", icon=":material/move_up:"),
     st.Page(ROOT / "pages" / "bootstrap.py", title="Bootstrap", icon=":material/hub:"),
     st.Page(ROOT / "pages" / "studies.py", title="Studies", icon=":material/science:"),
     st.Page(ROOT / "pages" / "papers.py", title="Papers", icon=":material/menu_book:"),

@@ -20,19 +20,21 @@ from relcore.bootstrapping.spec import BootstrapSpec
 from relcore.comparing.differences import Differences
 from relcore.encoding import encode
 from relcore.migration import example
+from relcore.migration.partial_task import PartialReembedding
+from relcore.migration.threshold_task import ThresholdChange
 from relcore.papers.commit import commit_of
 from relcore.progress import Context
 from relcore.sources.catalog import stored_encoding_spec
 from relcore.sources.datasets import load_dataset
 from relcore.sources.encoder import TrainedEncoder
-from relcore.sources.encodings import encoding_key, held_out_ids, key_of
-from relcore.sources.examples import EXAMPLES
+from relcore.sources.encodings import encoding_key, held_out_ids, key_of, space_of
+from relcore.sources.examples import EXAMPLES, example_spaces
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, match
 from relcore.stitching.classification import share_rows
 from relcore.stitching.spec import StitchSpec
 from relcore.store import Store
-from relcore.store.finished import FOLDER
+from relcore.store.finished import FOLDER, finished
 from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns, finished_run
 from relcore.studies.study import StudySpec
@@ -60,9 +62,15 @@ def example_keys(name: str, store: Store) -> list[str]:
 
 
 def migration_keys(store: Store) -> list[str]:
-    """Encode the old model of the Migrate page's example: its key."""
-    encode(example.DATASET, example.OLD, store)
-    return [encoding_key(load_dataset(example.DATASET, store).digest, example.OLD)]
+    """The Migrate page's example: keys of its old model and of what the first tabs show; "sentences" has the new one."""
+    old = encode(example.DATASET, example.OLD, store)[0]
+    (spec,) = (spec for spec in example_spaces("sentences", finished())[0] if spec.encoder == example.NEW)
+    new = space_of(finished().get(spec.option("key")))
+    spaces = (old, new)
+    keys = [encoding_key(load_dataset(example.DATASET, store).digest, example.OLD), finish(example.TASK, spaces, store)]
+    result = example.TASK.read(store.get(keys[1]))
+    settings = {"migration": example.TASK, "adapter": result.adapter, "truth": result.truth}
+    return keys + [finish(task(**settings), spaces, store) for task in (ThresholdChange, PartialReembedding)]
 
 
 def paired_words() -> tuple[LatentSpace, LatentSpace]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relcore.migration.migrate import Migration
 from relcore.sources.catalog import SpaceSpec, stored_encoding_spec
 from relcore.sources.examples import EXAMPLES, example_spaces
 from relcore.sources.lsa import TfidfSvd
@@ -11,6 +12,7 @@ from relcore.store import Finished
 GROUP = "migration"
 DATASET = EXAMPLES["sentences"].dataset
 OLD, NEW = TfidfSvd(128), MiniLM()
+TASK = Migration(n_pairs=300, relevance="labels")
 
 
 def starting_models(finished: Finished | None) -> tuple[SpaceSpec, SpaceSpec] | None:

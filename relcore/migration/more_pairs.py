@@ -1,15 +1,18 @@
-"""Which rows to embed next with the new model, so that an adapter learns most from them."""
+"""Which rows to embed next with the new model, so that an adapter learns most from them, and whether that pays."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from relcore.anchors.selection import select_anchors
+from relcore.migration.result import MigrationResult
+from relcore.numbers import short
 from relcore.similarity import row_blocks, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of
 
 CHOICES = ("farthest-point", "k-means", "random")
 MOST_CANDIDATES = 50_000  # of larger corpora, as many rows at random: farthest points of them are nearly as far
+_WORTHWHILE = 0.01  # of nDCG, for twice as many pairs
 
 
 def rows_to_embed(
@@ -59,3 +62,22 @@ def _farthest(candidates: np.ndarray, taken: np.ndarray, n_more: int) -> np.ndar
         np.maximum(nearest, candidates @ candidates[chosen[step]], out=nearest)
         nearest[chosen[step]] = np.inf
     return chosen
+
+
+def outlook(result: MigrationResult) -> str:
+    """What the last doubling of the pairs gained, and what the next one may gain, in one sentence."""
+    points = sorted(
+        (point for point in result.curve if (point.adapter, point.option) == (result.adapter, "bridge")),
+        key=lambda point: point.n_pairs,
+    )
+    if len(points) < 2:
+        return "Too few pairs for a curve: embed at least 50 rows with the new model."
+    last = points[-1]
+    before = min(points[:-1], key=lambda point: abs(point.n_pairs - last.n_pairs / 2))
+    gain = last.value - before.value
+    first = f"From {before.n_pairs:,} to {last.n_pairs:,} pairs, bridging gained {short(gain)}"
+    if gain < _WORTHWHILE:
+        return f"{first}: more pairs hardly help this adapter."
+    best = result.option("re-embed")
+    room = f", and re-embedding is {short(best.value - last.value)} above it" if best else ""
+    return f"{first}{room}: twice as many pairs can be expected to add up to as much again."

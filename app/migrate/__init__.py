@@ -1,0 +1,1 @@
+"""Migrate: what to do about a new embedding model, on the page."""
