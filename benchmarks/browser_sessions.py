@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 ROWS, DIMENSION = 2000, 50
-PAGES = ("Anchors", "Spaces", "Stitch", "Invert", "Bootstrap", "Studies", "Papers", "Compare")
+PAGES = ("Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers", "Compare")
 REST = 0.25  # seconds without change after which a page counts as at rest; not counted in what an action takes
 IDLE = "document.querySelector('[data-test-script-state=notRunning]') && !document.querySelector('[data-stale=true]')"
 SETTLED = f"""() => new Promise(done => {{

@@ -30,6 +30,7 @@ PAGES = {
     "spaces": ("spaces.tab", ["What matches", "Encode", "Norms", "Load more", "Load a file", "Store"]),
     "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]),
     "invert": ("invert.tab", ["Rows", "Norms", "Rescale", "Translate", "Across datasets"]),
+    "migrate": ("migrate.tab", ["More pairs", "Thresholds", "Partial re-embedding", "Costs", "Losers", "Take away", "Drift"]),
     "bootstrap": ("", [""]),
     "studies": ("", [""]),
     "papers": ("", [""]),

@@ -16,7 +16,7 @@ from tests.browser.panes import settle
 from tests.relcore.figures.test_hostile_labels import FIGURES
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Bootstrap", "Studies", "Papers")
+PAGES = ("Compare", "Anchors", "Spaces", "Stitch", "Invert", "Migrate", "Bootstrap", "Studies", "Papers")
 TABS = {"Anchors": ("Named sets and lists", "Diagnostics"), "Spaces": ("Encode", "Norms"), "Invert": ("Norms",)}
 # What Markdown or HTML would have made of the texts; the inspector's own pictures are data.
 RENDERED = "img[src='x'], img[src*='evil'], a[href*='evil'], main script, section script, .katex, img[alt='Streamlit logo']"
