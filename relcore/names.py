@@ -258,8 +258,8 @@ FIGURES = {
     "translation-table": Named("", "relcore.inverting.translation_figures:TranslationTable"),
     "cross-domain": Named("", "relcore.inverting.translation_figures:CrossDomain"),
     "migration": Named("", "relcore.migration.figures:MigrationChart"),
-    "migration-threshold": Named("", "relcore.migration.threshold_task:ThresholdScores"),
-    "migration-partial": Named("", "relcore.migration.partial_task:PartialCurves"),
+    "migration-threshold": Named("", "relcore.migration.figures:ThresholdScores"),
+    "migration-partial": Named("", "relcore.migration.figures:PartialCurves"),
     "bootstrap": Named("", "relcore.bootstrapping.figures:BootstrapRounds"),
     "bootstrap-scores": Named("", "relcore.bootstrapping.figures:BootstrapScores"),
 }

@@ -7,8 +7,9 @@ import streamlit as st
 from app import exports, messages, results
 from app.migrate.migrate_setup import Setup
 from app.plain_text import plain
+from relcore.migration.figures import PartialCurves
 from relcore.migration.partial import ORDERS
-from relcore.migration.partial_task import PartialCurves, PartialReembedding, full_order
+from relcore.migration.partial_task import PartialReembedding, full_order
 from relcore.migration.result import MigrationResult
 from relcore.numbers import short
 from relcore.spaces import LatentSpace, SpaceError

@@ -8,8 +8,9 @@ import streamlit as st
 from app import exports, messages, results
 from app.migrate.migrate_setup import Setup
 from app.plain_text import plain
+from relcore.migration.figures import ThresholdScores
 from relcore.migration.result import MigrationResult
-from relcore.migration.threshold_task import SYSTEMS, ThresholdChange, ThresholdScores, printed
+from relcore.migration.threshold_task import SYSTEMS, ThresholdChange, printed
 from relcore.numbers import short
 from relcore.spaces import SpaceError
 

@@ -1,17 +1,24 @@
-"""The figure of a migration from its recipe: the four options with intervals beside curves over the number of pairs."""
+"""Figures of a migration from their recipes: the options beside curves, scores and thresholds, partial re-embedding."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from relcore.charts.lines import Line, Lines
 from relcore.charts.options import Option, Options
-from relcore.figures.export import Exportable, options_exportable
+from relcore.figures.export import Exportable, lines_exportable, options_exportable
 from relcore.migration.migrate import Migration
+from relcore.migration.partial import ORDERS
+from relcore.migration.partial_task import PartialOutcome, PartialReembedding
 from relcore.migration.result import MigrationResult
+from relcore.migration.threshold_task import SYSTEMS, ThresholdChange, printed
+from relcore.migration.thresholds import ThresholdOutcome
 from relcore.migration.verdict import TITLES
 from relcore.names import ADAPTERS
+from relcore.numbers import short
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 
@@ -29,6 +36,58 @@ class MigrationChart(Recipe):
     def draw(self, result: MigrationResult | None = None) -> Exportable:
         found = result or self.migration.run(load_all(self.spaces, self.digests, self.figure))
         return options_exportable(chart_of(found), self.to_json(), "relscope-migration", found.table)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdScores(Recipe):
+    """Cumulative distributions of scores: old, new, and new after the map; the threshold is marked."""
+
+    figure: ClassVar[str] = "migration-threshold"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    task: ThresholdChange
+
+    def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
+        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
+        scores = {"old model": outcome.old, SYSTEMS[self.task.system]: outcome.new, "after the map": outcome.mapped}
+        shares = np.linspace(0, 1, len(outcome.old))
+        lines = tuple(Line(name, one, shares) for name, one in scores.items())
+        chart = Lines(
+            lines,
+            "similarity, cosine",
+            "share of scores below",
+            marks=(("old threshold", outcome.threshold), ("new threshold", min(outcome.new_threshold, 1.0))),
+            note=f"{outcome.n_queries:,} held-out queries; KS distance {short(outcome.ks_before, 2)} before, "
+            f"{short(outcome.ks_after, 2)} after",
+        )
+        return lines_exportable(chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialCurves(Recipe):
+    """Quality by the share of rows embedded again, one line per order, with the stop sign."""
+
+    figure: ClassVar[str] = "migration-partial"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    task: PartialReembedding
+
+    def draw(self, result: PartialOutcome | None = None) -> Exportable:
+        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
+        lines = tuple(
+            Line(ORDERS[curve.order], 100 * curve.shares, curve.quality, curve.low, curve.high) for curve in outcome.curves
+        )
+        stop = outcome.curve("residual").stop(outcome.gain)
+        chart = Lines(
+            lines,
+            "rows embedded again, %",
+            f"nDCG@{outcome.k}",
+            marks=(("stop", 100 * stop),) if stop is not None else (),
+            note=f"{outcome.n_queries:,} held-out queries on {outcome.n_rows:,} rows; {outcome.n_pairs:,} pairs",
+        )
+        return lines_exportable(chart, self.to_json(), "relscope-migration-partial")
 
 
 def chart_of(result: MigrationResult) -> Options:

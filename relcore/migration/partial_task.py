@@ -1,4 +1,4 @@
-"""PartialReembedding: quality by the share of rows embedded again, as a task and as a figure."""
+"""PartialReembedding: quality by the share of rows embedded again, as a task."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from relcore.charts.lines import Line, Lines
-from relcore.figures.export import Exportable, lines_exportable
 from relcore.migration.follow_up import Fitted, FollowUp
 from relcore.migration.partial import (
     ORDERS,
@@ -21,8 +19,6 @@ from relcore.migration.partial import (
 )
 from relcore.migration.retrieval import ndcg
 from relcore.names import ADAPTERS
-from relcore.recipe import Recipe, load_all
-from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError, match
 
 
@@ -122,29 +118,3 @@ def full_order(old: LatentSpace, new: LatentSpace, adapter: str, order: str = "r
     predicted = predict_residuals(old.vectors, known).residuals[others]
     traffic = None if old.counts is None else old.counts[others]
     return old.ids[others[order_rows(order, old.ids[others], predicted, traffic, random_state)]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartialCurves(Recipe):
-    """Quality by the share of rows embedded again, one line per order, with the stop sign."""
-
-    figure: ClassVar[str] = "migration-partial"
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    task: PartialReembedding
-
-    def draw(self, result: PartialOutcome | None = None) -> Exportable:
-        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
-        lines = tuple(
-            Line(ORDERS[curve.order], 100 * curve.shares, curve.quality, curve.low, curve.high) for curve in outcome.curves
-        )
-        stop = outcome.curve("residual").stop(outcome.gain)
-        chart = Lines(
-            lines,
-            "rows embedded again, %",
-            f"nDCG@{outcome.k}",
-            marks=(("stop", 100 * stop),) if stop is not None else (),
-            note=f"{outcome.n_queries:,} held-out queries on {outcome.n_rows:,} rows; {outcome.n_pairs:,} pairs",
-        )
-        return lines_exportable(chart, self.to_json(), "relscope-migration-partial")

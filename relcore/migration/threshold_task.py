@@ -1,4 +1,4 @@
-"""ThresholdChange: what a migration does to a similarity threshold, as a task and as a figure."""
+"""ThresholdChange: what a migration does to a similarity threshold, as a task."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from relcore.charts.lines import Line, Lines
-from relcore.figures.export import Exportable, lines_exportable
 from relcore.migration.follow_up import Fitted, FollowUp
 from relcore.migration.thresholds import ThresholdOutcome, restore_threshold, score_pairs, usual_threshold
-from relcore.numbers import short
-from relcore.recipe import Recipe, load_all
-from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import need_one_of
 
 SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
@@ -46,32 +41,6 @@ class ThresholdChange(FollowUp[ThresholdOutcome]):
         pairs = score_pairs(found.system("keep"), found.system(self.system), found.trial.own, state)
         threshold = usual_threshold(pairs) if self.threshold is None else self.threshold
         return restore_threshold(pairs, threshold, state)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThresholdScores(Recipe):
-    """Cumulative distributions of scores: old, new, and new after the map; the threshold is marked."""
-
-    figure: ClassVar[str] = "migration-threshold"
-
-    spaces: tuple[SpaceSpec, ...]
-    digests: tuple[str, ...] = ()
-    task: ThresholdChange
-
-    def draw(self, result: ThresholdOutcome | None = None) -> Exportable:
-        outcome = result or self.task.run(load_all(self.spaces, self.digests, self.figure))
-        scores = {"old model": outcome.old, SYSTEMS[self.task.system]: outcome.new, "after the map": outcome.mapped}
-        shares = np.linspace(0, 1, len(outcome.old))
-        lines = tuple(Line(name, one, shares) for name, one in scores.items())
-        chart = Lines(
-            lines,
-            "similarity, cosine",
-            "share of scores below",
-            marks=(("old threshold", outcome.threshold), ("new threshold", min(outcome.new_threshold, 1.0))),
-            note=f"{outcome.n_queries:,} held-out queries; KS distance {short(outcome.ks_before, 2)} before, "
-            f"{short(outcome.ks_after, 2)} after",
-        )
-        return lines_exportable(chart, self.to_json(), "relscope-migration-threshold", lambda: printed(outcome))
 
 
 def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
