@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.components.linked_scatter import linked_scatter
+from app.components.linked_scatter import PaneEvent, linked_scatter
 from app.inspector import inspector
 from app.invert import invert_setup, inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
@@ -28,6 +28,7 @@ from relcore.spaces import Match, SpaceError
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
 LISTED = 200  # worst and best rows
+_HIDDEN = "invert.hidden"  # classes that are not shown; the figure has them
 _COLORS = {"error": "Error", "pivots": "Pivots", "labels": "Labels"}
 GRID_TAB = "δ × ω"
 NO_ANCHORS = "No anchors yet: choose some in the sidebar, or pick them on the Anchors page. Inversion needs at least two."
@@ -122,14 +123,15 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
     texts, notes = hover_columns(pair, view, items, label=color_by != "labels")
     known = pair.source.index.get_indexer(list(session.selection()))
     ids = pair.ids[found.rows]
+    look = {"named": workspace.look.named, "hidden": st.session_state.get(_HIDDEN, ())}
     linked_scatter(
-        replace(scene, texts=texts, notes=notes),
+        replace(scene, texts=texts, notes=notes, **look),
         key="invert",
         selected=np.flatnonzero(np.isin(found.rows, known[known >= 0])),
         height=560,
         fill=True,
         sheet=sheet_of(pair, view, items),
-        on_event=lambda event: session.select(tuple(ids[event.rows])),
+        on_event=lambda event: _receive(event, ids),
     )
     rows, columns = found.shape
     st.caption(
@@ -137,6 +139,15 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
         "the recovered row has the anchors' mean length, reduced by the part of its direction that the anchors do not span. "
         "The panes include the anchors; the scores do not."
     )
+
+
+def _receive(event: PaneEvent, ids: np.ndarray) -> None:
+    if event.hidden is not None:
+        st.session_state[_HIDDEN] = event.hidden[0]
+    elif event.named is not None:
+        session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
+    else:
+        session.select(tuple(ids[event.rows]))
 
 
 def _numbers(pair: Match, found: Inversion) -> str:

@@ -187,7 +187,7 @@ def test_too_many_or_too_slow_pictures_have_no_sheet(monkeypatch):
 
 def test_digits_begin_with_all_rows_by_class_and_a_picture_of_each(digits):
     sent = payload(digits)
-    assert b'"names": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]' in sent
+    assert b'"labels": ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "other"]' in sent
     url = re.search(rb'"sheet": "([/\w]+media/\w+\.png)"', sent)[1]
     assert b'"side": 8, "columns": 11, "lines": 11, "crisp": true' in sent
     digits.select("digits/5")
@@ -234,7 +234,7 @@ def test_a_neighbourhood_can_be_looked_at_from_the_colours_of_labels(digits):
     digits.select("digits/5").click("inspector.pivot")
     assert digits.workspace.view.pivots == ("digits/5",)
     assert digits.workspace.view.color_by == "pivots"
-    assert b'"names": ["digits/5"]' in payload(digits)
+    assert b'"labels": ["digits/5", "other"]' in payload(digits)
 
 
 def test_the_picture_of_classes_is_drawn_again_from_its_recipe(digits):

@@ -58,11 +58,11 @@ def test_two_models_are_rows_and_columns(make_layered, layered):
     session = make_layered()
     assert not session.errors
     expected = LayerPairs(rows=(0, 1), columns=(2, 3, 4)).run([load(spec) for spec in layered])
-    shown = [float(text.split("<br>")[2].replace("−", "-")) for text in hovers(session, 0)]
+    shown = [float(text.split("<br>")[2].rpartition(": ")[2].replace("−", "-")) for text in hovers(session, 0)]
     np.testing.assert_allclose(np.reshape(shown, (2, 3)), expected.values, atol=6e-4)
     assert "the best of 6 pairs is ." in session.html
     assert "Best stitched: " in session.html
-    assert all("chance level ." in text for text in hovers(session, 0))
+    assert all("chance level: ." in text for text in hovers(session, 0))
     assert all("held-out rows" in text and "not stitched" in text for text in hovers(session, 1))
     assert "20 anchors of the session" in session.captions
 
