@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 import streamlit as st
 
@@ -10,6 +12,7 @@ from app.plain_text import plain_name
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.auditing.figures import SetCurveChart
 from relcore.auditing.set_curve import CURVE_METRICS, NUMBERS, SetCurve
+from relcore.metrics.paired import Difference
 from relcore.names import METRICS, STRATEGIES
 from relcore.numbers import short
 from relcore.spaces import Match
@@ -65,7 +68,8 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
     half = short((first.high - first.low) / 2)
     if first.is_clear:
         better, worse = ("A", "B") if first.value > 0 else ("B", "A")
-        st.markdown(f"**{better} is better than {worse} by {short(abs(first.value))} ± {half}** ({metric}, {form}).")
+        told = f"**{better} is better than {worse} by {short(abs(first.value))} ± {half}** ({metric}, {form})."
+        st.markdown(told + contradiction(first, changes, worse))
     else:
         st.markdown(f"**No clear difference between A and B**: {short(first.value)} ± {half} ({metric}, {form}).")
     table = pd.DataFrame(
@@ -85,6 +89,12 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
         for side, (name, ids) in zip("AB", sides, strict=True):
             if ids != workspace.anchors:
                 st.button(f"Use {side}", key=f"sets.use-{side}", on_click=session.set_anchors, args=(f"use {name}", ids))
+
+
+def contradiction(first: Difference, changes: Mapping[str, Difference], worse: str) -> str:
+    """Names the scores that clearly prefer the other set, "" where none does."""
+    other = [METRICS[name].title for name, one in changes.items() if one.is_clear and (one.value > 0) != (first.value > 0)]
+    return f" But {worse} has the higher {' and '.join(other)}." if other else ""
 
 
 def _curve(workspace: Workspace, pair: Match, form: str) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from app.anchor_lists import read_ids
+from app.anchor_panels.sets_panel import contradiction
+from relcore.metrics.paired import Difference
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 from tests.app.conftest import Session
@@ -222,3 +224,10 @@ def test_two_sets_are_compared_on_the_same_rows_and_one_is_taken(anchors_page):
     anchors_page.click("history.undo")
     open_tab(anchors_page, "Compare sets")
     assert not anchors_page.errors
+
+
+def test_scores_that_prefer_the_other_set_are_named():
+    up, down, unclear = Difference(0.02, 0.01, 0.03), Difference(-0.02, -0.03, -0.01), Difference(-0.01, -0.03, 0.01)
+    changes = {"mrr": up, "cosine": down, "jaccard": unclear, "cka": down}
+    assert contradiction(up, changes, "B") == " But B has the higher cosine and linear CKA."
+    assert contradiction(up, {"mrr": up, "jaccard": unclear}, "B") == ""
