@@ -14,6 +14,7 @@ from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.drift.drift_check import Drift, DriftCheck
 from relcore.drift.figures import DriftChart
+from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
 from relcore.drift.reports import ordered
 from relcore.drift.sentences import cautions, circumstances, headline, told
 from relcore.drift.verdict import QUANTITIES, SITUATIONS, Verdict
@@ -22,6 +23,7 @@ from relcore.spaces import SpaceError
 
 _MODES = ("Two versions", "A series")
 _STARTS_ITSELF = 20.0  # seconds
+_SHORT = {EVERYTHING_NEW: "everything new", NEW_QUERIES: "new queries"}
 _KEEP = {"persist_state": "session"}
 
 
@@ -64,7 +66,7 @@ def two_versions(workspace: Workspace) -> None:
     digests = tuple(compute.load_space(spec).digest for spec in specs)
     figure = DriftChart(old=specs[0], new=specs[1], digests=digests, drift=task, thresholds=thresholds).draw(drift)
     st.html(shares_bar(drift, exports.theme()))
-    chart, listed = st.columns([1.5, 1], gap="large")
+    chart, listed = st.columns([1.1, 1], gap="medium")
     with chart:
         exports.chart(figure.interactive(exports.theme()), "drift.chart", tools=False)
     with listed:
@@ -101,15 +103,15 @@ def _checks(verdict: Verdict) -> None:
     table = pd.DataFrame(
         {
             "alarm": [check.alarm for check in checks],
-            "situation": [SITUATIONS[check.measure.situation].title for check in checks],
+            "situation": [_SHORT[check.measure.situation] for check in checks],
             "quantity": [QUANTITIES[check.measure.quantity].title for check in checks],
             "class": [check.measure.group or "all rows" for check in checks],
             "value": [check.measure.value for check in checks],
-            "noise level": [check.measure.noise for check in checks],
+            "noise": [check.measure.noise for check in checks],
             "threshold": [check.threshold for check in checks],
         }
     )
-    numbers = ("value", "noise level", "threshold")
-    look = {name: st.column_config.NumberColumn(format="%.3f", width="small") for name in numbers}
-    look["alarm"] = st.column_config.CheckboxColumn(width="small")
+    look = {name: st.column_config.NumberColumn(format="%.3f", width=65) for name in ("value", "noise", "threshold")}
+    look |= {"alarm": st.column_config.CheckboxColumn(width=55), "situation": st.column_config.TextColumn(width=125)}
+    look |= {"quantity": st.column_config.TextColumn(width=90), "class": st.column_config.TextColumn(width=90)}
     st.dataframe(table, hide_index=True, height=400, column_config=look, key="drift.checks")

@@ -51,13 +51,9 @@ def series(workspace: Workspace) -> None:
     digests = tuple(compute.load_space(spec).digest for spec in specs)
     lines = DriftLines(spaces=specs, digests=digests, series=task, against=against).draw(found)
     heat = DriftMap(spaces=specs, digests=digests, series=task).draw(found)
-    left, right = st.columns([1, 1.15], gap="large")
-    with left:
-        exports.chart(lines.interactive(exports.theme()), "drift.lines", tools=False)
-        exports.export_bar(lines, "drift-lines")
-    with right:
-        exports.chart(heat.interactive(exports.theme()), "drift.map", tools=False)
-        exports.export_bar(heat, "drift-map")
+    for figure, key in ((lines, "drift-lines"), (heat, "drift-map")):
+        exports.chart(figure.interactive(exports.theme()), f"{key}.chart", tools=False)
+        exports.export_bar(figure, key)
     st.caption(
         plain(
             f"{found.n:,} rows that all versions have, {found.n_queries:,} of them as queries, k = {found.k}. Churn: share of "

@@ -12,7 +12,7 @@ _MEANT = {
     "shift": "of the mean row",
     "scale": "of all axes alike",
     "rotation": "or reflection",
-    "remains": "what no rotation explains",
+    "remains": "no rotation explains it",
 }
 
 
@@ -34,8 +34,8 @@ def shares_bar(drift: Drift, theme: Theme) -> str:
     )
     legend = "".join(
         f'<span style="white-space: nowrap;"><span style="display: inline-block; width: 0.7rem; height: 0.7rem; '
-        f'border-radius: 2px; background: {colors[step]}; margin-right: 0.35rem;"></span>{step} {_MEANT[step]} '
-        f"<b>{short(share)}</b></span>"
+        f'border-radius: 2px; background: {colors[step]}; margin-right: 0.35rem;"></span><b>{step} {short(share)}</b> '
+        f'<span style="opacity: 0.75;">{_MEANT[step]}</span></span>'
         for step, share in shares.items()
     )
     told = ", ".join(f"{step} {short(share)}" for step, share in shares.items())

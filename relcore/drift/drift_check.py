@@ -134,9 +134,9 @@ class DriftCheck(Task[Drift]):
             raise SpaceError(f"jitter: expected a share of a row's length from 0, below 1, got {self.jitter!r:.80}")
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
-        """On two idle cores: the two products of the decomposition in float64, and sixteen searches."""
+        """On two idle cores: the two products of the decomposition in float64, and eight searches."""
         n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
-        return 0.2 + n * low * high * 1.5e-10 + 1e-8 * low**2 * high + 16 * n * min(n, self.n_queries) * (low + 50) / 2e10
+        return 0.2 + n * low * high * 1.5e-10 + 1e-8 * low**2 * high + 8 * n * min(n, self.n_queries) * (low + 50) / 2e10
 
     def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Drift:
         """

@@ -23,6 +23,7 @@ from relcore.spaces import need_one_of
 
 _MOST_CLASSES = 40
 _LONGEST = 18
+_NUMBERED = 8  # versions of a heat map: with more, its cells have no room for numbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +147,8 @@ def version_matrices(found: SeriesDrift) -> Matrices:
             names,
             names,
             found.matrix(EVERYTHING_NEW, quantity),
+            texts=None if v <= _NUMBERED else (("",) * v,) * v,
+            hover=tuple(tuple(f"{quantity} {short(value)}" for value in row) for row in found.matrix(EVERYTHING_NEW, quantity)),
             note=QUANTITIES[quantity].help,
             marked=itself,
         )

@@ -11,6 +11,7 @@ from relcore.drift.decomposition import Decomposition
 from relcore.drift.neighbour_churn import Across, Directions, jittered
 
 EVERYTHING_NEW, NEW_QUERIES = "everything_new", "new_queries"
+_NOISE_ROWS = 20_000
 FEWEST = 5  # rows of a class that a mean is computed of
 _Rows = dict[tuple[str, str], np.ndarray]
 
@@ -57,12 +58,16 @@ def neighbour_rows(
 ) -> NeighbourRows:
     """Search the neighbours of the queries in both versions, across them, and in versions of the old rows with noise.
 
-    The noise level is the mean over `n_draws` pairs of such versions, each with noise of its own: two runs of one model.
-    Between different widths nothing can be searched across, and only "everything_new" is measured.
+    The noise level is the mean over `n_draws` pairs of such versions, each with noise of its own: two runs of one model, on at
+    most `_NOISE_ROWS` rows and the queries, so that it takes less than the two versions themselves. Between different widths
+    nothing can be searched across, and only "everything_new" is measured.
     """
     across = old.shape[1] == new.shape[1]
     measured, rank, uncentred = _compared(old, new, queries, k, jitter, across)
     rng, drawn = np.random.default_rng(random_state), []
+    if len(old) > _NOISE_ROWS:
+        rows = np.union1d(queries, rng.choice(len(old), _NOISE_ROWS, replace=False))
+        old, queries = old[rows], np.searchsorted(rows, queries)
     for _ in range(n_draws):
         pair = [jittered(old, jitter, rng) for _ in range(2)]
         drawn.append(_compared(*pair, queries, k, jitter, across)[0])

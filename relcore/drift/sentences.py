@@ -17,7 +17,7 @@ def headline(drift: Drift, verdict: Verdict) -> str:
     if drift.unrelated:
         return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
     if not any(alarms.values()):
-        return f"No drift: {new} can replace {old}, for queries alone or for everything."
+        return f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for everything."
     if not alarms[EVERYTHING_NEW]:
         return f"{new} can replace {old} once all rows are embedded again; until then its queries miss the vectors of {old}."
     if not alarms[NEW_QUERIES]:
@@ -81,9 +81,7 @@ def circumstances(drift: Drift) -> str:
 def _numbers(drift: Drift, situation: str) -> str:
     quantities = ("churn", "rho") if situation == EVERYTHING_NEW else ("lost", "churn")
     values = [drift.of(situation, quantity) for quantity in quantities]
-    return ", ".join(
-        f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})" for one in values
-    ).capitalize()
+    return ", ".join(f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})" for one in values)
 
 
 def _low(value: float) -> str:

@@ -66,3 +66,17 @@ def test_unrelated_versions_always_alarm_and_say_so():
 def test_related_versions_are_not_called_unrelated():
     for draw in range(12):
         assert not drift_of(*SIZES[draw % 3], draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)).unrelated
+
+
+def int8(X, rng):
+    step = np.abs(X).max(axis=0) / 127
+    return (np.round(X / step) * step).astype(np.float32)
+
+
+def test_what_is_planted_is_found():
+    """Noise of a third of a row; int8, by thresholds of zero alone: every draw, at sizes that leave a margin."""
+    for draw in range(1, 12, 3):
+        assert alarms(drift_of(200, 12, draw, lambda X, rng: X + 0.3 * rng.normal(size=X.shape)), Thresholds())[0]
+        coarse = drift_of(400, 30, draw, int8)
+        assert alarms(coarse, STRICT)[0]
+        assert not alarms(coarse, Thresholds()).any()

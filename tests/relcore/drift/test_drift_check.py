@@ -140,6 +140,15 @@ def test_duplicated_rows_are_no_drift(vectors):
     assert not any(alarmed(drift).values())
 
 
+def test_the_noise_of_many_rows_is_measured_on_some(old, vectors, monkeypatch):
+    task, new = DriftCheck(jitter=0.02), version(vectors + 0.5, "v2")
+    whole = task.run((old, new))
+    monkeypatch.setattr("relcore.drift.measures._NOISE_ROWS", 100)
+    some = DriftCheck(jitter=0.02, n_queries=50).run((old, new))
+    assert some.of(EVERYTHING_NEW, "churn").noise == pytest.approx(whole.of(EVERYTHING_NEW, "churn").noise, abs=0.05)
+    assert DriftCheck(jitter=0.02).run((old, new)).measures[0].value == whole.measures[0].value
+
+
 def test_rows_of_one_version_only(old, vectors):
     fewer = version(vectors[:300], "v2")
     with pytest.raises(SpaceError, match=r"got 100 only in the old version \('row 300', 'row 301', 'row 302'\).*--shared"):
