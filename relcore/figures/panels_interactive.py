@@ -56,7 +56,9 @@ def panels_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, theme:
     figure.update_layout(margin={"t": 24, "b": 48, "l": 56, "r": 8})
     figure.update_annotations(font={"size": 12, "color": theme.text}, yshift=-2)
     figure.update_yaxes(range=[0, 1.06 * table.percent.max()], nticks=3)
-    figure.update_xaxes(title={"text": plain_text(x_title)}, row=rows)
+    for column in range(1, min(COLUMNS, len(names)) + 1):  # the last row may have fewer panels than columns
+        last = (len(names) - column) // COLUMNS + 1
+        figure.update_xaxes(title={"text": plain_text(x_title)}, showticklabels=True, row=last, col=column)
     figure.add_annotation(
         text="share of rows (%)", textangle=-90, showarrow=False, xref="paper", yref="paper", xshift=-42, x=0, y=0.5
     )

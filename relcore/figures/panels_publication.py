@@ -12,7 +12,7 @@ from relcore.figures.paper import blank_figure, quiet_ticks, settings
 from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table
 
-_ROW, _EDGE = 0.62, 0.42  # inches
+_ROW, _EDGE, _TITLE = 0.62, 0.42, 0.17  # inches; the last is the room of an axis title
 
 
 def panels_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, style: Style = PAPER) -> Figure:
@@ -38,7 +38,8 @@ def panels_figure(values_by_name: Mapping[str, np.ndarray], x_title: str, style:
             place.set_visible(False)
             axes[rows - 2, columns - 1].tick_params(labelbottom=True)
         axes[0, 0].set_ylim(0, 1.06 * table.percent.max())
-        figure.supxlabel(x_title, fontsize=style.font_size)
-        figure.supylabel("share of rows (%)", fontsize=style.font_size)
-        figure.tight_layout(pad=0.3, h_pad=0.5, w_pad=0.8)
+        width, height = style.width, figure.get_figheight()
+        figure.supxlabel(x_title, fontsize=style.font_size, y=0.03 / height, va="bottom")
+        figure.supylabel("share of rows (%)", fontsize=style.font_size, x=0.03 / width, ha="left")
+        figure.tight_layout(pad=0.2, h_pad=0.5, w_pad=0.8, rect=(_TITLE / width, 0, 1, 1))
         return figure
