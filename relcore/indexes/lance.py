@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relcore.extras import extra
-from relcore.indexes.columns import block_of, id_column, tables_of, vector_column
+from relcore.indexes.columns import block_of, id_column, regrouped, tables_of, vector_column
 from relcore.indexes.index import BLOCK, Block, Neighbours, Target, VectorIndex, need_new, need_width
 from relcore.plain_text import visible
 from relcore.progress import Report, silent
@@ -17,6 +17,7 @@ from relcore.sources.index_place import Place
 from relcore.spaces import SpaceError, quote
 
 _ROW = "_rowid"
+_AT_ONCE = 1 << 16  # rows per version of the table: each one costs a file and a commit
 
 
 class LanceIndex(VectorIndex):
@@ -90,7 +91,7 @@ class LanceIndex(VectorIndex):
             table = _table(base, place, target)
             done = table.count_rows() if table is not None and target.resumed and not target.add else 0
             schema = None if table is None else table.schema
-            for one in tables_of(place.text, _after(blocks, done), schema):
+            for one in tables_of(place.text, regrouped(_after(blocks, done), _AT_ONCE), schema):
                 if table is None:
                     table = base.create_table(place.table, one)
                 else:

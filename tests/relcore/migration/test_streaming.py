@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from relcore.indexes import lance, qdrant
 from relcore.indexes.index import Block, Target
 from relcore.indexes.opening import open_index, write_index
 from relcore.indexes.staged import StagedRows
@@ -108,7 +109,9 @@ def test_a_damaged_state_begins_again(spoil, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["qdrant", "lancedb"])
-def test_a_database_that_was_begun_is_finished(kind, adapter, source, tmp_path):
+def test_a_database_that_was_begun_is_finished(kind, adapter, source, tmp_path, monkeypatch):
+    monkeypatch.setattr(lance, "_AT_ONCE", 10)
+    monkeypatch.setattr(qdrant, "_AT_ONCE", 10)
     goal, seen = place_of(kind, tmp_path), []
     blocks = -(-N // 7)
     with pytest.raises(Killed):
