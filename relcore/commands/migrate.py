@@ -127,6 +127,7 @@ def take_away(folder: Path, task: Migration, result: MigrationResult, spaces: Se
     from relcore.migration.card import CardScore, card_of
     from relcore.migration.take_away import write
     from relcore.migration.verdict import TITLES
+    from relcore.papers.commit import commit_of
 
     old, new = spaces[:2]
     ids = old.ids[result.pairs]
@@ -136,7 +137,8 @@ def take_away(folder: Path, task: Migration, result: MigrationResult, spaces: Se
         for one in result.options
     ]
     adapter = result.fitted(*rows)
-    card = card_of(adapter, *rows, method=result.adapter, new_model=new.name, old_model=old.name, scores=scores)
+    names = {"new_model": new.name, "old_model": old.name}
+    card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit_of(), **names)
     return write(adapter, card, folder)
 
 
