@@ -165,7 +165,7 @@ def main() -> None:
                 try:
                     job(user)
                     seconds = f"{time.perf_counter() - began:.1f}"
-                except Exception as error:  # the other jobs go on
+                except Exception as error:  # the other jobs continue
                     seconds = f"failed: {str(error).splitlines()[0]}"
                 print(f"| {job.__name__.replace('_', ' ')} | {user.clicks} | {seconds} |", flush=True)
                 if options.pictures:

@@ -55,8 +55,8 @@ def choose(
     """Adapters, the best first, by five folds of the pairs; folds go by ids.
 
     Either score alone goes wrong. Measured on Cranfield, in 54 cases (six ordered pairs of models, 100, 300 and 1,000 pairs,
-    three draws) the adapter chosen is within .01 nDCG@10 of the best one on judged queries in 51 by the partners, which favour ridge
-    where the old model is poor, in 43 by the neighbours, and in 54 by both.
+    three draws) the adapter chosen is within .01 nDCG@10 of the best one on judged queries in 51 by the partners, which favour
+    ridge where the old model is poor, in 43 by the neighbours, and in 54 by both.
 
     Parameters
     ----------
