@@ -20,7 +20,7 @@ from functools import cache
 
 import streamlit as st
 
-from app import compute, messages, saved_folder, saved_session, session, sharing, start
+from app import compute, messages, page_settings, saved_folder, saved_session, session, sharing, start
 from app.browser_key import browser_key
 from app.permalink import to_query
 from app.saved_folder import SavedFolder
@@ -95,16 +95,18 @@ def save() -> None:
     if own is None:
         return
     member, history = session.member(), session.history()
-    tabs = {name: st.session_state[name] for name in _TABS if isinstance(st.session_state.get(name), str)}
+    tabs = {name: found for name in _TABS if (found := page_settings.open_tab(name))}
     known = tuple(sorted(member.made)), tuple(sorted(member.found)), session.awaited_jobs()
-    snapshot = (history.steps, history.present, session.selection(), known, tabs)
-    untouched = own.snapshot is None and not own.restored_at and not any((*history.steps, session.selection(), *known))
+    settings = page_settings.saved()
+    snapshot = (history.steps, history.present, session.selection(), known, tabs, settings)
+    done = (*history.steps, session.selection(), *known, settings)
+    untouched = own.snapshot is None and not own.restored_at and not any(done)
     if untouched or snapshot == own.snapshot:
         return
     query = {name: value for name, value in st.query_params.to_dict().items() if name != TAB}
     ends = history.present.source, history.present.target
     digests = tuple(map(_digest, ends))
-    saved = SavedSession(history, session.selection(), query, os.environ.get(OPENED, "[]"), digests, *known, tabs)
+    saved = SavedSession(history, session.selection(), query, os.environ.get(OPENED, "[]"), digests, *known, tabs, settings)
     try:
         if own.snapshot is not None and not own.folder.has(own.tab, own.owner):
             own.tab = secrets.token_hex(4)  # another tab took the file over
@@ -199,6 +201,7 @@ def _restore(saved: SavedSession) -> None:
     session.resume(saved.history)
     session.select(saved.selection)
     session.await_jobs(saved.awaited)
+    page_settings.restore(saved.settings)
     for name, value in saved.tabs.items():
         if name in _TABS:
             st.session_state.setdefault(name, value)

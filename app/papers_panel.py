@@ -9,6 +9,7 @@ import streamlit as st
 from app import papers_tables, session
 from app.encode import encoding_costs
 from app.jobs import asked_again, engine, follow
+from app.page_settings import kept
 from app.papers_openings import Opening, opening_of
 from app.plain_text import plain
 from app.study import studies_panel
@@ -36,7 +37,6 @@ PAGES = {
 _TABS = {"stitch": "stitch.tab", "invert": "invert.tab", "studies": "studies.kind"}
 _ALL = "All"
 _GOING = "relscope.papers-going"
-_KEEP = {"persist_state": "session"}
 
 
 def draw() -> None:
@@ -65,7 +65,8 @@ def draw() -> None:
 def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperRow]:
     papers = {row.paper.id: row.paper for row in rows}
     with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
-        paper = st.segmented_control(
+        paper = kept(
+            st.segmented_control,
             "Paper",
             [_ALL, *papers],
             default=_ALL,
@@ -73,9 +74,8 @@ def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperR
             key="papers.paper",
             label_visibility="collapsed",
             required=True,
-            **_KEEP,
         )
-        only = st.toggle("With numbers measured here", key="papers.only", **_KEEP)
+        only = kept(st.toggle, "With numbers measured here", key="papers.only")
     if paper in papers:
         one = papers[paper]
         st.caption(f"{one.authors}, [{one.title}]({one.url})")

@@ -99,14 +99,9 @@ def _came_along(key: str, _task: Task[Result], _entry: Entry | None) -> Result |
     return _entry and _task.read(_entry)
 
 
-def made_in_words(made: Made) -> str:
-    """``"Computed on 2026-11-22 with commit 3266a07."``"""
-    return f"Computed on {made.date} with commit {made.commit}."
-
-
 def _offer_here(made: Made, key: str, cost: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"This result comes with Relscope. {made_in_words(made)}", width="content")
+        st.caption(f"This result comes with Relscope. {made.in_words}", width="content")
         st.button(
             f"Run it here · {cost}",
             key=f"results.here-{key[:8]}",

@@ -40,6 +40,8 @@ class SavedSession:
         Keys of the encodings that are to join it.
     tabs : dict
         Which tab of a page was open.
+    settings : dict
+        Those of pages, see `app.page_settings`: JSON texts by the key of their widget.
     """
 
     history: History
@@ -51,6 +53,7 @@ class SavedSession:
     found: tuple[str, ...] = ()
     awaited: tuple[str, ...] = ()
     tabs: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from app import session
 from app.invert import (
     domains_panel,
@@ -14,10 +12,11 @@ from app.invert import (
     rescale_panel,
     translate_panel,
 )
+from app.page_settings import kept_tabs
 
 workspace = session.workspace()
 names = ["Rows", invert_panel.GRID_TAB, "Norms", "Rescale", "Translate", "Across datasets"]
-rows, grid, norms, rescale, translate, domains = st.tabs(names, key="invert.tab", on_change="rerun")
+rows, grid, norms, rescale, translate, domains = kept_tabs(names, "invert.tab")
 with rows:
     if rows.open:
         invert_setup.choosers(workspace)

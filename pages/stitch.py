@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from app import session, sharing
+from app.page_settings import kept_tabs
 from app.stitch import languages_panel, pictures_words_panel, reconstruction_panel, stitch_panel, stitch_setup, try_it_panel
 
 names = ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]
-pairs, trial, languages, words, reconstruction = st.tabs(names, key="stitch.tab", on_change="rerun")
+pairs, trial, languages, words, reconstruction = kept_tabs(names, "stitch.tab")
 with pairs:
     if pairs.open:
         stitch_panel.draw(stitch_setup.choose(session.workspace()))

@@ -20,7 +20,7 @@ from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
 from relcore.bootstrapping.result import Outcome
 from relcore.charts.lines import Line, Lines
 from relcore.engine import Job
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.sources.catalog import renamed_spec
 from relcore.sources.renamed import put_pairing
 
@@ -142,4 +142,6 @@ def use(setup: Setup, outcome: Outcome) -> None:
     changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(anchors, BOOTSTRAPPED)
     st.session_state[_USED] = renamed, setup
     session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
-    session.announce(f"Compare, Anchors and Invert now use {len(anchors):,} anchors and {len(pair):,} paired rows.")
+    session.announce(
+        f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and {counted(len(pair), 'paired row')}."
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import streamlit as st
 
 from app import compute, messages
+from app.page_settings import kept
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.anchors.literal import LEARNING_RATE
 from relcore.bootstrapping.seed_pairs import read_pairs
@@ -21,7 +21,6 @@ _MODES = {"hide": "Experiment", "real": "Real use"}
 _SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
 _METHODS = {name: method.title[:1].upper() + method.title[1:] for name, method in BOOTSTRAPS.items()}
 _ROWS = (500, 1000, 2000, 3000, 4000, 10_000, 20_000, 50_000)
-_KEEP: dict[str, Any] = {"persist_state": "session"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,18 +60,19 @@ def choose(workspace: Workspace) -> Setup | None:
         rows = _rows(min(len(source), len(target)), source.counts is not None, method)
         most = min(rows or len(source), len(target), MOST_ANCHORS)
         n_anchors = int(
-            st.number_input(
-                "Anchors", 1, most, min(300, max(1, most // 2)), 10, key=f"bootstrap.anchors-{most}", width=140, **_KEEP
+            kept(
+                st.number_input, "Anchors", 1, most, min(300, max(1, most // 2)), 10, key=f"bootstrap.anchors-{most}", width=140
             )
         )
         n_seeds = 0
         if start in ("random", "anchors"):
             most = max(3, n_anchors - 1)
-            n_seeds = int(st.number_input("Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140, **_KEEP))
+            n_seeds = int(kept(st.number_input, "Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140))
         learning_rate = LEARNING_RATE
         if method == "paper":
             learning_rate = float(
-                st.number_input(
+                kept(
+                    st.number_input,
                     "Learning rate",
                     0.001,
                     1.0,
@@ -82,10 +82,9 @@ def choose(workspace: Workspace) -> Setup | None:
                     key="bootstrap.learning-rate",
                     width=140,
                     help=_RATE_HELP,
-                    **_KEEP,
                 )
             )
-        random_state = int(st.number_input("Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140, **_KEEP))
+        random_state = int(kept(st.number_input, "Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140))
     pairs: tuple[tuple[str, str], ...] = ()
     if start == "anchors":
         if len(workspace.anchors) < 3:
@@ -133,8 +132,15 @@ _RATE_HELP = (
 
 
 def _segments(label: str, options: list[str], names: dict[str, str], key: str, explanation: str) -> str:
-    return st.segmented_control(
-        label, options, default=options[0], format_func=names.get, key=key, help=explanation, required=True, **_KEEP
+    return kept(
+        st.segmented_control,
+        label,
+        options,
+        default=options[0],
+        format_func=names.get,
+        key=key,
+        help=explanation,
+        required=True,
     )
 
 
@@ -143,26 +149,26 @@ def _rows(n: int, counted: bool, method: str) -> int | None:
     options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
     usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
     which = "most frequent" if counted else "first"
-    chosen = st.selectbox(
+    chosen = kept(
+        st.selectbox,
         "Rows",
         options,
         index=options.index(usual),
         format_func=lambda rows: f"{which} {rows:,}" if rows else f"all {n:,}",
         key=f"bootstrap.rows-{n}-{method}",
         width=200,
-        **_KEEP,
     )
     return chosen or None
 
 
 def _typed() -> tuple[tuple[str, str], ...] | None:
     """The pairs in the text area; None if there are none or they cannot be read."""
-    text = st.text_area(
+    text = kept(
+        st.text_area,
         "One pair per line: id of the source, then a tab or “=”, then id of the target",
         placeholder="river = fluss\nmountain = berg\nsea = meer",
         key="bootstrap.typed",
         height=120,
-        **_KEEP,
     )
     try:
         pairs = read_pairs(text)

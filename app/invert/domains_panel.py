@@ -11,6 +11,7 @@ import streamlit as st
 from app import compute, exports, messages, results
 from app.encode import raw_data
 from app.invert.translate_panel import settings_of
+from app.page_settings import kept
 from app.plain_text import plain_name
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels, space_name
@@ -28,7 +29,6 @@ from relcore.sources.small_networks import NAMES
 from relcore.sources.small_vision import SmallVision
 from relcore.spaces import SpaceError
 
-_KEEP = {"persist_state": "session"}
 _ABOUT = (
     "A head trained on one domain and encoder classifies rows of another domain and encoder. The domains share the labels and "
     "the anchors. The bars are means without the diagonal: of **encoding from** each row, and of **decoding into** each "
@@ -52,8 +52,14 @@ _MNIST_ROWS = 1797
 def draw(workspace: Workspace) -> None:
     """The whole tab."""
     st.caption(_ABOUT)
-    source = st.segmented_control(
-        "Domains", list(_SOURCES), default="digits", format_func=_SOURCES.get, key="domains.source", required=True, **_KEEP
+    source = kept(
+        st.segmented_control,
+        "Domains",
+        list(_SOURCES),
+        default="digits",
+        format_func=_SOURCES.get,
+        key="domains.source",
+        required=True,
     )
     try:
         found = _digits(workspace) if source == "digits" else _session(workspace)
@@ -69,34 +75,34 @@ def _digits(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., Cros
     looks = LOOKS | ({MNIST: "digits of other writers"} if mnist else {})
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
-        chosen = st.multiselect(
+        chosen = kept(
+            st.multiselect,
             "Looks",
             list(looks),
             default=["plain", "inverted", "thick"],
             key="domains.looks",
             help=" ".join(f"**{look}**: {explanation}." for look, explanation in looks.items()),
-            **_KEEP,
         )
     with right:
-        names = st.pills(
+        names = kept(
+            st.pills,
             "Networks, trained on each",
             list(NAMES),
             selection_mode="multi",
             default=list(NAMES),
             format_func=NAMES.get,
             key="domains.networks",
-            **_KEEP,
         )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         parallel = MNIST not in chosen
-        anchors = st.selectbox(
+        anchors = kept(
+            st.selectbox,
             "Anchors",
             list(_ANCHORS) if parallel else ["first"],
             format_func=_ANCHORS.get,
             key=f"domains.anchors-{parallel}",
             help=_ANCHOR_HELP,
             width=360,
-            **_KEEP,
         )
         spec = _spec(workspace, most=1438)
     if len(chosen) * len(names) < 2 or not spec:
@@ -135,13 +141,13 @@ def _session(workspace: Workspace) -> tuple[CrossDomainResult, Callable[..., Cro
             icon=":material/grid_view:",
         )
         return None
-    specs = st.multiselect(
+    specs = kept(
+        st.multiselect,
         "Spaces",
         found,
         default=found[:8],
         format_func=space_labels(found).get,
         key=f"domains.spaces-{results.place_of(found)}",
-        **_KEEP,
     )
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         spec = _spec(workspace, most=len(workspace.anchors))
@@ -177,13 +183,21 @@ def _named(specs: list[SpaceSpec]) -> tuple[list[str], list[str]]:
 
 def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
     usual = CrossDomainSpec()
-    number = st.number_input(
-        "Number of anchors", 2, most, min(usual.n_anchors, most), 16, key=f"domains.anchors-of-{most}", width=120, **_KEEP
+    number = kept(
+        st.number_input,
+        "Number of anchors",
+        2,
+        most,
+        min(usual.n_anchors, most),
+        16,
+        key=f"domains.anchors-of-{most}",
+        width=120,
     )
-    states = st.segmented_control(
-        "Random states", [1, 3, 5], default=1, key="domains.states", required=True, help=_STATES, **_KEEP
+    states = kept(
+        st.segmented_control, "Random states", [1, 3, 5], default=1, key="domains.states", required=True, help=_STATES
     )
-    methods = st.pills(
+    methods = kept(
+        st.pills,
         "Methods",
         _METHODS,
         selection_mode="multi",
@@ -191,7 +205,6 @@ def _spec(workspace: Workspace, most: int) -> CrossDomainSpec | None:
         format_func=lambda name: METHODS[name].title,
         key="domains.methods",
         help="δ, ω and the ridge λ are set above; the whitening λ is set in the sidebar.",
-        **_KEEP,
     )
     if not methods:
         return None
@@ -204,14 +217,14 @@ _STATES = "Number of draws of anchors and prunings; scores are their means."
 
 
 def _show(result: CrossDomainResult, recipe: Callable[..., CrossDomain], how: str) -> None:
-    method = st.segmented_control(
+    method = kept(
+        st.segmented_control,
         "Shown",
         result.spec.methods,
         default=result.spec.methods[0],
         format_func=lambda name: METHODS[name].title,
         key=f"domains.shown-{results.place_of((), result.spec.methods)}",
         required=True,
-        **_KEEP,
     )
     figure = recipe(spec=result.spec, method=method).draw(result)
     exports.chart(figure.interactive(exports.theme()), f"domains.map-{method}")

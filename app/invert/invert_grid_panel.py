@@ -14,7 +14,7 @@ from relcore.figures.matrices import Matrices
 from relcore.inverting.figures import InversionGrid, sweep_matrices
 from relcore.inverting.recovery import side_names
 from relcore.inverting.sweep import DELTAS, OMEGAS, InversionSweep, Sweep, SweepSpec
-from relcore.numbers import band, general, short
+from relcore.numbers import band, counted, general, short
 from relcore.spaces import Match, SpaceError
 
 
@@ -95,14 +95,16 @@ def _circumstances(sweep: Sweep) -> str:
         return "With these anchors, every δ leaves a pruning with a single anchor. Choose more anchors."
     best = table.loc[table["cosine"].idxmax()]
     labelled = (
-        f" Accuracy: a logistic head trained on {sweep.n_train:,} rows of the target, {sweep.n_classes} classes, "
+        f" Accuracy: a logistic head trained on {counted(sweep.n_train, 'row')} of the target, "
+        f"{counted(sweep.n_classes, 'class', 'classes')}, "
         f"tested on {sweep.n_test:,} others, none of them an anchor; not stitched {short(sweep.not_stitched)}, chance level "
         f"{short(sweep.chance)} (most frequent class)."
         if sweep.n_classes
         else f" {sweep.why_none}"
     )
     return (
-        f"{sweep.n_rows:,} of {sweep.n - sweep.n_anchors:,} held-out rows, {sweep.n_anchors:,} anchors, pruned method. Best "
+        f"{sweep.n_rows:,} of {counted(sweep.n - sweep.n_anchors, 'held-out row')}, {counted(sweep.n_anchors, 'anchor')}, "
+        "pruned method. Best "
         f"cosine **{short(best.cosine)}** at δ {general(best.delta)}, ω {best.omega:g}{_by_chance(sweep)}; Procrustes on the "
         f"same anchors {short(sweep.procrustes)}.{labelled} Click a cell to use its δ and ω."
     )

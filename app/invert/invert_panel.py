@@ -17,13 +17,14 @@ from app.components.linked_scatter import PaneEvent, linked_scatter
 from app.inspector import inspector
 from app.invert import invert_setup, inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
+from app.page_settings import kept
 from app.plain_text import plain_html
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.inverting.figures import RecoveredRows, RecoveryErrors
 from relcore.inverting.recovery import Inversion, side_names
 from relcore.inverting.tuning import Choice
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.spaces import Match, SpaceError
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
@@ -107,13 +108,13 @@ def _color(pair: Match) -> str:
 
 
 def _color_chooser(pair: Match) -> None:
-    st.segmented_control(
+    kept(
+        st.segmented_control,
         "Colour by",
         _colors(pair),
         format_func=_COLORS.get,
         key="invert.color",
         required=True,
-        persist_state="session",
         help="Error: 1 − cosine of recovered and true row after centring, in fixed steps.",
     )
 
@@ -189,7 +190,11 @@ def _chosen_by(choice: Choice) -> str:
 def scored_rows(found: Inversion) -> str:
     """``"700 held-out rows"``: how many rows the scores are of."""
     left = found.n - found.n_anchors
-    return f"{found.n_scored:,} held-out rows" if found.n_scored == left else f"{found.n_scored:,} of {left:,} held-out rows"
+    return (
+        counted(found.n_scored, "held-out row")
+        if found.n_scored == left
+        else f"{found.n_scored:,} of {counted(left, 'held-out row')}"
+    )
 
 
 def _extremes(pair: Match, found: Inversion, workspace: Workspace) -> None:

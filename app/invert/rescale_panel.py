@@ -6,11 +6,12 @@ import streamlit as st
 
 from app import compute, exports, messages, results
 from app.encode import raw_data
+from app.page_settings import kept
 from app.plain_text import plain_name
 from app.stitch.stitch_setup import candidates
 from app.widgets import space_labels
 from app.workspace import Workspace
-from relcore.numbers import general, short
+from relcore.numbers import counted, general, short
 from relcore.rescaling.figures import RescaleInput, RescaleLayers
 from relcore.rescaling.input_lengths import NETWORKS, InputRescaleResult, InputRescaleSpec
 from relcore.rescaling.layer_lengths import LayerRescale, LayerRescaleSpec
@@ -22,7 +23,6 @@ from relcore.sources.text import MiniLM
 from relcore.sources.wikipedia import TASK as WIKIPEDIA
 from relcore.spaces import SpaceError
 
-_KEEP = {"persist_state": "session"}
 _PLACES = {"input": "At the input", "layers": "Inside a network"}
 _HELP = {
     "input": "A relative space holds no lengths, so inverted rows have an arbitrary length. Small networks are trained on rows "
@@ -40,8 +40,14 @@ EXAMPLES = {
 
 def draw(workspace: Workspace) -> None:
     """The whole tab."""
-    place = st.segmented_control(
-        "Where", list(_PLACES), default="input", format_func=_PLACES.get, key="rescale.place", required=True, **_KEEP
+    place = kept(
+        st.segmented_control,
+        "Where",
+        list(_PLACES),
+        default="input",
+        format_func=_PLACES.get,
+        key="rescale.place",
+        required=True,
     )
     st.caption(_HELP[place])
     try:
@@ -60,8 +66,9 @@ def _input(workspace: Workspace) -> None:
         )
         return
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        chosen = st.selectbox("Space", specs, format_func=space_labels(specs).get, key="rescale.space", width=320, **_KEEP)
-        networks = st.pills(
+        chosen = kept(st.selectbox, "Space", specs, format_func=space_labels(specs).get, key="rescale.space", width=320)
+        networks = kept(
+            st.pills,
             "Networks",
             list(NETWORKS),
             selection_mode="multi",
@@ -70,10 +77,9 @@ def _input(workspace: Workspace) -> None:
             key="rescale.networks",
             help="Two hidden layers of 128 with this activation and no normalisation. “Normalised first” begins with a "
             "LayerNorm (SiLU, 256), so it ignores lengths.",
-            **_KEEP,
         )
-        states = st.segmented_control(
-            "Random states", [1, 3, 5], default=3, key="rescale.states", required=True, help=_STATES, **_KEEP
+        states = kept(
+            st.segmented_control, "Random states", [1, 3, 5], default=3, key="rescale.states", required=True, help=_STATES
         )
         span = _span("rescale.span", 32, "Lengths from the rows' mean length divided by this to the mean times this.")
     if not networks:
@@ -108,10 +114,11 @@ def _told(result: InputRescaleResult, n: int, held_out: bool) -> str:
 def _layers(workspace: Workspace) -> None:
     networks = networks_of(workspace)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        name = st.selectbox("Network", list(networks), key="rescale.network", width=360, **_KEEP)
+        name = kept(st.selectbox, "Network", list(networks), key="rescale.network", width=360)
         dataset, encoder = networks[name]
         small = isinstance(encoder, TrainedEncoder)
-        n_test = st.number_input(
+        n_test = kept(
+            st.number_input,
             "Test items",
             10,
             2000,
@@ -119,17 +126,17 @@ def _layers(workspace: Workspace) -> None:
             key=f"rescale.tests-{small}",
             width=130,
             help="With balanced classes. Each item runs through the network once per layer and length.",
-            **_KEEP,
         )
-        n_alphas = st.number_input("Lengths", 3, 41, 13 if small else 9, 2, key=f"rescale.alphas-{small}", width=130, **_KEEP)
+        n_alphas = kept(st.number_input, "Lengths", 3, 41, 13 if small else 9, 2, key=f"rescale.alphas-{small}", width=130)
         span = _span("rescale.layer-span", 16, "Lengths from the layers' common mean divided by this to the mean times this.")
     spec = LayerRescaleSpec(1000 if small else 400, int(n_test), float(span), int(n_alphas))
     data = raw_data.preview(dataset)
     task = LayerRescale(dataset, encoder, spec, data.digest)
-    result = results.computed(task, label=f"Rescale every layer, {spec.n_test:,} items")
+    result = results.computed(task, label=f"Rescale every layer, {counted(spec.n_test, 'item')}")
     if result is None:
         st.caption(
-            f"{data.n:,} items in '{plain_name(data.name)}', {len(data.classes)} classes; {spec.n_train:,} at most train the "
+            f"{counted(data.n, 'item')} in '{plain_name(data.name)}', {counted(len(data.classes), 'class', 'classes')}; "
+            f"{spec.n_train:,} at most train the "
             "head."
         )
         return
@@ -145,7 +152,8 @@ def _layers(workspace: Workspace) -> None:
 
 
 def _span(key: str, usual: int, explanation: str) -> int:
-    return st.select_slider(
+    return kept(
+        st.select_slider,
         "Range of α",
         [4, 8, 16, 32, 64, 128],
         usual,
@@ -153,7 +161,6 @@ def _span(key: str, usual: int, explanation: str) -> int:
         key=key,
         help=explanation,
         width=200,
-        **_KEEP,
     )
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, messages, results
+from app.page_settings import kept
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.inverting.translation import Translation
 from relcore.inverting.translation_figures import TranslationTable
 from relcore.inverting.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
-from relcore.numbers import general, short
+from relcore.numbers import counted, general, short
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 from relcore.stitching.methods import MethodSettings
 
 MOST_SPACES = 6  # by default: thirty pairs can still be read
-_KEEP = {"persist_state": "session"}
 _ABOUT = (
     "Rows of each space are translated into every other space through the session's anchors, and compared with the true rows "
     "there. Anchors are never scored (Maiorca et al. 2024, Tables 1 and 2)."
@@ -36,7 +36,8 @@ def draw(workspace: Workspace) -> None:
         return
     readable = [spec for spec in workspace.spaces if compute.digest_or_blank(spec)]
     usual = [spec for spec in readable if _has(spec, workspace.anchors)][:MOST_SPACES]
-    specs = st.multiselect(
+    specs = kept(
+        st.multiselect,
         "Spaces",
         readable,
         default=usual,
@@ -44,9 +45,9 @@ def draw(workspace: Workspace) -> None:
         key=f"translate.spaces-{results.place_of(readable, workspace.anchors)}",
         placeholder="Choose two or more",
         help="Spaces over the same ids, such as languages, encoders or layers. By default, those that contain all anchors.",
-        **_KEEP,
     )
-    methods = st.pills(
+    methods = kept(
+        st.pills,
         "Methods",
         list(METHODS),
         selection_mode="multi",
@@ -57,7 +58,6 @@ def draw(workspace: Workspace) -> None:
             "Absolute: vectors unchanged. The inverse methods use each space separately; the others need both spaces. δ, ω "
             "and λ are set above."
         ),
-        **_KEEP,
     )
     if len(specs) < 2 or not methods:
         st.info("Choose at least two spaces and one method.", icon=":material/translate:")
@@ -75,11 +75,12 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
         methods, workspace.k, compute.LIVE_QUERIES, test_ids=results.held_out_ids(specs), settings=settings_of(workspace)
     )
     n_pairs = len(spaces) * (len(spaces) - 1)
-    label = f"Translate {n_pairs} pairs by {len(methods)} methods"
+    label = f"Translate {counted(n_pairs, 'pair')} by {counted(len(methods), 'method')}"
     result = results.computed(Translation(workspace.anchors, spec), specs, label=label)
     if result is None:
         return
-    metric = st.segmented_control(
+    metric = kept(
+        st.segmented_control,
         "Score",
         result.metrics,
         default="cosine",
@@ -87,7 +88,6 @@ def _table(workspace: Workspace, specs: list[SpaceSpec], methods: tuple[str, ...
         key=f"translate.metric-{len(result.metrics)}",
         required=True,
         help=_METRIC_HELP,
-        **_KEEP,
     )
     recipe = {"spaces": tuple(specs), "digests": tuple(space.digest for space in spaces), "anchors": workspace.anchors}
     figure = TranslationTable(**recipe, metric=metric, spec=spec).draw(result)

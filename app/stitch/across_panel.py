@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import compute, exports, results
+from app.page_settings import kept
 from app.plain_text import plain_name
 from app.stitch.stitch_setup import labelled_items
 from app.widgets import space_labels
@@ -12,12 +13,10 @@ from app.workspace import Workspace
 from relcore.languages.across import AcrossResult, HeadAcross
 from relcore.languages.figures import AcrossLanguages
 from relcore.names import METHODS
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.parallel import LANGUAGES, N_SENTENCES, load_parallel
 from relcore.store import digest_of
-
-_KEEP = {"persist_state": "session"}
 
 
 def draw(workspace: Workspace) -> None:
@@ -39,7 +38,7 @@ def draw(workspace: Workspace) -> None:
     if head == rows:
         st.info("Choose two different encodings.", icon=":material/translate:")
         return
-    n = st.slider("Pairs of sentences", 20, N_SENTENCES, N_SENTENCES, key="across.pairs", width=320, **_KEEP)
+    n = kept(st.slider, "Pairs of sentences", 20, N_SENTENCES, N_SENTENCES, key="across.pairs", width=320)
     columns = load_parallel((first, second))
     pairs = tuple(zip(columns[first][: int(n)], columns[second][: int(n)], strict=True))
     task = HeadAcross((head, rows), pairs)
@@ -51,14 +50,14 @@ def draw(workspace: Workspace) -> None:
 def _side(found: list[SpaceSpec], number: int, label: str) -> tuple[SpaceSpec, str]:
     labels, place = space_labels(found), digest_of(found)[:6]
     with st.container(horizontal=True):
-        spec = st.selectbox(label, found, index=number, format_func=labels.get, key=f"across.space-{number}-{place}", **_KEEP)
-        language = st.selectbox(
+        spec = kept(st.selectbox, label, found, index=number, format_func=labels.get, key=f"across.space-{number}-{place}")
+        language = kept(
+            st.selectbox,
             "Language",
             list(LANGUAGES),
             format_func=LANGUAGES.get,
             key=f"across.language-{number}-{place}",
             width=160,
-            **_KEEP,
         )
     return spec, language
 
@@ -76,8 +75,8 @@ def _show(task: HeadAcross, result: AcrossResult) -> None:
     exports.chart(figure.interactive(exports.theme()), "across.map")
     head, rows = map(plain_name, result.names)
     st.caption(
-        f"Accuracy. The head was trained on {result.n_train:,} rows of {head} and tested on {result.n:,} held-out "
-        f"rows of {rows}; a row that both have is held out of both or of neither. {result.n_anchors:,} pairs of "
+        f"Accuracy. The head was trained on {counted(result.n_train, 'row')} of {head} and tested on {result.n:,} held-out "
+        f"rows of {rows}; a row that both have is held out of both or of neither. {counted(result.n_anchors, 'pair')} of "
         "everyday sentences are the anchors. Dotted: not stitched. Chance level: always the most frequent class of the head."
     )
     exports.export_bar(figure, "across")

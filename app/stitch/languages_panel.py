@@ -6,6 +6,7 @@ import streamlit as st
 
 from app import compute, exports, messages, sharing
 from app.encode import encoding_jobs
+from app.page_settings import kept
 from app.plain_text import plain_name
 from app.stitch import across_panel, parallel_lists
 from app.widgets import space_labels, space_name
@@ -13,6 +14,7 @@ from app.workspace import Workspace
 from relcore.languages.figures import CrossLingual, Pairs
 from relcore.languages.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
 from relcore.names import METHODS
+from relcore.numbers import counted
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -22,15 +24,20 @@ from relcore.store import digest_of
 
 MOST_ROWS = 2000  # pairs, so that six methods take less than a second
 SHOWN = 60  # examples in the table
-_KEEP = {"persist_state": "session"}
 _EVERYDAY, _MINE, _SPACES = "Everyday sentences", "A list of mine", "Spaces of this session"
 
 
 def draw(workspace: Workspace) -> None:
     """The tab."""
     questions = {"find": "Find the translation", "head": "A head across languages"}
-    asked = st.segmented_control(
-        "Question", list(questions), default="find", format_func=questions.get, key="languages.question", required=True, **_KEEP
+    asked = kept(
+        st.segmented_control,
+        "Question",
+        list(questions),
+        default="find",
+        format_func=questions.get,
+        key="languages.question",
+        required=True,
     )
     try:
         if asked == "find":
@@ -48,14 +55,14 @@ def _find(workspace: Workspace) -> None:
     )
     folder = sharing.open_folder()
     tables = parallel_lists.tables(folder)
-    source = st.segmented_control(
+    source = kept(
+        st.segmented_control,
         "Pairs from",
         [_EVERYDAY, *tables, _MINE, _SPACES],
         format_func=plain_name,
         default=_EVERYDAY,
         key=f"languages.source-{digest_of(list(tables))[:6]}",
         required=True,
-        **_KEEP,
     )
     chosen = _spaces_of(workspace, source, tables)
     if chosen is None:
@@ -67,16 +74,17 @@ def _find(workspace: Workspace) -> None:
         st.caption(f"The first {MOST_ROWS:,} of {total:,} pairs are used.")
         pair = Match(pair.source.take(range(MOST_ROWS)), pair.target.take(range(MOST_ROWS)), 0, 0, pair.n_zero)
         pairs = pairs or tuple((identifier, identifier) for identifier in pair.ids)
-        kept = set(pair.ids)
-        pairs = tuple(one for one in pairs if one[0] in kept)
+        present = set(pair.ids)
+        pairs = tuple(one for one in pairs if one[0] in present)
     spec = _settings(len(pair))
     result = _retrieved(pair.source.digest, pair.target.digest, digest_of(pair.source.name, pair.target.name), spec, pair)
     st.html(f'<p class="relscope-lead">{lead(result)}</p>')
     figure = CrossLingual(spaces=tuple(specs), digests=compute.digests(specs), retrieval=spec, pairs=pairs).draw(result)
     exports.chart(figure.interactive(exports.theme()), "languages.map")
-    zero = f" {pair.n_zero:,} pairs whose row is zero in either are left out." if pair.n_zero else ""
+    zero = f" Left out: {counted(pair.n_zero, 'pair')} whose row is zero in either." if pair.n_zero else ""
     st.caption(
-        f"{len(result.ids):,} queries through {spec.n_anchors:,} known pairs, drawn at random; k = {spec.k}. Chance level: "
+        f"{counted(len(result.ids), 'query', 'queries')} through {counted(spec.n_anchors, 'known pair')}, drawn at "
+        f"random; k = {spec.k}. Chance level: "
         f"rows permuted.{zero} TF-IDF + SVD is fitted on all sentences of its column, but on no pair."
     )
     exports.export_bar(figure, "languages")
@@ -96,21 +104,21 @@ def _spaces_of(workspace: Workspace, source: str, tables: dict) -> tuple[list[Sp
         return None
     path, mine = found
     kinds = {"sentences": "Sentences", "ids": "Ids of two spaces"}
-    kind = st.segmented_control(
+    kind = kept(
+        st.segmented_control,
         "Contents of the columns",
         list(kinds),
         default="sentences",
         format_func=kinds.get,
         key="languages.holds",
         required=True,
-        **_KEEP,
     )
     if kind == "sentences":
         return _sentences(parallel_lists.columns_of(path, mine), digest_of(str(path))[:6])
     names = list(mine.columns)
     with st.container(horizontal=True):
-        first = st.selectbox("Ids of the first space", names, key=f"languages.ids-0-{digest_of(names)[:6]}", **_KEEP)
-        second = st.selectbox("Ids of the second", names, index=1, key=f"languages.ids-1-{digest_of(names)[:6]}", **_KEEP)
+        first = kept(st.selectbox, "Ids of the first space", names, key=f"languages.ids-0-{digest_of(names)[:6]}")
+        second = kept(st.selectbox, "Ids of the second", names, index=1, key=f"languages.ids-1-{digest_of(names)[:6]}")
     return _two_spaces(workspace, "languages.listed"), mine.pairs(first, second)
 
 
@@ -128,8 +136,8 @@ def _two_spaces(workspace: Workspace, key: str) -> list[SpaceSpec]:
     place = digest_of(workspace.spaces)[:6]
     with st.container(horizontal=True):
         return [
-            st.selectbox(
-                side, workspace.spaces, index=number, format_func=labels.get, key=f"{key}.space-{number}-{place}", **_KEEP
+            kept(
+                st.selectbox, side, workspace.spaces, index=number, format_func=labels.get, key=f"{key}.space-{number}-{place}"
             )
             for number, side in enumerate(("From", "To"))
         ]
@@ -139,11 +147,11 @@ def _settings(n: int) -> RetrievalSpec:
     usual = RetrievalSpec()
     most = max(2, n - usual.k - 1)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        n_anchors = st.slider(
-            "Known pairs", 2, most, min(usual.n_anchors, max(2, 2 * n // 3)), key=f"languages.anchors-{n}", width=320, **_KEEP
+        n_anchors = kept(
+            st.slider, "Known pairs", 2, most, min(usual.n_anchors, max(2, 2 * n // 3)), key=f"languages.anchors-{n}", width=320
         )
-        state = st.number_input(
-            "Random state", 0, 9999, 0, key="languages.state", width=140, help="Draws the known pairs.", **_KEEP
+        state = kept(
+            st.number_input, "Random state", 0, 9999, 0, key="languages.state", width=140, help="Draws the known pairs."
         )
     return RetrievalSpec(n_anchors=int(n_anchors), k=min(usual.k, max(1, n - int(n_anchors) - 1)), random_state=int(state))
 
@@ -162,7 +170,8 @@ def lead(result: RetrievalResult) -> str:
     if not plain:
         before = " Without stitching there is no score, as the widths differ."
     return (
-        f"<b>{_percent(score)}</b> of {len(result.ids):,} queries find their partner first, by {METHODS[best].title}; chance "
+        f"<b>{_percent(score)}</b> of {counted(len(result.ids), 'query', 'queries')} find their partner first, by "
+        f"{METHODS[best].title}; chance "
         f"level {_percent(score.null.mean)}.{before}"
     )
 
@@ -175,14 +184,14 @@ def _examples(specs: list[SpaceSpec], pairs: Pairs, result: RetrievalResult) -> 
     """The nearest candidate of each query, errors first."""
     st.markdown("#### Nearest sentences")
     methods = list(result.scores)
-    method = st.segmented_control(
+    method = kept(
+        st.segmented_control,
         "Method",
         methods,
         default="whitened" if "whitened" in methods else methods[0],
         format_func=lambda name: METHODS[name].title,
         key=f"languages.method-{'-'.join(methods)}",
         required=True,
-        **_KEEP,
     )
     partner = dict(pairs)
     first = result.found[method][:, 0]
@@ -201,7 +210,7 @@ def _examples(specs: list[SpaceSpec], pairs: Pairs, result: RetrievalResult) -> 
         key="languages.examples",
         column_config={name: st.column_config.TextColumn(width="large") for name in ("query", "found", "partner")},
     )
-    st.caption(f"{int(right.sum()):,} of {len(right):,} right. Errors first, {len(order)} rows shown.")
+    st.caption(f"{int(right.sum()):,} of {len(right):,} right. Errors first, {counted(len(order), 'row')} shown.")
 
 
 def _texts_of(dataset: DatasetSpec) -> dict[str, str]:

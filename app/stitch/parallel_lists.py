@@ -10,6 +10,7 @@ import streamlit as st
 
 from app import jobs, messages, session
 from app.encode import encoding_costs, encoding_jobs, raw_data
+from app.page_settings import kept
 from app.plain_text import plain_name
 from app.uploads import keep_upload
 from relcore.encoding import encode, encode_job, encoding_job_key, stored_encodings
@@ -22,7 +23,6 @@ from relcore.sources.parallel import LANGUAGES
 from relcore.sources.text import MiniLM
 from relcore.spaces import SpaceError
 
-_KEEP = {"persist_state": "session"}
 _AT_ONCE = 2.5  # processor seconds, with loading the libraries
 _MOST_ROWS = 1000  # of a large table, so that a language model has read it within a minute
 
@@ -143,17 +143,15 @@ def _submit(missing: dict) -> None:
 def choose_side(label: str, columns: Sequence[Column], number: int, place: str) -> tuple[Column, Encoder]:
     """Language and encoder of one side."""
     names = {column.name: column for column in columns}
-    name = st.selectbox(
-        label, list(names), index=min(number, len(names) - 1), key=f"languages.column-{number}-{place}", **_KEEP
-    )
+    name = kept(st.selectbox, label, list(names), index=min(number, len(names) - 1), key=f"languages.column-{number}-{place}")
     n = raw_data.preview(names[name].dataset).n
-    encoder = st.selectbox(
+    encoder = kept(
+        st.selectbox,
         "Encoder",
         encoders_for(n),
         format_func=encoder_name,
         key=f"languages.encoder-{number}-{place}",
         help="TF-IDF + SVD counts words and is fitted on this column alone. MiniLM was trained on English and splits words of "
         "other languages into pieces. For other encoders, encode the two columns on the Spaces page and choose them as spaces.",
-        **_KEEP,
     )
     return names[name], encoder

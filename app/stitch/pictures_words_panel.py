@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from app import compute, exports, messages, results
+from app.page_settings import kept
 from app.plain_text import plain_name
 from app.stitch import parallel_lists
 from app.stitch.stitch_setup import labelled_items
@@ -14,15 +15,13 @@ from app.workspace import Workspace
 from relcore.languages.captioned import GENERAL, TEMPLATES, CaptionSpec, EncodeCaptions, ZeroShot, captions, classes_of
 from relcore.languages.captioned import zero_shot as classify
 from relcore.languages.figures import PicturesAndWords, unseen_rows
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encoder import Encoder
 from relcore.sources.lsa import TfidfSvd
 from relcore.sources.text import MiniLM
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import digest_of
-
-_KEEP = {"persist_state": "session"}
 
 
 def draw(workspace: Workspace) -> None:
@@ -48,19 +47,19 @@ def draw(workspace: Workspace) -> None:
 def _ask(found: list[SpaceSpec]) -> None:
     chart, choosers = st.columns([1.7, 1], gap="large")
     with choosers:
-        images = st.selectbox(
-            "Pictures", found, format_func=space_labels(found).get, key=f"words.images-{digest_of(found)[:6]}", **_KEEP
+        images = kept(
+            st.selectbox, "Pictures", found, format_func=space_labels(found).get, key=f"words.images-{digest_of(found)[:6]}"
         )
         space = compute.load_space(images)
         classes = classes_of(space)
         spec = _settings(classes, len(space), digest_of(classes)[:6])
         n = len(captions(classes, spec.templates))
-        encoder = st.selectbox(
+        encoder = kept(
+            st.selectbox,
             "Encoder of the sentences",
             [TfidfSvd(max(2, min(100, n // 4)), min_texts=1), MiniLM((6,))],
             format_func=parallel_lists.encoder_name,
             key=f"words.encoder-{n}",
-            **_KEEP,
         )
     with chart:
         task = EncodeCaptions(classes, spec.templates, encoder)
@@ -73,30 +72,30 @@ def _ask(found: list[SpaceSpec]) -> None:
 
 def _settings(classes: tuple[str, ...], n: int, place: str) -> CaptionSpec:
     digits = set(classes) <= set("0123456789")
-    written = st.text_area(
+    written = kept(
+        st.text_area,
         "Captions, with {} for the class",
         "\n".join(TEMPLATES if digits else GENERAL),
         key=f"words.templates-{place}",
         height=170,
         help="One per line. The first is the query of each class; the others are used as captions in turn. Digits are written "
         "as words.",
-        **_KEEP,
     )
     templates = tuple(dict.fromkeys(line.strip() for line in written.splitlines() if line.strip()))
     most = max(len(classes), int(0.75 * n))
-    n_pairs = st.slider("Pictures with captions", 2, most, min(300, most), key=f"words.pairs-{place}-{n}", **_KEEP)
+    n_pairs = kept(st.slider, "Pictures with captions", 2, most, min(300, most), key=f"words.pairs-{place}-{n}")
     usual = CaptionSpec()
     with st.popover("Settings", icon=":material/tune:"):
-        keep = st.number_input(
+        keep = kept(
+            st.number_input,
             "Similarities to keep",
             1,
             5000,
             usual.keep,
             key="words.keep",
             help="The largest ones of each item are kept. ASIF keeps 800 of 1.6 million.",
-            **_KEEP,
         )
-        exponent = st.number_input("Exponent", 0.5, 32.0, usual.exponent, key="words.exponent", help="ASIF uses 8.", **_KEEP)
+        exponent = kept(st.number_input, "Exponent", 0.5, 32.0, usual.exponent, key="words.exponent", help="ASIF uses 8.")
     return CaptionSpec(templates, int(n_pairs), int(keep), float(exponent))
 
 
@@ -116,7 +115,8 @@ def _classified(
 def _show(images: SpaceSpec, encoder: Encoder, spec: CaptionSpec, space: LatentSpace, result: ZeroShot) -> None:
     st.html(
         f'<p class="relscope-lead">The sentences classify <b>{short(result.accuracy[-1], 2)}</b> of {len(result.truth):,} '
-        f"pictures correctly, from {result.counts[-1]:,} pictures with captions. Chance level {short(result.chance, 2)}; a "
+        f"pictures correctly, from {counted(result.counts[-1], 'picture')} with captions. Chance level "
+        f"{short(result.chance, 2)}; a "
         f"head trained on all labels {short(result.head, 2)}.</p>"
     )
     recipe = PicturesAndWords(spaces=(images,), digests=(space.digest,), encoder=encoder, captions=spec)
@@ -129,7 +129,8 @@ def _show(images: SpaceSpec, encoder: Encoder, spec: CaptionSpec, space: LatentS
         else ""
     )
     st.caption(
-        f"Accuracy on {len(result.truth):,} held-out pictures of {len(result.classes)} classes. The query of each class is "
+        f"Accuracy on {counted(len(result.truth), 'held-out picture')} of "
+        f"{counted(len(result.classes), 'class', 'classes')}. The query of each class is "
         f"“{plain_name(spec.templates[0])}”, which is no caption. The captions are made of the labels, so no caption is wrong."
         f"{trained}"
     )

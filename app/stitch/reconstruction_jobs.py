@@ -9,14 +9,13 @@ import streamlit as st
 from app import exports, session
 from app.encode import encoding_costs
 from app.jobs import asked_again, engine
+from app.page_settings import kept
 from app.stitch import reconstruction_setup
 from app.stitch.reconstruction_setup import Setup
 from relcore.engine import Job
 from relcore.reconstructing.job import ReconstructionSpec
 from relcore.reconstructing.result import Crossed
 from relcore.task import task_job
-
-_KEEP = {"persist_state": "session"}
 
 
 def offer(setup: Setup, specs: tuple[ReconstructionSpec, ...], key: str, noun: str) -> None:
@@ -77,6 +76,6 @@ def choose_states(states: tuple[int, ...], first: str, second: str, prefix: str)
     """Two different random states."""
     one_box, other_box, _ = st.columns([1, 1, 1])
     name = f"{prefix}-{len(states)}"
-    one = one_box.selectbox(first, states, key=f"{name}.first", **_KEEP)
+    one = kept(one_box.selectbox, first, states, key=f"{name}.first")
     others = [state for state in states if state != one]
-    return one, other_box.selectbox(second, others, key=f"{name}.second-{one}", **_KEEP)
+    return one, kept(other_box.selectbox, second, others, key=f"{name}.second-{one}")

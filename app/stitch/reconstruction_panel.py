@@ -10,7 +10,7 @@ from app.jobs import follow
 from app.stitch import planes_panel, reconstruction_setup
 from app.stitch.reconstruction_jobs import choose_states, live_curves, offer, stored, under_way
 from app.stitch.reconstruction_setup import Setup
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.reconstructing.job import ReconstructionSpec, collect
 from relcore.reconstructing.result import Crossed
 
@@ -53,7 +53,8 @@ def _results(setup: Setup, stored: dict[ReconstructionSpec, Crossed]) -> None:
     exports.chart(figure.interactive(exports.theme()), "reconstruct.grid")
     st.caption(
         f"Held-out pictures. Upper row of each pair: encoder {encoder} with its own decoder; lower row: with decoder "
-        f"{decoder}. Beside them the mean squared error × 10³ over {found.n_test:,} held-out pictures; the error of the mean "
+        f"{decoder}. Beside them the mean squared error × 10³ over {counted(found.n_test, 'held-out picture')}; the error "
+        "of the mean "
         f"picture is {short(found.floor, 1)}."
     )
     exports.export_bar(figure, "reconstruction")
@@ -71,8 +72,10 @@ def _table(setup: Setup, table: pd.DataFrame) -> None:
     row = table.iloc[0]
     st.dataframe(readable(table), hide_index=True)
     st.caption(
-        f"MSE × 10³, mean ± deviation: not stitched over {row.runs} runs, stitched over {row.pairs} ordered pairs of runs; "
-        f"{row.pictures:,} held-out pictures, {setup.n_train:,} training pictures. The baseline is the mean of the training "
+        f"MSE × 10³, mean ± deviation: not stitched over {row.runs} runs, stitched over {row.pairs} ordered "
+        "pairs of runs; "
+        f"{counted(row.pictures, 'held-out picture')}, {setup.n_train:,} training pictures. The baseline is the mean of "
+        "the training "
         "pictures as the reconstruction of every picture."
     )
     if setup.name.lower().startswith("mnist"):

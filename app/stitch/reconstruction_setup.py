@@ -9,6 +9,7 @@ import streamlit as st
 from app.encode import encoding_costs, raw_data
 from app.encode.raw_data import Preview
 from app.jobs import engine
+from app.page_settings import kept
 from relcore.pace import Expected, expect, presently
 from relcore.reconstructing.autoencoders import REPRESENTATIONS, AutoencoderSpec
 from relcore.reconstructing.job import ReconstructionSpec, missing_trainings
@@ -16,7 +17,6 @@ from relcore.reconstructing.pictures import PictureSpec, part_sizes
 from relcore.sources.small_vision import LARGEST
 from relcore.store import digest_of
 
-_KEEP = {"persist_state": "session"}
 _FAMILIES = {"AE": False, "VAE": True}
 _SEEN = 25_000  # pictures that a model is trained on by default, over 5 to 20 epochs
 
@@ -41,27 +41,40 @@ class Setup:
 def choose(folder: str | None) -> Setup | None:
     """The choosers; None where there is nothing to train, which the page then says."""
     entries = [one for one in raw_data.available(folder) if one.kind == "images" and one.where == "here"]
-    entry = st.selectbox(
+    entry = kept(
+        st.selectbox,
         "Pictures",
         entries,
         format_func=lambda one: f"{one.name} · {one.n:,}" if one.n else one.name,
         key="reconstruct.dataset",
         help="Datasets on this machine. Choose a data folder on the Spaces page to add others.",
-        **_KEEP,
     )
     preview = raw_data.preview(entry.spec)
     side = _image_size(preview)
     name = preview.digest[:8]  # defaults are the dataset's own
-    n_train = st.number_input(
-        "Train on at most", 10, max(5_000, preview.n), 5_000, 500, key=f"reconstruct.train-{name}", help=_PARTED, **_KEEP
+    n_train = kept(
+        st.number_input,
+        "Train on at most",
+        10,
+        max(5_000, preview.n),
+        5_000,
+        500,
+        key=f"reconstruct.train-{name}",
+        help=_PARTED,
     )
     pictures = PictureSpec(entry.spec, int(n_train), image_size=side)
     trained, tested = part_sizes(preview.n, pictures)
     st.caption(f"{trained:,} of {preview.n:,} pictures to train on, {tested:,} held out; colours become grey.")
-    families = st.segmented_control(
-        "Autoencoders", list(_FAMILIES), default=list(_FAMILIES), selection_mode="multi", key="reconstruct.families", **_KEEP
+    families = kept(
+        st.segmented_control,
+        "Autoencoders",
+        list(_FAMILIES),
+        default=list(_FAMILIES),
+        selection_mode="multi",
+        key="reconstruct.families",
     )
-    forms = st.pills(
+    forms = kept(
+        st.pills,
         "Codes that the decoder reads",
         REPRESENTATIONS,
         default=REPRESENTATIONS,
@@ -69,15 +82,14 @@ def choose(folder: str | None) -> Setup | None:
         key="reconstruct.forms",
         wrap=True,
         help="Whitened codes are ours: centred cosines times (K + λI)^(−1/2), where K holds the cosines of the anchors.",
-        **_KEEP,
     )
     runs_box, anchors_box, epochs_box = st.columns(3)
-    n_runs = runs_box.number_input("Runs", 2, 10, 3, key="reconstruct.runs", help=_RUNS, **_KEEP)
-    anchors = anchors_box.number_input(
-        "Anchors", 2, trained, min(200, trained), 50, key=f"reconstruct.anchors-{name}", help=_ANCHORS, **_KEEP
+    n_runs = kept(runs_box.number_input, "Runs", 2, 10, 3, key="reconstruct.runs", help=_RUNS)
+    anchors = kept(
+        anchors_box.number_input, "Anchors", 2, trained, min(200, trained), 50, key=f"reconstruct.anchors-{name}", help=_ANCHORS
     )
     few = min(20, max(5, round(_SEEN / trained)))
-    epochs = epochs_box.number_input("Epochs", 1, 500, few, key=f"reconstruct.epochs-{name}", **_KEEP)
+    epochs = kept(epochs_box.number_input, "Epochs", 1, 500, few, key=f"reconstruct.epochs-{name}")
     if not families or not forms:
         st.caption("Choose at least one autoencoder and one kind of code.")
         return None
@@ -99,7 +111,7 @@ def _image_size(preview: Preview) -> int | None:
     if len(preview.sizes) == 1 and max(preview.sizes[0]) <= LARGEST:
         return None
     key = f"reconstruct.side-{digest_of(preview.digest)[:8]}"
-    return int(st.number_input("Resize to, pixels a side", 4, LARGEST, 32, key=key, **_KEEP))
+    return int(kept(st.number_input, "Resize to, pixels a side", 4, LARGEST, 32, key=key))
 
 
 def cost(setup: Setup, specs: tuple[ReconstructionSpec, ...]) -> tuple[int, float]:

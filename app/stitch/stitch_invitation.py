@@ -7,16 +7,16 @@ from streamlit.delta_generator import DeltaGenerator
 
 from app import jobs, session
 from app.encode import encoding_costs, encoding_jobs, raw_data
+from app.page_settings import kept
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.examples import EXAMPLES, Example, example_spaces
-
-_KEEP = {"persist_state": "session"}
 
 
 def draw(row: DeltaGenerator) -> list[SpaceSpec]:
     """In the row, the chooser of an example and what to do with it; below, the question of the page. The example's spaces."""
     with row:
-        name = st.segmented_control(
+        name = kept(
+            st.segmented_control,
             "Example",
             list(EXAMPLES),
             default="digits",
@@ -24,7 +24,6 @@ def draw(row: DeltaGenerator) -> list[SpaceSpec]:
             key="stitch.example",
             required=True,
             help="Labelled spaces of your own replace the examples: encode your data on the Spaces page.",
-            **_KEEP,
         )
         example = EXAMPLES[name]
         specs, _ = example_spaces(name, jobs.engine().store.finished)

@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from app import exports
+from app.page_settings import kept
 from app.plain_text import plain, plain_name
 from app.stitch import stitch_cell
 from app.stitch.stitch_compute import StitchSetup, digests_of, stitched
@@ -49,25 +50,27 @@ def draw(setup: StitchSetup | None) -> None:
 
 
 def _choosers(result: StitchResult) -> tuple[str, str]:
-    keep = {"persist_state": "session", "required": True, "label_visibility": "collapsed"}
+    look = {"required": True, "label_visibility": "collapsed"}
     names = {"accuracy": "Accuracy", "f1": "F1", "mae": "MAE"}
     ordered = len(result.metrics) > 2
     with st.container(horizontal=True, gap="small", horizontal_alignment="right"):
-        metric = st.segmented_control(
+        metric = kept(
+            st.segmented_control,
             "Measure",
             list(result.metrics),
             default="accuracy",
             format_func=names.get,
             key=f"stitch.metric-{ordered}",
-            **keep,
+            **look,
         )
-        show = st.segmented_control(
+        show = kept(
+            st.segmented_control,
             "Show",
             list(SHOWN),
             default="score",
             format_func=_SHOWN_LABELS.get,
             key="stitch.show",
-            **keep,
+            **look,
         )
     return metric, show
 

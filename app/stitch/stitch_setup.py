@@ -10,11 +10,13 @@ import streamlit as st
 
 from app import compute, jobs, messages
 from app.encode import encoding_jobs, raw_data
+from app.page_settings import kept
 from app.stitch import stitch_invitation
 from app.stitch.stitch_compute import StitchSetup, shared
 from app.widgets import space_labels
 from app.workspace import Workspace
 from relcore.names import METHODS, STRATEGIES
+from relcore.numbers import counted
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import held_out_ids
 from relcore.spaces import SpaceError
@@ -33,7 +35,6 @@ _HEAD_HELP = {
     "paper": "The network of Moschella et al. 2023, which normalises over all rows that are asked together.",
 }
 _SESSION = "this session's"
-_KEEP = {"persist_state": "session"}
 
 
 def choose(workspace: Workspace) -> StitchSetup | None:
@@ -109,7 +110,8 @@ def _alike(first: str, second: str, _spaces: tuple[Any, Any]) -> bool:
 
 def _encoders(found: list[SpaceSpec], place: str) -> tuple[SpaceSpec, ...]:
     return tuple(
-        st.multiselect(
+        kept(
+            st.multiselect,
             "Encoders",
             found,
             default=largest_family(found)[:MOST_ENCODERS],
@@ -117,13 +119,13 @@ def _encoders(found: list[SpaceSpec], place: str) -> tuple[SpaceSpec, ...]:
             key=f"stitch.encoders-{place}",
             placeholder="Choose two or more",
             help="Labelled spaces of this session. A head is trained on each, and classifies the rows of every encoder.",
-            **_KEEP,
         )
     )
 
 
 def _methods() -> tuple[str, ...]:
-    chosen = st.pills(
+    chosen = kept(
+        st.pills,
         "From an encoder to another's head",
         list(METHODS),
         selection_mode="multi",
@@ -134,7 +136,6 @@ def _methods() -> tuple[str, ...]:
         help="Absolute: unchanged rows. Relative: heads read similarities to the anchors. Product: several similarities, "
         "side by side or averaged. Inverse: from similarities back into the other space. These methods prepare each space "
         "alone; Procrustes, least squares and affine need both at once.",
-        **_KEEP,
     )
     return tuple(name for name in METHODS if name in chosen)
 
@@ -146,19 +147,32 @@ def _rest(
     widest = max(space.dimension for space in rows.spaces)
     n_train = len(rows.targets) - len(test_ids) if test_ids else int(0.8 * len(rows.targets))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        head = st.segmented_control(
-            "Head", list(HEADS), default="logistic", format_func=HEADS.get, key="stitch.head-kind", required=True, **_KEEP
+        head = kept(
+            st.segmented_control,
+            "Head",
+            list(HEADS),
+            default="logistic",
+            format_func=HEADS.get,
+            key="stitch.head-kind",
+            required=True,
         )
         strategies = [name for name in STRATEGIES if name != "most-frequent" or rows.spaces[0].counts is not None]
-        strategy = st.selectbox(
-            "Anchors", [*strategies, _SESSION], format_func=str.capitalize, key="stitch.strategy", width=190, **_KEEP
+        strategy = kept(
+            st.selectbox, "Anchors", [*strategies, _SESSION], format_func=str.capitalize, key="stitch.strategy", width=190
         )
         if strategy != _SESSION:
-            number = st.number_input(
-                "How many", 1, n_train, min(2 * widest, n_train // 2), 16, key=f"stitch.anchors-{place}", width=130, **_KEEP
+            number = kept(
+                st.number_input,
+                "How many",
+                1,
+                n_train,
+                min(2 * widest, n_train // 2),
+                16,
+                key=f"stitch.anchors-{place}",
+                width=130,
             )
-        states = st.segmented_control(
-            "Random states", [1, 3, 5], default=1, key="stitch.states", required=True, help=_STATES, **_KEEP
+        states = kept(
+            st.segmented_control, "Random states", [1, 3, 5], default=1, key="stitch.states", required=True, help=_STATES
         )
     with st.expander("More", icon=":material/tune:"):
         settings = _settings()
@@ -177,10 +191,11 @@ _STATES = "Number of repetitions. Each draws test rows, anchors and initial weig
 
 def _settings() -> MethodSettings:
     usual = MethodSettings()
-    center = st.toggle("Centre first", usual.center, key="stitch.center", help="Subtract each encoder's mean row.", **_KEEP)
+    center = kept(st.toggle, "Centre first", usual.center, key="stitch.center", help="Subtract each encoder's mean row.")
     weight = "λ = 1 counts as much as one average anchor. A larger λ is closer to the plain relative form."
-    ridge = st.number_input("λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help=weight, **_KEEP)
-    delta = st.number_input(
+    ridge = kept(st.number_input, "λ of whitening", 0.001, 100.0, usual.ridge, 0.1, key="stitch.ridge", help=weight)
+    delta = kept(
+        st.number_input,
         "δ of the pruned inverse",
         0.05,
         1.0,
@@ -188,28 +203,33 @@ def _settings() -> MethodSettings:
         0.05,
         key="stitch.delta",
         help="An anchor is left out if its distance, 1 − |cos|, to one that is kept is below δ.",
-        **_KEEP,
     )
-    omega = st.number_input(
-        "ω of the pruned inverse", 1, 64, usual.omega, key="stitch.omega", help="Number of prunings to average.", **_KEEP
+    omega = kept(
+        st.number_input,
+        "ω of the pruned inverse",
+        1,
+        64,
+        usual.omega,
+        key="stitch.omega",
+        help="Number of prunings to average.",
     )
-    inverse = st.number_input(
-        "λ of the ridge inverse", 0.001, 1000.0, usual.inverse_ridge, 0.1, key="stitch.inverse-ridge", **_KEEP
+    inverse = kept(
+        st.number_input, "λ of the ridge inverse", 0.001, 1000.0, usual.inverse_ridge, 0.1, key="stitch.inverse-ridge"
     )
     return replace(usual, center=center, ridge=ridge, delta=delta, omega=int(omega), inverse_ridge=inverse)
 
 
 def _order(classes: tuple[str, ...], place: str) -> tuple[str, ...]:
     """All labels from low to high, or none."""
-    if not st.toggle(
+    if not kept(
+        st.toggle,
         "Labels have an order",
         key=f"stitch.ordered-{place}",
         help="For example the stars of a review. Errors are then also counted in steps (MAE).",
-        **_KEEP,
     ):
         return ()
-    chosen = st.multiselect(
-        "From low to high", classes, default=sorted(classes, key=_natural), key=f"stitch.order-{place}", **_KEEP
+    chosen = kept(
+        st.multiselect, "From low to high", classes, default=sorted(classes, key=_natural), key=f"stitch.order-{place}"
     )
     if len(chosen) < len(classes):
         st.caption(f"MAE needs all labels: {len(classes) - len(chosen)} of {len(classes)} are missing.")
@@ -236,5 +256,5 @@ def _split(specs: tuple[SpaceSpec, ...], rows: SharedRows, spec: StitchSpec, n_t
     flattered = (
         " Some encoders saw labels of the test rows in training, so the scores of all methods are optimistic." if seen else ""
     )
-    trained = f"Heads are trained on **{n_train:,}** rows of {len(rows.classes)} classes"
+    trained = f"Heads are trained on **{n_train:,}** rows of {counted(len(rows.classes), 'class', 'classes')}"
     return f"{trained} and {tested}; no anchor is tested.{flattered}"

@@ -11,6 +11,7 @@ import streamlit as st
 
 from app import messages
 from app.components.drawing_pad import drawing_pad
+from app.page_settings import kept
 from relcore.sources.dataset import Dataset
 from relcore.sources.images import decode_image, png_thumbnail
 from relcore.sources.look import look_of, made_like
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _SHOWN = 160  # pixels of a picture's longer side
-_KEEP = {"persist_state": "session"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +43,13 @@ def _text(dataset: Dataset, stitching: Stitching) -> Asked | None:
     if key not in st.session_state:
         _put_text(dataset, stitching, 0)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(
+        kept(
+            st.text_input,
             "A sentence",
             key=key,
             live="200ms",
             placeholder="Type a sentence; every pair answers as you type",
             max_chars=2000,
-            **_KEEP,
         )
         st.button(
             "Another test sentence",
@@ -79,12 +79,18 @@ def _picture(dataset: Dataset, stitching: Stitching) -> Asked | None:
     sources = {"test": "Test", "draw": "Draw", "upload": "Upload"}
     if not look.on_dark:
         del sources["draw"]
-    source = st.segmented_control(
-        "Picture", list(sources), default="test", format_func=sources.get, key="stitch.try-way", required=True, **_KEEP
+    source = kept(
+        st.segmented_control,
+        "Picture",
+        list(sources),
+        default="test",
+        format_func=sources.get,
+        key="stitch.try-way",
+        required=True,
     )
     if source == "test":
         n = len(stitching.split.test)
-        number = st.number_input(f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180, **_KEEP)
+        number = kept(st.number_input, f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180)
         item, truth = _test_item(dataset, stitching, int(number) - 1)
         _show(item, f"Label: {truth}")
         return Asked(item, truth)

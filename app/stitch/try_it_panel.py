@@ -8,6 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from app import exports, messages
+from app.page_settings import kept
 from app.plain_text import plain, plain_html, plain_name
 from app.stitch import try_it_item, warm
 from app.stitch.stitch_compute import StitchSetup, digests_of, fitted
@@ -51,14 +52,14 @@ def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
     """Chooser and answers; a keystroke redraws only this part."""
     try:
         first = next(iter(encoders.values()))
-        method = st.segmented_control(
+        method = kept(
+            st.segmented_control,
             "From an encoder to another's head",
             list(setup.spec.methods),
             default=_usual(setup.spec.methods),
             format_func=lambda name: METHODS[name].title,
             key=f"stitch.try-method-{'-'.join(setup.spec.methods)}",
             required=True,
-            persist_state="session",
         )
         alone = replace(setup, spec=replace(setup.spec, methods=(method,)))  # all methods would take as many times as long
         stitching = fitted(alone, setup.spec.random_states[0])

@@ -11,8 +11,8 @@ from app import compute, messages, session
 from app.encode.encoding_costs import learned
 from app.jobs import engine, scheduler_notice
 from app.own_files import rejoined
+from app.page_settings import kept
 from app.plain_text import plain, plain_name
-from app.results import made_in_words
 from app.workspace import Workspace
 from relcore.names import STUDIES
 from relcore.numbers import counted
@@ -24,7 +24,6 @@ from relcore.studies.runs import StudyRuns
 from relcore.studies.study import Option, Study, StudySpec
 
 _GIVEN = "relscope.given-"
-_KEEP = {"persist_state": "session"}
 
 
 def choose_study() -> Study:
@@ -32,14 +31,14 @@ def choose_study() -> Study:
     studies = {kind: study_of(kind) for kind in STUDIES}
     finished = engine().store.finished
     opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # it has something to show
-    kind = st.radio(
+    kind = kept(
+        st.radio,
         "Study",
         list(studies),
         index=list(studies).index(opening) if opening else 0,
         format_func=lambda kind: studies[kind].title,
         captions=[study.paper for study in studies.values()],
         key="studies.kind",
-        **_KEEP,
     )
     return studies[kind]
 
@@ -54,16 +53,16 @@ def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
     look = {"key": f"studies.{study.kind}.{option.name}", "help": option.help or None}
     if not option.choices:
         given = _GIVEN + look["key"]  # of a study file, until the toggle is moved
-        on = st.toggle(option.label, on_change=st.session_state.pop, args=(given, None), **look, **_KEEP)
+        on = kept(st.toggle, option.label, on_change=st.session_state.pop, args=(given, None), **look)
         return st.session_state.get(given) or (_of_session(option, workspace) if on else ())
     names = dict(zip(option.choices, option.names or map(str, option.choices), strict=True))
     look |= {"format_func": names.get}
     if option.many:
-        chosen = st.pills(option.label, option.choices, selection_mode="multi", default=option.default, **look, **_KEEP)
+        chosen = kept(st.pills, option.label, option.choices, selection_mode="multi", default=option.default, **look)
         return chosen or option.default  # pills cannot demand a choice where several may be chosen
     if len(option.choices) > 5:
-        return st.selectbox(option.label, option.choices, index=option.choices.index(option.default), **look, **_KEEP)
-    return st.segmented_control(option.label, option.choices, default=option.default, required=True, **look, **_KEEP)
+        return kept(st.selectbox, option.label, option.choices, index=option.choices.index(option.default), **look)
+    return kept(st.segmented_control, option.label, option.choices, default=option.default, required=True, **look)
 
 
 def _of_session(option: Option, workspace: Workspace) -> tuple[str, ...]:
@@ -118,7 +117,7 @@ def _offer_here(runs: StudyRuns) -> None:
     """That all is done and, of runs that came with Relscope, when they were computed, and a button to repeat them."""
     made = runs.made(engine().store)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        came = f" They come with Relscope. {made_in_words(made)}" if made else ""
+        came = f" They come with Relscope. {made.in_words}" if made else ""
         st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
         if made:
             cost = _duration(runs.seconds(engine().store, engine().n_workers, own=True))

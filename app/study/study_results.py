@@ -194,7 +194,7 @@ def open_run(opening: Opening, step: str) -> None:
     changed = replace(session.workspace(), spaces=(*spaces, *new), source=source, target=target)
     changed = replace(changed, anchors=opening.anchors, anchors_from="", pinned=())
     session.become(step, fit_to_pair(changed, compute.matched(source, target)))
-    session.announce(f"{_names(opening.spaces)}, with {len(opening.anchors)} anchors: see Compare.")
+    session.announce(f"{_names(opening.spaces)}, with {counted(len(opening.anchors), 'anchor')}: see Compare.")
 
 
 def _names(spaces: tuple[SpaceSpec, ...]) -> str:

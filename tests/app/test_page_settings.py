@@ -1,0 +1,167 @@
+"""The settings of pages come back after a reload, and only those that their widgets offer."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from app import page_settings
+from app.autosave import _TABS as TABS
+from tests.app.test_autosave import browser, opened, query_of, saved_files  # noqa: F401
+
+
+def values(session, kind):
+    return {one.key: one.value for one in getattr(session.at, kind) if one.key}
+
+
+def key_of(session, kind, start):
+    return next(key for key in values(session, kind) if key.startswith(start))
+
+
+def on(session, page, **state):
+    for key, value in state.items():
+        session.session_state[key.replace("__", ".")] = value
+    return session.open(page)
+
+
+@pytest.mark.usefixtures("browser")
+def test_stitch_keeps_tab_and_settings(opened):  # noqa: F811
+    before = on(opened(), "stitch")
+    before.change("button_group", "stitch.methods", ["absolute", "relative"])
+    before.change("number_input", key_of(before, "number_input", "stitch.anchors-"), 21)
+    before.change("button_group", "stitch.states", 3).change("toggle", "stitch.center", False)
+    before.change(
+        "multiselect", key := key_of(before, "multiselect", "stitch.encoders-"), before.multiselect(key=key).value[:3]
+    )
+    after = on(opened(**query_of(before)), "stitch")
+    assert not after.errors
+    for kind in ("button_group", "number_input", "toggle", "multiselect", "selectbox"):
+        assert values(after, kind) == values(before, kind)
+    assert after.button_group(key="stitch.methods").value == ["absolute", "relative"]
+    assert len(after.multiselect(key=key).value) == 3
+    after.change("toggle", "stitch.center", True)  # and can be changed from there
+    again = on(opened(**query_of(after)), "stitch")
+    assert again.toggle(key="stitch.center").value is True
+    assert again.button_group(key="stitch.states").value == 3
+
+
+@pytest.mark.usefixtures("browser")
+def test_invert_keeps_tab_method_and_settings_and_a_page_that_is_not_opened_loses_none(opened):  # noqa: F811
+    before = on(opened(), "invert")
+    before.change("button_group", "invert.method", "ridge").change("button_group", "invert.tuned", False)
+    before.change("number_input", "invert.ridge", 2.5)
+    before = on(before, "invert", invert__tab="Rescale").change("button_group", "rescale.place", "layers")
+    on(before, "bootstrap")
+    middle = opened(**query_of(before)).change("number_input", "scores.k", 7)  # saves again, without opening Invert
+    after = on(opened(**query_of(middle)), "invert")
+    assert not after.errors
+    assert after.session_state["invert.tab"] == "Rescale"
+    assert after.button_group(key="rescale.place").value == "layers"
+    after = on(after, "invert", invert__tab="Rows")
+    assert after.number_input(key="invert.ridge").value == 2.5
+
+
+HOSTILE = {
+    "stitch.states": "7",
+    "stitch.methods": '["absolute", "absolute"]',
+    "stitch.center": '"yes"',
+    "stitch.ridge": "1e9",
+    "stitch.omega": "2.5",
+    "stitch.delta": "true",
+    "stitch.inverse-ridge": "[1.0]",
+    "stitch.head-kind": "__import__('os').system('true')",
+    "stitch.strategy": '{"digest": "00"}',
+    "stitch.show": "NaN",
+    "relscope.history": '"gone"',
+    "history.undo": "true",
+    "stitch.example": "[" * 100,
+}
+
+
+@pytest.mark.usefixtures("browser")
+def test_what_no_widget_offers_is_dropped(opened):  # noqa: F811
+    usual = on(opened().change("number_input", "scores.k", 7), "stitch")
+    (path,) = saved_files()
+    written = json.loads(path.read_text())
+    written["rest"] |= {"settings": HOSTILE, "tabs": dict.fromkeys(TABS, "no such tab")}
+    path.write_text(json.dumps(written))
+    after = on(opened(**query_of(usual)), "stitch")
+    assert not after.errors
+    assert after.workspace.k == 7
+    for kind in ("button_group", "number_input", "toggle", "multiselect", "selectbox"):
+        assert values(after, kind) == values(usual, kind)
+    for page in ("anchors", "spaces", "invert", "studies"):
+        assert not after.open(page).errors
+    after.open("compare").change("number_input", "scores.k", 8)
+    left = json.loads(saved_files()[0].read_text())["rest"]["settings"]
+    assert left.keys() & HOSTILE.keys() <= {"stitch.example"}  # whose widget is not here
+
+
+def widgets():
+    """One widget of each kind, as a page would draw it."""
+    import streamlit as st
+
+    from app.page_settings import kept
+    from tests.app.test_page_settings import OPTIONS
+
+    kept(st.selectbox, "a", OPTIONS, key="stitch.select", format_func=str)
+    kept(st.multiselect, "b", OPTIONS, default=OPTIONS[:1], key="stitch.several", format_func=str)
+    kept(st.radio, "c", ["x", "y"], key="stitch.radio")
+    kept(st.pills, "d", ["x", "y"], selection_mode="multi", key="stitch.pills")
+    kept(st.slider, "e", 0, 10, 5, key="stitch.slider")
+    kept(st.select_slider, "f", [1, 2, 4], 2, key="stitch.range")
+    kept(st.text_area, "g", "", key="stitch.text")
+    kept(st.checkbox, "h", key="stitch.box")
+
+
+@dataclass(frozen=True)
+class Thing:
+    name: str
+
+
+OPTIONS = [Thing("one"), Thing("two"), Thing("three")]
+CHANGED = {
+    "select": OPTIONS[2],
+    "several": [OPTIONS[1], OPTIONS[0]],
+    "radio": "y",
+    "pills": ["y"],
+    "slider": 7,
+    "range": 4,
+    "text": "two\nlines",
+    "box": True,
+}
+
+
+def test_every_kind_of_widget_is_saved_and_restored():
+    page = AppTest.from_function(widgets).run()
+    assert not page.exception
+    usual = {name: page.session_state[f"stitch.{name}"] for name in CHANGED}
+    assert page.session_state["relscope.page-settings"].changed == {}
+    for name, value in CHANGED.items():
+        page.session_state[f"stitch.{name}"] = value
+    page.run()
+    saved = dict(page.session_state["relscope.page-settings"].changed)
+    assert {name.partition(".")[2] for name in saved} == set(CHANGED)
+    later = AppTest.from_function(widgets)
+    later.session_state["relscope.page-settings"] = page_settings._Settings(dict(saved))
+    later.run()
+    assert not later.exception
+    assert {name: later.session_state[f"stitch.{name}"] for name in CHANGED} == CHANGED != usual
+    later.run()
+    assert {name: later.session_state[f"stitch.{name}"] for name in CHANGED} == CHANGED
+    for name, value in usual.items():
+        later.session_state[f"stitch.{name}"] = value
+    assert later.run().session_state["relscope.page-settings"].changed == {}
+
+
+def test_the_names_of_all_settings_are_known():
+    sources = sorted((Path(__file__).parents[2] / "app").rglob("*.py"))
+    text = "\n".join(path.read_text() for path in sources if "import kept" in path.read_text())
+    names = {name.partition(".")[0] for name in re.findall(r'key=f?"([a-z]+\.[a-z{])', text)}
+    assert names - set(page_settings.PAGES) <= {"warm"}
+    assert len(names) > 8
