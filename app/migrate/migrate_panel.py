@@ -28,7 +28,9 @@ def draw(setup: Setup, result: MigrationResult) -> None:
     """Verdict, figure and table."""
     verdict = result.verdict
     head = _ICONS[verdict.option]
-    st.html(f'<p class="relscope-lead"><strong>{head}.</strong> {plain_html(_rest(verdict.sentence, head))}</p>')
+    st.html(
+        f'<p class="relscope-lead"><strong>{head}.</strong> {plain_html(_rest(verdict.sentence, head) + _shares(result))}</p>'
+    )
     for caution in result.cautions:
         messages.warning(caution)
     if not verdict.is_clear:
@@ -63,6 +65,15 @@ def printed(result: MigrationResult) -> pd.DataFrame:
 def _rest(sentence: str, head: str) -> str:
     rest = sentence.removeprefix(head).lstrip(":, ")
     return rest[:1].upper() + rest[1:]
+
+
+def _shares(result: MigrationResult) -> str:
+    """How much of re-embedding the options without it reach; "" where it is not measured or not better than keeping."""
+    best = result.option("re-embed")
+    if best is None or best.to_keep is None or best.to_keep.low <= 0:
+        return ""
+    bridge, twice = (result.option(name).value / best.value for name in ("bridge", "twice"))
+    return f" Without re-embedding, the bridge reaches {bridge:.0%} of its score, asking twice {twice:.0%}."
 
 
 def _told(result: MigrationResult) -> str:

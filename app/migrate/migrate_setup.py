@@ -66,7 +66,7 @@ def choose(workspace: Workspace) -> Setup | None:
                     options.index(spec),
                     format_func=labels.get,
                     key=f"migrate.{side[:3].lower()}-{place}",
-                    width=300,
+                    width=236,
                     help="Rows pair by id. Load your own vectors on the Spaces page; the new model needs only some rows.",
                     **_KEEP,
                 )

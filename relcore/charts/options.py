@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pandas as pd
 
 from relcore.charts.lines import Lines
 from relcore.numbers import band, short
 from relcore.spaces import SpaceError
+
+_APART = 1.4  # ratio of two ticks whose numbers have room on a narrow screen
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,10 @@ class Options:
 
     @property
     def places(self) -> list[float]:
-        """Where something was measured, ascending: the ticks of the x axis."""
-        return sorted({float(x) for line in self.curves.lines for x in line.x})
+        """Where something was measured, ascending: the ticks of the x axis, without those that the next one would cover."""
+        found = sorted({float(x) for line in self.curves.lines for x in line.x})
+        far = [after > _APART * place if self.curves.log_x else True for place, after in pairwise(found)]
+        return [place for place, is_far in zip(found, [*far, True], strict=True) if is_far]
 
     def colors(self, palette: list[str]) -> dict[str, str]:
         """A colour for each option, then for each other line."""

@@ -59,6 +59,11 @@ def test_print_shows_the_same_twice_to_the_byte(width):
     assert choices.get_ylim() == curves.get_ylim()
 
 
+def test_ticks_that_would_cover_each_other_are_left_out():
+    curves = Lines((Line("bridge", [25, 100, 250, 300], [0.2, 0.3, 0.4, 0.5]),), "pairs", "nDCG@10", log_x=True)
+    assert Options(CHART.options, curves).places == [25, 100, 300]
+
+
 def test_it_is_described_for_screen_readers():
     assert "twice .450 (.400 … .500)" in CHART.describe()
     assert "Recommended: twice." in CHART.describe()
