@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results
 from app.drift.series_panel import series
@@ -29,29 +30,23 @@ _KEEP = {"persist_state": "session"}
 
 def draw(workspace: Workspace) -> None:
     """The content of the tab."""
+    choosers = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
     mode = _MODES[0]
     if len(workspace.spaces) > 2:
-        mode = st.segmented_control(
-            "Compare",
-            _MODES,
-            default=_MODES[0],
-            key="drift.mode",
-            required=True,
-            help="A series: all versions, in order.",
-            **_KEEP,
-        )
+        look = {"key": "drift.mode", "required": True, "help": "A series: all versions, in order.", **_KEEP}
+        mode = choosers.segmented_control("Compare", _MODES, default=_MODES[0], **look)
     try:
         if mode == _MODES[0]:
-            two_versions(workspace)
+            two_versions(workspace, choosers)
         else:
-            series(workspace)
+            series(workspace, choosers)
     except SpaceError as error:
         messages.error(error)
 
 
-def two_versions(workspace: Workspace) -> None:
+def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     """Choosers of the old and the new version, and what changed between them."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with choosers:
         specs = _chosen(workspace)
         thresholds = thresholds_of()
     if specs[0] == specs[1]:
@@ -79,7 +74,7 @@ def _chosen(workspace: Workspace) -> tuple[SpaceSpec, SpaceSpec]:
     labels = space_labels(workspace.spaces)
     options, found, place = list(labels), [], results.place_of(workspace.spaces, workspace.source, workspace.target)
     for side, usual in (("Old version", workspace.source), ("New version", workspace.target)):
-        look = {"key": f"drift.{side.split()[0].lower()}-{place}", "width": 320, **_KEEP}
+        look = {"key": f"drift.{side.split()[0].lower()}-{place}", "width": 260, **_KEEP}
         found.append(st.selectbox(side, options, options.index(usual), format_func=labels.get, **look))
     return tuple(found)
 

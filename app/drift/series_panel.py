@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from app import compute, exports, messages, results
 from app.plain_text import plain, plain_html
@@ -16,10 +17,10 @@ _STARTS_ITSELF = 20.0  # seconds
 _KEEP = {"persist_state": "session"}
 
 
-def series(workspace: Workspace) -> None:
+def series(workspace: Workspace, choosers: DeltaGenerator) -> None:
     """Choosers of the versions and of what each is compared with, then both figures."""
     labels = space_labels(workspace.spaces)
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+    with choosers:
         specs = tuple(
             st.multiselect(
                 "Versions, in their order",
