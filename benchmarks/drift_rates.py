@@ -81,13 +81,13 @@ def swapped(name: str) -> np.ndarray:
         rows = MiniLM().prepare(data, silent)
         layers = rows.model.encoder.layer
         layers[2], layers[3] = layers[3], layers[2]
-        return rows(list(data.items))["layer 6"]
+        return rows(data.items(0, len(data)))["layer 6"]
     encoder = SmallVision("vit")
     trained = encoder.train(data, silent)
     first, second = "encoder.layers.layers.0.", "encoder.layers.layers.1."
     names = {one: one.replace(first, "?").replace(second, first).replace("?", second) for one in trained.arrays}
     arrays = {names[one]: array for one, array in trained.arrays.items()}
-    return encoder.restore(type(trained)(arrays, trained.metadata), data)(list(data.items))[""]
+    return encoder.restore(type(trained)(arrays, trained.metadata), data)(data.items(0, len(data)))[""]
 
 
 def alarms(change: str, space: str, draw: int) -> dict[str, list[bool]]:

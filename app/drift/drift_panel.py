@@ -61,7 +61,7 @@ def two_versions(workspace: Workspace, choosers: DeltaGenerator) -> None:
     digests = tuple(compute.load_space(spec).digest for spec in specs)
     figure = DriftChart(old=specs[0], new=specs[1], digests=digests, drift=task, thresholds=thresholds).draw(drift)
     st.html(shares_bar(drift, exports.theme()))
-    chart, listed = st.columns([1.1, 1], gap="medium")
+    chart, listed = st.columns(2, gap="medium")
     with chart:
         exports.chart(figure.interactive(exports.theme()), "drift.chart", tools=False)
     with listed:
