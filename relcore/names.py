@@ -278,4 +278,5 @@ STUDIES = {
     "anchor-dimension": Named("", "relcore.studies.anchor_dimension:AnchorDimension"),
     "seed-count": Named("", "relcore.studies.seed_count:SeedCount"),
     "common-mean": Named("", "relcore.studies.common_mean:CommonMean"),
+    "migration": Named("", "relcore.studies.migration:MigrationQuality"),
 }

@@ -161,7 +161,7 @@ def lines_of(result: MigrationResult) -> list[str | list[list[str]]]:
             for one in result.candidates
         ]
         lines += ["", f"Chosen by cross-validation on {result.n_pairs:,} pairs: {ADAPTERS[result.adapter].title}", found]
-    if len(result.curve) > 1:
+    if result.curve:
         points = [["pairs", "adapter", "option", result.metric, "95 %"]]
         points += [
             [f"{p.n_pairs:,}", ADAPTERS[p.adapter].title, TITLES[p.option], short(p.value), band(p.low, p.high)]

@@ -58,7 +58,7 @@ def curve_of(
     truth: str,
     report: Report = silent,
 ) -> tuple[CurvePoint, ...]:
-    """Points of each adapter and size, on at most 20,000 rows of the trial's corpus.
+    """Points of each adapter and size, and of all pairs, on at most 20,000 rows of the trial's corpus; none without sizes.
 
     Parameters
     ----------
@@ -67,6 +67,8 @@ def curve_of(
     ids : m ids
     truth : see `weight.fused_weight`
     """
+    if not plan.sizes:
+        return ()
     trial = trial.with_fewer_rows(MOST_ROWS, plan.random_state)
     bootstrap = Bootstrap(len(trial.old_queries))
     sizes = [size for size in plan.sizes if size < len(new)] + [len(new)]

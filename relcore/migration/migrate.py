@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import pandas as pd
 
-from relcore.migration.choice import choose
-from relcore.migration.curve import SIZES, Plan, curve_of
+from relcore.migration.choice import Candidate, choose
+from relcore.migration.curve import SIZES, CurvePoint, Plan, curve_of
 from relcore.migration.evaluate import Bootstrap, Trial
 from relcore.migration.fusion import FUSIONS
 from relcore.migration.pairing import check_pairs, length_cautions, preprocessing_cautions
@@ -37,6 +36,38 @@ _TRUTHS = {
     "both": "with the neighbours in both models together as relevant",
     "old": "with the old model's neighbours as relevant (it contains what the new one knows)",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What a migration is measured on.
+
+    Attributes
+    ----------
+    new, old : arrays (m, d_new), (m, d_old)
+        Unit rows of the pairs to fit on.
+    ids : array (m,)
+    richer : "new", "old" or "both"
+        See `truth.richer`.
+    truth : see `MigrationResult`
+    trial : Trial
+    queries : q ids
+    places : array (n,)
+        Where the rows of the trial's corpus are in the old space.
+    pairs : array (m,)
+        Where the pairs are.
+    """
+
+    new: np.ndarray
+    old: np.ndarray
+    ids: np.ndarray
+    richer: str
+    truth: str
+    trial: Trial
+    queries: tuple[str, ...]
+    places: np.ndarray
+    pairs: np.ndarray
+    cautions: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -110,61 +141,76 @@ class Migration(Task[MigrationResult]):
             Fewer than 25 pairs, pairs that do not pair, judgements without queries or of unknown ids, labels that are missing.
         """
         report(0, 10, "checking the pairs")
+        ground = self.ground(spaces)
+        report(1, 10, "choosing an adapter")
+        sides = ground.new, ground.old, ground.ids
+        given = self.adapter != AUTO
+        candidates = () if given else choose(*sides[:2], spaces[0].vectors, ground.ids, random_state=self.random_state)
+        name = self.adapter if given else candidates[0].adapter
+        report(3, 10, "weighting the two searches")
+        weight = fused_weight(name, *sides, ground.richer, self.random_state)
+        report(4, 10, "searching")
+        found = ground.trial.found(ADAPTERS[name].load()().fit(*sides[:2]), weight, self.fusion, self.k)
+        plan = Plan((name, *self.compared), self.sizes, self.draws, self.k, self.fusion, self.random_state)
+        told = lambda done, total, text: report(5 + 5 * done / total, 10, text)  # noqa: E731
+        curve = curve_of(ground.trial, plan, *sides, ground.richer, told)
+        return self._result(ground, found, name, weight, candidates, curve)
+
+    def ground(self, spaces: Sequence[LatentSpace]) -> Ground:
+        """What is fitted on and what is scored; raises as `run`."""
         old, new = spaces[:2]
         paired = match(old, new)
         check_pairs(paired.target.vectors, paired.source.vectors, self.random_state).need()
         parts = parts_of(paired, self.n_pairs, self.strategy, bool(self.judgements), self.random_state)
-        sides = unit_rows(paired.target.vectors), unit_rows(paired.source.vectors)
-        rows, ids = tuple(side[parts.fitted] for side in sides), paired.ids[parts.fitted]
-        report(1, 10, "choosing an adapter")
-        candidates = choose(*rows, old.vectors, ids, random_state=self.random_state) if self.adapter == AUTO else ()
-        name = candidates[0].adapter if candidates else self.adapter
-        truth, _ = richer(sides[1], sides[0], self.random_state)
-        report(3, 10, "weighting the two searches")
-        weight = fused_weight(name, *rows, ids, truth, self.random_state)
-        report(4, 10, "searching")
-        trial, queries, cautions = self._trial(spaces, paired, parts, truth)
-        found = trial.found(ADAPTERS[name].load()().fit(*rows), weight, self.fusion, self.k)
-        plan = Plan((name, *self.compared), self.sizes, self.draws, self.k, self.fusion, self.random_state)
-        curve = curve_of(trial, plan, *rows, ids, truth, lambda done, total, text: report(5 + 5 * done / total, 10, text))
-        known = "judgements" if self.judgements else self.relevance
-        shown = truth if known == "neighbours" else known
+        by_new, by_old = unit_rows(paired.target.vectors), unit_rows(paired.source.vectors)
+        which, _ = richer(by_old, by_new, self.random_state)
+        cautions = tuple(_cautions(spaces, paired, parts))
+        ids = paired.ids[parts.fitted]
+        fitted, pairs = (by_new[parts.fitted], by_old[parts.fitted], ids), old.index.get_indexer(ids)
+        if not self.judgements:
+            trial = held_out_trial(paired, parts, self.relevance, which, self.k, self.random_state)
+            held = paired.ids[trial.rows]
+            truth = which if self.relevance == "neighbours" else self.relevance
+            return Ground(*fitted, which, truth, trial, tuple(held[trial.own]), old.index.get_indexer(held), pairs, cautions)
+        if len(spaces) != 4:
+            raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
+        trial, queries, told = judged_trial(spaces, self.judgements, self.random_state)
+        return Ground(*fitted, which, "judgements", trial, queries, trial.rows, pairs, (*told, *cautions))
+
+    def _result(
+        self,
+        ground: Ground,
+        found: Mapping[str, np.ndarray],
+        name: str,
+        weight: float,
+        candidates: tuple[Candidate, ...],
+        curve: tuple[CurvePoint, ...],
+    ) -> MigrationResult:
+        trial = ground.trial
         scores = {option: ndcg(one, trial.relevance, self.k) for option, one in found.items()}
-        bootstrap = Bootstrap(len(trial.old_queries))
-        told = (
-            f"{counted(len(queries), 'query', 'queries')}, {len(trial.rows):,} rows, {len(ids):,} pairs, {ADAPTERS[name].title}"
-        )
-        worth = WORTH if known == "neighbours" else 0.0
-        where = paired.source.index if known != "judgements" else None
+        bootstrap = Bootstrap(len(ground.queries))
+        counts = f"{counted(len(ground.queries), 'query', 'queries')}, {len(trial.rows):,} rows, {len(ground.ids):,} pairs"
+        worth = WORTH if ground.truth == ground.richer else 0.0
+        settings = {"k": self.k, "on": f"{counts}, {ADAPTERS[name].title}", "truth": _TRUTHS[ground.truth], "worth": worth}
         return MigrationResult(
-            verdict_of(scores, bootstrap, k=self.k, on=told, truth=_TRUTHS[shown], worth=worth),
-            tuple(_option(name, scores, found, trial, bootstrap, self.k) for name in scores),
+            verdict_of(scores, bootstrap, **settings),
+            tuple(_option(option, scores, found, trial, bootstrap, self.k) for option in scores),
             name,
             weight,
             candidates,
             curve,
-            (*cautions, *_cautions(spaces, paired, parts)),
-            shown,
+            ground.cautions,
+            ground.truth,
             self.k,
-            len(ids),
+            len(ground.ids),
             len(trial.rows),
-            queries,
+            ground.queries,
             scores={option: one.astype(np.float32) for option, one in scores.items()},
-            found={option: _in_space(one, trial.rows, where, old) for option, one in found.items()},
+            found={option: np.where(one >= 0, ground.places[one], -1) for option, one in found.items()},
             relevant_query=trial.relevance.query,
-            relevant_row=_in_space(trial.relevance.row, trial.rows, where, old),
-            pairs=old.index.get_indexer(ids),
+            relevant_row=ground.places[trial.relevance.row],
+            pairs=ground.pairs,
         )
-
-    def _trial(
-        self, spaces: Sequence[LatentSpace], paired: Match, parts: Parts, truth: str
-    ) -> tuple[Trial, tuple[str, ...], list[str]]:
-        if not self.judgements:
-            trial = held_out_trial(paired, parts, self.relevance, truth, self.k, self.random_state)
-            return trial, tuple(paired.ids[trial.rows[trial.own]]), []
-        if len(spaces) != 4:
-            raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
-        return judged_trial(spaces, self.judgements, self.random_state)
 
 
 def _option(
@@ -182,12 +228,6 @@ def _option(
     ]
     reached = float(recall(found[name], trial.relevance, k).mean())
     return OptionScore(name, mean.value, mean.low, mean.high, reached, *gains)
-
-
-def _in_space(found: np.ndarray, rows: np.ndarray, ids: pd.Index | None, old: LatentSpace) -> np.ndarray:
-    """Row numbers of a trial's corpus as row numbers of the old space, −1 for none."""
-    places = rows if ids is None else old.index.get_indexer(ids[rows])
-    return np.where(found >= 0, places[found], -1).astype(np.int64)
 
 
 def _cautions(spaces: Sequence[LatentSpace], paired: Match, parts: Parts) -> list[str]:
