@@ -38,6 +38,12 @@ _TRUTHS = {
 }
 
 
+_UNJUDGED = (
+    "No judgements: vectors do not tell which model serves users better, and which neighbours count as relevant decides this "
+    "verdict. Judge some queries, or use labels, before a dear decision."
+)
+
+
 @dataclass(frozen=True, eq=False)
 class Ground:
     """What a migration is measured on.
@@ -141,11 +147,14 @@ class Migration(Task[MigrationResult]):
             Fewer than 25 pairs, pairs that do not pair, judgements without queries or of unknown ids, labels that are missing.
         """
         report(0, 10, "checking the pairs")
-        ground = self.ground(spaces)
+        return self.answer(self.ground(spaces), spaces[0], report)
+
+    def answer(self, ground: Ground, old: LatentSpace, report: Report = silent) -> MigrationResult:
+        """The result on this ground; adapters are chosen by the ranks of partners in the old space."""
         report(1, 10, "choosing an adapter")
         sides = ground.new, ground.old, ground.ids
         given = self.adapter != AUTO
-        candidates = () if given else choose(*sides[:2], spaces[0].vectors, ground.ids, random_state=self.random_state)
+        candidates = () if given else choose(*sides[:2], old.vectors, ground.ids, random_state=self.random_state)
         name = self.adapter if given else candidates[0].adapter
         report(3, 10, "weighting the two searches")
         weight = fused_weight(name, *sides, ground.richer, self.random_state)
@@ -171,6 +180,7 @@ class Migration(Task[MigrationResult]):
             trial = held_out_trial(paired, parts, self.relevance, which, self.k, self.random_state)
             held = paired.ids[trial.rows]
             truth = which if self.relevance == "neighbours" else self.relevance
+            cautions += (_UNJUDGED,) if truth == which else ()
             return Ground(*fitted, which, truth, trial, tuple(held[trial.own]), old.index.get_indexer(held), pairs, cautions)
         if len(spaces) != 4:
             raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")

@@ -14,7 +14,7 @@ from relcore.spaces import SpaceError
 
 FEWEST = 25
 SHIFTS = range(-5, 6)
-_MOST_ROWS = 400
+_MOST_ROWS = 240
 _CLEAR = 3.1  # standard errors; .001 of unrelated pairs are above
 _REPEATED, _REPEATED_LESS = 0.05, 0.2
 _UNIT = 1e-2

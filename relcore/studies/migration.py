@@ -78,9 +78,11 @@ class MigrationQuality(Study):
         known = {"judgements": material.judgements} if material.judgements else {"relevance": "labels"}
         plan = {"n_pairs": settings["pairs"], "sizes": (), "random_state": state}
         report(1, 4, "searching")
-        found = Migration(**plan, **known).run(material.spaces)
+        task = Migration(**plan, **known)
+        ground = task.ground(material.spaces)
+        found = task.answer(ground, material.spaces[0])
         report(2, 4, "every method")
-        values = values_of(found) | methods_of(Migration(**plan, **known).ground(material.spaces))
+        values = values_of(found) | methods_of(ground)
         values[CHOSEN] = found.option("bridge").value
         values[BEST] = max(values[name] for name in METHODS)
         report(3, 4, "held-out pairs alone")

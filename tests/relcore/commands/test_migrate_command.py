@@ -1,0 +1,67 @@
+"""migrate: the sentence, tables, JSON and CSV; the adapter that is taken away; what is wrong."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from relcore.migration.take_away import load
+from tests.relcore.migration.planted import migration_spaces
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """Files of old and new vectors and queries, and judgements."""
+    spaces, judgements = migration_spaces(n=300, n_queries=40)
+    for name, space in zip(("old", "new", "q_old", "q_new"), spaces, strict=True):
+        np.savez(tmp_path / f"{name}.npz", vectors=space.vectors, ids=space.ids.astype(str))
+    lines = [f"{one.query} 0 {one.row} {one.grade:.0f}\n" for one in judgements]
+    (tmp_path / "qrels.txt").write_text("".join(lines), encoding="utf-8")
+    return spaces
+
+
+JUDGED = ("--queries-old", "q_old.npz", "--queries-new", "q_new.npz", "--qrels", "qrels.txt", "--no-curve")
+
+
+def test_the_sentence_comes_first_and_formats_agree(run, vectors):
+    text = run("migrate", "old.npz", "new.npz", *JUDGED)
+    assert text.startswith(("Keep the old model", "Bridge", "Ask twice", "Re-embed"))
+    assert "by the judgements, nDCG@10 is" in text.splitlines()[0]
+    assert "Chosen by cross-validation on 300 pairs" in text
+    found = json.loads(run("migrate", "old.npz", "new.npz", *JUDGED, "--json"))
+    table = pd.read_csv(io.StringIO(run("migrate", "old.npz", "new.npz", *JUDGED, "--csv")))
+    assert found["verdict"]["sentence"] == text.splitlines()[0]
+    assert [row["option"] for row in found["rows"]] == table.option.tolist() == ["keep", "bridge", "ask twice", "re-embed"]
+    assert [row["ndcg"] for row in found["rows"]] == pytest.approx(table.ndcg.tolist())
+    assert found["candidates"][0]["adapter"] == found["adapter"]
+
+
+def test_held_out_pairs_and_a_curve_without_judgements(run, vectors):
+    found = json.loads(run("migrate", "old.npz", "new.npz", "--pairs", 120, "--draws", 1, "--adapter", "in-place", "--json"))
+    assert found["pairs"] == 120
+    assert {point["n_pairs"] for point in found["curve"]} == {25, 50, 100, 120}
+    assert found["candidates"] == []
+    assert found["truth"] in ("new", "both", "old")
+
+
+def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors, tmp_path):
+    text = run("migrate", "old.npz", "new.npz", *JUDGED, "--adapter", "ridge", "--take-away", "adapter")
+    assert "adapter/adapter.safetensors" in text.replace("\\", "/")
+    adapter = load(tmp_path / "adapter")
+    old, new = vectors[:2]
+    products = adapter.transform(new.vectors) @ adapter.corpus(old.vectors).T
+    assert np.mean(products.argmax(axis=1) == np.arange(300)) > 0.5
+    assert adapter.card.n_pairs == 300
+    assert adapter.card.scores[0].name == "nDCG@10, keep"
+
+
+def test_what_is_wrong_is_told(refuse, vectors, tmp_path):
+    assert "expected --queries-old, --queries-new and --qrels together" in refuse("migrate", "old.npz", "new.npz", *JUDGED[:4])
+    assert "expected --qrels or --labels" in refuse("migrate", "old.npz", "new.npz", *JUDGED, "--labels")
+    assert "adapter: expected one of auto" in refuse("migrate", "old.npz", "new.npz", "--adapter", "magic")
+    assert "labels: expected a label per row" in refuse("migrate", "old.npz", "new.npz", "--labels")
+    new = vectors[1]
+    np.savez(tmp_path / "moved.npz", vectors=np.roll(new.vectors, -1, axis=0)[:-1], ids=new.ids[:-1].astype(str))
+    assert "the rows are shifted by +1" in refuse("migrate", "old.npz", "moved.npz")
