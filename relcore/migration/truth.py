@@ -18,8 +18,8 @@ from relcore.migration.retrieval import Relevance, neighbours_as_truth, search
 from relcore.similarity import row_blocks
 
 MOST_ROWS = 1_000
-# Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models, on Cranfield and on Wikipedia sentences: it
-# sorts eight of these as judgements or labels do, and leaves one undecided. They are few, and it was not tried on others.
+# Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models on Cranfield and Wikipedia sentences: it
+# sorts eight of these as judgements or labels do, and leaves one undecided. They are few, and it was tried on no others.
 CLEAR = 1.02
 _NEAR = 0.03  # share of the rows whose ranks are looked at; few of them are noisy, many are mostly alike
 

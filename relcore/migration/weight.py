@@ -11,20 +11,22 @@ from relcore.migration.choice import MOST_PAIRS, folds_of
 from relcore.names import ADAPTERS
 from relcore.similarity import unit_rows
 
-MOST_WEIGHT = 4.0
+COUNTS = {"old": 0.0, "both": 1.0, "new": 2.0}  # of the new model, where the old one counts 1
 
 
 def fused_weight(
     adapter: str, new: np.ndarray, old: np.ndarray, ids: Sequence[str], truth: str, random_state: int = 0
 ) -> float:
-    """The weight w of z_old + w · z_bridged that comes nearest to the search that the truth describes, 0 … 4.
+    """The weight w of z_old + w · z_bridged that comes nearest to the search that the truth describes, 0 … 2.
 
     A bridged score is a noisy copy of the true new score. Over held-out rows (a query and a document of the same fold, by an
     adapter of the other folds) the true one is regressed on both scores that a search has: z_new ≈ a·z_old + b·z_bridged.
-    Where both models count alike, z_old + z_new is then best replaced by (1 + a)·z_old + b·z_bridged, so w = b / (1 + a);
-    where the new model is the truth, w = b / a; where the old one is, w = 0.
+    The search wanted, z_old + c·z_new, is then best replaced by (1 + c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). Where
+    both models count alike, c is 1; where the new one is the truth, c is 2, because it alone (w = b / a) would leave out an old
+    search that still helps where pairs are few; where the old one is the truth, c is 0.
     """
-    if truth == "old":
+    count = COUNTS[truth]
+    if not count:
         return 0.0
     kept = np.sort(np.argsort(row_keys(ids, "chosen on", random_state))[:MOST_PAIRS])
     new, old, ids = unit_rows(new[kept]), unit_rows(old[kept]), np.asarray(ids, dtype=object)[kept]
@@ -39,8 +41,7 @@ def fused_weight(
         products += seen @ seen.T
         targets += seen @ z_new
     a, b = np.linalg.lstsq(products, targets, rcond=None)[0]
-    of_old = max(a, 0) + (truth == "both")
-    return float(np.clip(b / of_old if of_old > 0 else MOST_WEIGHT, 0, MOST_WEIGHT))
+    return float(np.clip(count * b / (1 + count * max(a, 0)), 0, count))
 
 
 def _z_scores(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
