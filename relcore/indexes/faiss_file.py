@@ -22,8 +22,17 @@ from relcore.sources.faiss_index import FlatLayout, flat_header, flat_layout
 from relcore.sources.index_place import Place
 from relcore.spaces import SpaceError
 
-_PROBE = "import faiss, sys; faiss.read_index(sys.argv[1], faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)"
+_PROBE = """
+import faiss, sys
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]),) * 2)
+except (ImportError, OSError, ValueError):
+    pass  # a system without such limits
+faiss.read_index(sys.argv[1], faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+"""
 _PROBE_SECONDS = 300
+_PROBE_BYTES = 6 << 30  # of addresses, beside twice the file: the libraries alone take two or three gigabytes of them
 
 
 class FaissIndex(VectorIndex):
@@ -111,11 +120,9 @@ def _layout(path: Path) -> FlatLayout | None:
     except SpaceError as error:
         if "got an IVF index" not in str(error):
             raise
+    command = [sys.executable, "-c", _PROBE, str(path), str(_PROBE_BYTES + 2 * path.stat().st_size)]
     try:
-        ran = subprocess.run(
-            [sys.executable, "-c", _PROBE, str(path)], capture_output=True, timeout=_PROBE_SECONDS, check=False
-        )
-        failed = ran.returncode != 0
+        failed = subprocess.run(command, capture_output=True, timeout=_PROBE_SECONDS, check=False).returncode != 0
     except subprocess.TimeoutExpired:
         failed = True
     if failed:

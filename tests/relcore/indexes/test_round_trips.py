@@ -164,12 +164,27 @@ def test_faiss_codes_are_no_vectors(tmp_path):
         open_index(Place("faiss", str(tmp_path / "codes.faiss")))
 
 
-def test_a_damaged_ivf_index_ends_another_process(tmp_path):
+def half(content):
+    return content[: len(content) // 2]
+
+
+def of_a_trillion_lists(content):
+    at = 4 + 33  # behind the kind and the header: the number of lists
+    assert content[at : at + 8] == (4).to_bytes(8, "little")
+    return content[:at] + (10**12).to_bytes(8, "little") + content[at + 8 :]
+
+
+def of_a_quantizer_of_40_gb(content):
+    at = content.index((4 * WIDTH).to_bytes(8, "little"))  # the number of floats of its flat quantizer
+    return content[:at] + (10**10).to_bytes(8, "little") + content[at + 8 :]
+
+
+@pytest.mark.parametrize("damage", [half, of_a_trillion_lists, of_a_quantizer_of_40_gb])
+def test_a_damaged_ivf_index_ends_another_process(damage, tmp_path):
     index = faiss.index_factory(WIDTH, "IVF4,Flat")
     index.train(made().vectors)
     index.add(made().vectors)
-    content = faiss.serialize_index(index).tobytes()
-    (tmp_path / "cut.faiss").write_bytes(content[: len(content) // 2])
+    (tmp_path / "cut.faiss").write_bytes(damage(faiss.serialize_index(index).tobytes()))
     with pytest.raises(SpaceError, match="expected an IVF index that faiss can read, got a damaged one"):
         open_index(Place("faiss", str(tmp_path / "cut.faiss")))
 
