@@ -108,7 +108,9 @@ def _by_group(setup: Setup, result: MigrationResult, option: str, to: str) -> No
     st.markdown(f"#### By {'class' if labels is not None else 'cluster'}")
     worst = table[table.p < 0.05]
     if len(worst):
-        messages.warning(f"{', '.join(worst.group)}: a greater loss than random groups of queries of the same size have.")
+        messages.warning(
+            f"{', '.join(worst.group)}: change for the worse, compared with random groups of queries of the same size."
+        )
     shown = pd.DataFrame(
         {
             "group": table.group,

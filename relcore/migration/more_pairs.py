@@ -65,7 +65,7 @@ def _farthest(candidates: np.ndarray, taken: np.ndarray, n_more: int) -> np.ndar
 
 
 def outlook(result: MigrationResult) -> str:
-    """What the last doubling of the pairs gained, and what the next one may gain, in one sentence."""
+    """What the last step of the curve gained, from about half of the pairs, and what the next one may gain, in one sentence."""
     points = sorted(
         (point for point in result.curve if (point.adapter, point.option) == (result.adapter, "bridge")),
         key=lambda point: point.n_pairs,
@@ -80,4 +80,4 @@ def outlook(result: MigrationResult) -> str:
         return f"{first}: more pairs hardly help this adapter."
     best = result.option("re-embed")
     room = f", and re-embedding is {short(best.value - last.value)} above it" if best else ""
-    return f"{first}{room}: twice as many pairs can be expected to add up to as much again."
+    return f"{first}{room}: as large a step again can be expected to add up to as much."

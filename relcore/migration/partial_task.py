@@ -54,8 +54,8 @@ class PartialOutcome:
     def describe(self) -> str:
         """The stop sign of the best order, and whether it is better than a random one."""
         told = self.curve("residual").describe(self.gain)
-        if self.skill <= 0:
-            return told + " Residuals cannot be predicted here, so that the order is no better than a random one."
+        if self.curve("residual").quality.mean() <= self.curve("random").quality.mean():
+            return told + " The order by residual is no better than a random one here."
         return told
 
 

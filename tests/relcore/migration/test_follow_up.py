@@ -119,5 +119,5 @@ def test_results_come_back_from_the_store_as_they_were(planted, settings):
         assert back.describe() == outcome.describe()
 
 
-def test_the_outlook_names_the_last_doubling(result):
+def test_the_outlook_names_the_last_step(result):
     assert outlook(result).startswith("From 100 to 240 pairs, bridging gained ")
