@@ -148,6 +148,16 @@ def int8(X, labels, rng):
     return np.round(X / step) * step
 
 
+def half(X, labels, rng):
+    return X.astype(np.float16).astype(np.float32)
+
+
+def brain_half(X, labels, rng):
+    """Rounded to bfloat16: the upper half of a float32."""
+    bits = np.ascontiguousarray(X, dtype=np.float32).view(np.uint32)
+    return ((bits + np.uint32(0x8000)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
 def shifted(X, labels, rng):
     step = rng.normal(size=X.shape[1])
     return X + 0.5 * size_of(X) * step / np.linalg.norm(step)
@@ -164,6 +174,8 @@ CHANGES: dict[str, Change] = {
     "rotation, scale and shift": lambda X, labels, rng: shifted(2 * turned(X, labels, rng), labels, rng),
     "shift by .5 of the spread": shifted,
     "scale by 2": lambda X, labels, rng: 2 * X,
+    "float16": half,
+    "bfloat16": brain_half,
     "int8": int8,
     "noise .02 of the spread": noisy(0.02),
     "noise .05": noisy(0.05),

@@ -47,5 +47,5 @@ specs = tuple(SpaceSpec("file", str(path)) for path in sorted(folder.glob("epoch
 spaces = load_all(specs, (), "drift-series")
 series = DriftSeries().run(spaces)
 print(series.headline())
-DriftLines(spaces=specs).draw(series).save(folder / "lines.pdf")
-DriftMap(spaces=specs).draw(series).save(folder / "map.pdf")
+DriftLines(spaces=specs).draw(series).save(folder / "lines.png")
+DriftMap(spaces=specs).draw(series).save(folder / "map.png")

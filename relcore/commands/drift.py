@@ -10,7 +10,9 @@ from relcore.commands.numbers import finite, random_state, whole
 
 if TYPE_CHECKING:
     from relcore.drift.drift_check import Drift
+    from relcore.drift.drift_series import SeriesDrift
     from relcore.drift.verdict import Verdict
+    from relcore.sources.catalog import SpaceSpec
 
 FORMATS = ("table", "json", "markdown", "junit")
 GATES = {
@@ -32,7 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "one, 2 after an error."
     )
     parser.add_argument("old", metavar="OLD", help=SPACE_HELP)
-    parser.add_argument("new", metavar="NEW", help="the new version of the same rows; rows are paired by id")
+    parser.add_argument(
+        "new",
+        nargs="?",
+        metavar="NEW",
+        help="the new version of the same rows; rows are paired by id. Without it, OLD is a folder of versions such as "
+        "checkpoints: each is compared with the one before, and the last two are judged",
+    )
     parser.add_argument(
         "--gate",
         choices=tuple(GATES),
@@ -62,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "example:\n"
         "  relscope drift v1.npz v2.npz --gate everything-new --format junit > drift.xml\n"
+        "  relscope drift checkpoints\n"
         "  relscope drift --print-thresholds > thresholds.toml"
     )
 
@@ -80,18 +89,22 @@ class _Printed(argparse.Action):
 
 
 def run(options: argparse.Namespace) -> int:
-    from relcore.commands.naming import space_spec
     from relcore.commands.output import write_recipe
     from relcore.commands.running import computed
     from relcore.drift.drift_check import DriftCheck
+    from relcore.drift.drift_series import DriftSeries
     from relcore.drift.figures import DriftChart
     from relcore.drift.thresholds import Thresholds, read_thresholds
     from relcore.recipe import load_again
 
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task = DriftCheck(options.k, options.queries, options.noise, options.shared, options.random_state)
-    specs = [space_spec(one) for one in (options.old, options.new)]
-    spaces = [load_again(one) for one in specs]
+    versions = versions_of(options)
+    loaded = [load_again(one) for one in versions]
+    specs, spaces = versions[-2:], loaded[-2:]
+    if options.format == "table" and len(versions) > 2:
+        series = DriftSeries(options.k, options.queries, options.noise, options.random_state)
+        print_series(computed(series, versions, loaded, options))
     drift = computed(task, specs, spaces, options)
     verdict = drift.judged(thresholds)
     if options.recipe:
@@ -101,6 +114,40 @@ def run(options: argparse.Namespace) -> int:
     with suppress(BrokenPipeError):  # a reader such as `head` has read enough; the exit code stays
         show_as(options.format, drift, verdict, GATES[options.gate])
     return int(verdict.alarmed(GATES[options.gate]))
+
+
+def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
+    """OLD and NEW, or all versions in the folder OLD.
+
+    Raises
+    ------
+    SpaceError
+        A space that is not found, a folder with one version.
+    """
+    from relcore.commands.naming import space_spec, space_specs
+    from relcore.spaces import SpaceError
+
+    if options.new is not None:
+        return [space_spec(options.old), space_spec(options.new)]
+    found = space_specs(options.old)
+    if len(found) < 2:
+        raise SpaceError(f"{options.old!r:.200}: expected a folder of two versions or more, got one version; name NEW, too")
+    return found
+
+
+def print_series(series: SeriesDrift) -> None:
+    """What each version changed."""
+    from relcore.commands.output import aligned
+    from relcore.drift.drift_series import LINES
+    from relcore.numbers import short
+
+    columns = [series.steps(situation, quantity, "previous") for situation, quantity, _ in LINES]
+    rows = [["version", *(title for *_, title in LINES)]]
+    rows += [
+        [name, *(short(value) for value in values)]
+        for name, values in zip(series.names[1:], zip(*columns, strict=True), strict=True)
+    ]
+    print(series.headline(), "", aligned(rows), "", sep="\n")
 
 
 def show_as(kind: str, drift: Drift, verdict: Verdict, situations: tuple[str, ...]) -> None:

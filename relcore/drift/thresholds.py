@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from relcore import record
-from relcore.access import expanded
+from relcore.access import expanded, regular_file
 from relcore.plain_json import need_plain, read_file
 from relcore.spaces import SpaceError
 from relcore.text_lines import read_lines
 
 _WHAT = "thresholds of the drift gate"
+_MOST_BYTES = 1 << 16
 
 
 class _Shares:
@@ -91,6 +92,8 @@ def read_thresholds(path: str | Path) -> Thresholds:
         raise SpaceError(f"{path}: expected {_WHAT} as a .toml or .json file, got {suffix or 'no suffix'}; rename the file")
     if not path.exists():
         raise SpaceError(f"{path}: expected {_WHAT} as a .toml file, got no such file; check the path")
+    if (size := regular_file(path).stat().st_size) > _MOST_BYTES:
+        raise SpaceError(f"{path}: expected {_WHAT}, at most {_MOST_BYTES >> 10} KB, got {size >> 10:,} KB; is it this file?")
     return record.from_json(Thresholds, _toml("\n".join(read_lines(path, _WHAT)), str(path)), str(path))
 
 

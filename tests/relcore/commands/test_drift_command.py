@@ -152,3 +152,21 @@ def test_rows_that_are_not_finite_are_refused(refuse, versions, tmp_path):
     broken[3, 3] = np.nan
     np.savez(tmp_path / "nan.npz", vectors=broken, ids=[f"w{row}" for row in range(20)])
     assert "1 of 20 rows hold NaN" in refuse("drift", versions["v1"], "nan.npz")
+
+
+def test_a_folder_of_versions_is_a_series_and_its_last_two_are_judged(gate, refuse, versions, tmp_path):
+    folder = tmp_path / "checkpoints"
+    folder.mkdir()
+    for number, name in enumerate(("v1", "noisy", "turned", "turned")):
+        (folder / f"step-{number}.parquet").write_bytes((tmp_path / versions[name]).read_bytes())
+    code, text = gate("checkpoints")
+    assert code == 0
+    assert text.startswith("'step-")
+    assert [line.split()[0] for line in text.splitlines()[2:6]] == ["version", "step-1", "step-2", "step-3"]
+    assert "'step-3' can replace 'step-2'" in text
+    assert json.loads(gate("checkpoints", "--format", "json")[1])["old"] == "step-2"
+    (folder / "step-3.parquet").unlink()
+    assert gate("checkpoints")[0] == 1
+    for number in (1, 2):
+        (folder / f"step-{number}.parquet").unlink()
+    assert "expected a folder of two versions or more, got one version" in refuse("drift", "checkpoints")
