@@ -8,6 +8,7 @@ from relcore.figures.palette import Theme
 from relcore.numbers import general, short
 
 _LABELLED = 0.09  # of the bar: a narrower part has no room for its number
+_NOTED = 0.02
 _MEANT = {
     "shift": "of the mean row",
     "scale": "of all axes alike",
@@ -40,6 +41,8 @@ def shares_bar(drift: Drift, theme: Theme) -> str:
     )
     told = ", ".join(f"{step} {short(share)}" for step, share in shares.items())
     more = f"ρ = {general(drift.rho)}; the mean moved by {general(drift.shift)} of the spread, scale × {general(drift.scale)}"
+    if min(shares["shift"], shares["rotation"]) > _NOTED:
+        more += ". A rotation about zero also turns the mean row, which counts as shift."
     return (
         '<div style="display: flex; flex-direction: column; gap: 0.35rem;">'
         '<div style="font-size: 0.85rem; opacity: 0.8;">Shares of the squared change</div>'

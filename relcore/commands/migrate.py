@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_scheduler(parser)
     add_format(parser)
     parser.epilog = (
-        "examples:\n"
+        "example:\n"
         "  relscope migrate old.npy new.npy --take-away adapter\n"
         "  relscope migrate old.npz new.npz --queries-old q_old.npz --queries-new q_new.npz --qrels qrels.txt"
     )
