@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from relcore import __version__, record
@@ -21,6 +22,8 @@ from relcore.store import Store
 
 if TYPE_CHECKING:
     from relcore.figures.export import Exportable
+
+_NAMED = 5  # figures that an error lists
 
 
 class Recipe(ABC):
@@ -56,7 +59,11 @@ def recipe_of(described: Any) -> Recipe:
     need_plain(described, "recipe")
     kind = described.get("figure") if isinstance(described, Mapping) else None
     if not isinstance(kind, str) or kind not in FIGURES:
-        raise SpaceError(f'recipe: expected a JSON object whose "figure" is one of {quote(FIGURES)}, got {kind!r:.80}')
+        near = get_close_matches(kind, FIGURES, n=_NAMED, cutoff=0) if isinstance(kind, str) else list(FIGURES)[:_NAMED]
+        raise SpaceError(
+            f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as {quote(near)}, got '
+            f"{kind!r:.80}"
+        )
     settings = {name: value for name, value in described.items() if name not in ("relscope", "figure")}
     return record.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
 

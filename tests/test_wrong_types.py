@@ -85,6 +85,7 @@ READERS = {
 
 _FILE = {"source": "file", "name": "here.npz"}
 # Figures that version 0.1.0 had not.
+_MIGRATION = {"n_pairs": 50, "judgements": [{"query": "q", "row": "a", "grade": 1.0}]}
 NEWER = {
     "differences": {"figure": "differences", "spaces": [_FILE, _FILE], "anchors": ["a"], "groups": "clusters", "k": 5},
     "anchor-audit": {"figure": "anchor-audit", "source": _FILE, "target": _FILE, "audit": {"anchors": ["a", "b"], "k": 5}},
@@ -99,6 +100,17 @@ NEWER = {
     },
     "drift-series": {"figure": "drift-series", "spaces": [_FILE, _FILE], "series": {"k": 5}, "against": "first"},
     "drift-map": {"figure": "drift-map", "spaces": [_FILE, _FILE], "digests": ["a", "b"], "series": {"jitter": 0.01}},
+    "migration": {"figure": "migration", "spaces": [_FILE, _FILE], "migration": _MIGRATION},
+    "migration-threshold": {
+        "figure": "migration-threshold",
+        "spaces": [_FILE, _FILE],
+        "task": {"migration": _MIGRATION, "adapter": "ridge", "truth": "new", "threshold": 0.5},
+    },
+    "migration-partial": {
+        "figure": "migration-partial",
+        "spaces": [_FILE, _FILE],
+        "task": {"migration": _MIGRATION, "adapter": "ridge", "truth": "new", "gain": 0.02},
+    },
 }
 
 

@@ -96,7 +96,7 @@ def without(name):
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        ([], "expected a JSON object whose \"figure\" is one of 'comparison', .*, got None"),
+        ([], "expected a JSON object whose \"figure\" is one of .* names, such as 'comparison', .*, got None"),
         (None, "expected a JSON object"),
         (BARE | {"figure": "score"}, "got 'score'"),
         (without("anchors"), "recipe of comparison: the setting 'anchors' is missing"),
