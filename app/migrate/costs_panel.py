@@ -34,7 +34,12 @@ def draw(setup: Setup, result: MigrationResult) -> None:
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 numbers[f"{side}_seconds"] = float(
                     st.number_input(
-                        "Seconds", 0.0, 1e9, seconds or _USUAL_SECONDS, format="%.2f", **_look(f"{side}-seconds-{seconds}")
+                        "Seconds",
+                        0.0,
+                        1e9,
+                        _USUAL_SECONDS if seconds is None else seconds,
+                        format="%.3f",
+                        **_look(f"{side}-seconds-{seconds}"),
                     )
                 )
                 numbers[f"{side}_price"] = float(
@@ -80,7 +85,7 @@ def _measured(setup: Setup, place: int, side: str) -> float | None:
     if found is None:
         return None
     st.caption(f"Measured: {general(found.seconds)} s per thousand on this machine.")
-    return round(found.seconds, 2)
+    return round(found.seconds, 3)
 
 
 def _look(name: str) -> dict:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from relcore.migration import pace_task
 from relcore.migration.costs import Prices, cost_table, option_costs, seconds_per_thousand
+from relcore.sources.dataset import DatasetSpec
+from relcore.sources.lsa import TfidfSvd
 from relcore.spaces import SpaceError
 
 
@@ -70,3 +73,17 @@ def test_prices_that_make_no_sense_are_refused(wrong):
 def test_pairs_beyond_the_corpus_are_refused():
     with pytest.raises(SpaceError, match="as many as the corpus has rows"):
         option_costs(Prices(rows=100), n_pairs=200)
+
+
+def test_the_pace_task_encodes_items_of_the_dataset(monkeypatch):
+    seen = []
+
+    def count(encode, items):
+        seen.append((len(items), encode(items[:3])[""].shape))
+        return 12.5
+
+    monkeypatch.setattr(pace_task, "seconds_per_thousand", count)
+    task = pace_task.EncoderPace(DatasetSpec("parallel", "en"), TfidfSvd(8))
+    assert task.run().seconds == 12.5
+    assert seen == [(64, (3, 8))]
+    assert task.title == "Pace of TF-IDF + SVD 8"
