@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,20 +30,33 @@ class Pairing:
         Mean reciprocal rank of held-out rows' partners among the held-out rows.
     chance, error : float
         Its mean and standard error where rows are unrelated.
+    behind : float
+        Mean share of the rows that are less similar than the partner; .5 by chance.
+    n : int
+        Rows that were tried.
     shift : int
         How many rows further down the partners are found best; 0 where they are found where they should be.
     shifted : float
         The score at that shift.
-    n : int
-        Rows that were tried.
     """
 
     score: float
     chance: float
     error: float
-    shift: int
-    shifted: float
+    behind: float
     n: int
+    shift: int = 0
+    shifted: float = 0.0
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether partners are found better than by chance, by both of two measures.
+
+        A few unrelated rows that come first raise the mean reciprocal rank, and hardly the share of rows behind: of 108
+        shuffled sets of 25 to 100 pairs on Cranfield, four passed by the former alone.
+        """
+        middle = 0.5 + _CLEAR / np.sqrt(12 * self.n)
+        return self.score > self.chance + _CLEAR * self.error and self.behind > middle
 
     def need(self) -> None:
         """
@@ -59,7 +72,7 @@ class Pairing:
                 f"{short(self.shifted)}, {short(self.score)} at the given rows): the rows are shifted by {self.shift:+d}; look "
                 "for a header or a missing row in one of the files"
             )
-        if self.score < self.chance + _CLEAR * self.error:
+        if not self.is_clear:
             raise SpaceError(
                 f"pairs: expected new rows that belong to the old rows of the same ids, got partners that {self.n:,} held-out "
                 f"rows find no better than by chance (mean reciprocal rank {short(self.score)}, chance {short(self.chance)}); "
@@ -92,11 +105,18 @@ def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pair
     chances = [_chance(n) for n in halves]
     chance = sum(n * one[0] for n, one in zip(halves, chances, strict=True)) / len(rows)
     error = np.sqrt(sum(n * one[1] for n, one in zip(halves, chances, strict=True))) / len(rows)
-    best = max(found, key=lambda shift: found[shift].mean())
+    counts = np.where(np.arange(len(rows)) % 2 == 1, halves[1], halves[0])
+    tried = {
+        shift: Pairing(
+            float(one.mean()), float(chance), float(error), float(((counts - 1 / one) / (counts - 1)).mean()), len(rows)
+        )
+        for shift, one in found.items()
+    }
+    best = max(tried, key=lambda shift: tried[shift].score)
     gain = found[best] - found[0]
-    clear = gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)) and found[best].mean() > chance + _CLEAR * error
-    shift = best if clear else 0
-    return Pairing(float(found[0].mean()), float(chance), float(error), shift, float(found[shift].mean()), len(rows))
+    if tried[best].is_clear and gain.mean() > _CLEAR * gain.std() / np.sqrt(len(gain)):
+        return replace(tried[0], shift=best, shifted=tried[best].score)
+    return tried[0]
 
 
 def _reciprocal_ranks(new: np.ndarray, old: np.ndarray) -> np.ndarray:

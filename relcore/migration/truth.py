@@ -17,7 +17,7 @@ from relcore.migration.fusion import searched_twice
 from relcore.migration.retrieval import Relevance, neighbours_as_truth, search
 from relcore.similarity import row_blocks
 
-MOST_ROWS = 1_000
+MOST_ROWS = 2_000
 # Imbalances whose ratio may be nearer to 1 are alike. Chosen on nine pairs of models on Cranfield and Wikipedia sentences: it
 # sorts eight of these as judgements or labels do, and leaves one undecided. They are few, and it was tried on no others.
 CLEAR = 1.02
@@ -53,7 +53,7 @@ def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str
     Parameters
     ----------
     old, new : arrays (n, d_old), (n, d_new)
-        Paired rows of length 1; 1,000 of them are looked at.
+        Paired rows of length 1; at most 2,000 of them are looked at.
     """
     kept = np.sort(np.random.default_rng(random_state).permutation(len(old))[:MOST_ROWS])
     from_old, from_new = imbalance(old[kept], new[kept]), imbalance(new[kept], old[kept])

@@ -32,7 +32,8 @@ class Verdict:
 
 
 def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float = 0.0) -> tuple[str, bool]:
-    """The option, from keep to the next dearer one only where it is clearly better, and whether it differs from all others.
+    """The option, from keep to the next dearer one only where it is clearly better, and whether it differs from all others
+    that do not find the same for every query.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def decide(scores: Mapping[str, np.ndarray], bootstrap: Bootstrap, worth: float 
     for dearer in OPTIONS[1:]:
         if dearer in scores and bootstrap.difference(scores[dearer], scores[chosen]).low > worth:
             chosen = dearer
-    others = [one for name, one in scores.items() if name != chosen]
+    others = [one for one in scores.values() if not np.array_equal(one, scores[chosen])]
     return chosen, all(bootstrap.difference(scores[chosen], one).is_clear for one in others)
 
 

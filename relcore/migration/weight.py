@@ -11,19 +11,21 @@ from relcore.migration.choice import MOST_PAIRS, folds_of
 from relcore.names import ADAPTERS
 from relcore.similarity import unit_rows
 
-COUNTS = {"old": 0.0, "both": 1.0, "new": 2.0}  # of the new model, where the old one counts 1
+# Of the new model, where the old one counts 1. Regression shrinks b where pairs are few, so 1 would be too little for "both".
+# Chosen on Cranfield, where larger counts lose at 100 pairs and smaller ones at 1,000.
+COUNTS = {"old": 0.0, "both": 1.5, "new": 3.0}
 
 
 def fused_weight(
     adapter: str, new: np.ndarray, old: np.ndarray, ids: Sequence[str], truth: str, random_state: int = 0
 ) -> float:
-    """The weight w of z_old + w · z_bridged that comes nearest to the search that the truth describes, 0 … 2.
+    """The weight w of z_old + w · z_bridged that comes nearest to the search that the truth describes, 0 … 3.
 
     A bridged score is a noisy copy of the true new score. Over held-out rows (a query and a document of the same fold, by an
     adapter of the other folds) the true one is regressed on both scores that a search has: z_new ≈ a·z_old + b·z_bridged.
-    The search wanted, z_old + c·z_new, is then best replaced by (1 + c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). Where
-    both models count alike, c is 1; where the new one is the truth, c is 2, because it alone (w = b / a) would leave out an old
-    search that still helps where pairs are few; where the old one is the truth, c is 0.
+    The search wanted, z_old + c·z_new, is then best replaced by (1 + c·a)·z_old + c·b·z_bridged, so w = c·b / (1 + c·a). The
+    new model alone (w = b / a) would leave out an old search that still helps where pairs are few, so c is at most 3; where the
+    old one is the truth, it is 0.
     """
     count = COUNTS[truth]
     if not count:

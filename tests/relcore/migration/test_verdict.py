@@ -47,7 +47,8 @@ def test_a_gain_must_be_worth_it(base, rng, bootstrap):
 
 def test_clear_is_what_differs_from_every_other_option(base, rng, bootstrap):
     assert decide(scores(base, rng, bridge=-0.1, twice=-0.1), bootstrap) == ("keep", True)
-    assert decide(scores(base, rng, bridge=-0.1) | {"twice": base}, bootstrap) == ("keep", False)
+    assert decide(scores(base, rng, bridge=-0.1) | {"twice": base[::-1]}, bootstrap) == ("keep", False)
+    assert decide(scores(base, rng, bridge=-0.1) | {"twice": base}, bootstrap) == ("keep", True)
 
 
 def test_equal_options_are_rarely_told_apart(rng):
