@@ -65,6 +65,10 @@ class LoadedAdapter(Adapter):
         self.query_steps_, self.corpus_steps_ = queries, corpus
         self.n_features_in_, self.n_features_old_ = card.new_width, card.old_width
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings with which it was learned."""
+        return dict(self.card.settings)
+
     def _solve(self, new: np.ndarray, old: np.ndarray) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         raise SpaceError("fit: expected an adapter that learns, got one that was loaded from a file; make one of its method")
 

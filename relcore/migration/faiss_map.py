@@ -34,12 +34,12 @@ def index_with_map(index: Any, adapter: Adapter, *, projected: bool = False) -> 
     --------
     >>> import faiss, numpy as np
     >>> from relcore.migration.faiss_map import index_with_map
-    >>> from relcore.migration.procrustes import ProcrustesAdapter
+    >>> from relcore.migration.procrustes import InPlaceProcrustesAdapter
     >>> old = np.eye(4, 3, dtype=np.float32)[:3]
     >>> new = old[:, ::-1]
     >>> index = faiss.IndexFlatIP(3)
     >>> index.add(old)
-    >>> mapped = index_with_map(index, ProcrustesAdapter().fit(new, old))
+    >>> mapped = index_with_map(index, InPlaceProcrustesAdapter().fit(new, old))
     >>> mapped.search(np.ascontiguousarray(new), 1)[1].ravel().tolist()
     [0, 1, 2]
     """

@@ -122,7 +122,7 @@ def opened_table(path: Path) -> Iterator[Any]:
         if arrow:
             yield ArrowTable(path)
         else:
-            with parquet.ParquetFile(path) as file:
+            with parquet.ParquetFile(path, pre_buffer=False) as file:  # else it holds every row group that was read
                 yield file
     except SpaceError:
         raise

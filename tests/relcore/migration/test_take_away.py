@@ -76,6 +76,7 @@ def test_a_loaded_adapter_is_the_one_that_was_written(taken):
         new, old = pairs()
         assert np.array_equal(loaded.transform(new), adapter.transform(new))
         assert np.array_equal(loaded.corpus(old), adapter.corpus(old))
+        assert loaded.get_params() == adapter.get_params()
 
 
 @pytest.mark.parametrize("method", ADAPTERS)
