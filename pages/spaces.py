@@ -85,6 +85,17 @@ def offset(space: LatentSpace) -> float:
     return float(np.linalg.norm(space.vectors.mean(axis=0, dtype=np.float64)) / space.norms.mean(dtype=np.float64))
 
 
+def unpairable(workspace: Workspace) -> bool:
+    """Whether both chosen spaces are there and share no id."""
+    try:
+        compute.matched(workspace.source, workspace.target)
+    except NoCommonId:
+        return True
+    except SpaceError:  # reported where the space is listed
+        return False
+    return False
+
+
 def show_match(workspace: Workspace) -> None:
     """How many rows the two chosen spaces share, or how to pair those that share no id."""
     try:
@@ -146,8 +157,10 @@ loaded = show_loaded(workspace)
 folder = data_folder()
 if encoding_jobs.awaited() or encoding_jobs.others():
     st.session_state.setdefault("spaces.tab", "Encode")  # open after a reload, if jobs are in progress
-names = ["What matches", "Encode", "Norms", "Load more", "Load a file", "Store"]
-matching, encoding, norms, more, own, store = st.tabs(names, key="spaces.tab", on_change="rerun")
+elif unpairable(workspace):
+    st.session_state.setdefault("spaces.tab", "What matches")  # how to pair them is the next step
+names = ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]
+own, more, encoding, matching, norms, store = st.tabs(names, key="spaces.tab", on_change="rerun")
 with matching:
     show_match(workspace)
 with encoding:

@@ -27,7 +27,7 @@ PLAIN = {
 PAGES = {
     "compare": ("", [""]),
     "anchors": ("anchors.tabs", ["All anchors", "Named sets and lists", "Diagnostics"]),
-    "spaces": ("spaces.tab", ["What matches", "Encode", "Norms", "Load more", "Load a file", "Store"]),
+    "spaces": ("spaces.tab", ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]),
     "stitch": ("stitch.tab", ["Every pair", "Try it", "Languages", "Pictures and words", "Reconstruction"]),
     "invert": ("invert.tab", ["Rows", "Norms", "Rescale", "Translate", "Across datasets"]),
     "migrate": ("migrate.tab", ["More pairs", "Thresholds", "Partial re-embedding", "Costs", "Losers", "Take away", "Drift"]),
