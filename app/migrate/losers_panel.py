@@ -68,7 +68,8 @@ def _one_query(setup: Setup, result: MigrationResult, query: str) -> None:
         columns[TITLES[option]] = [f"{'✓' if row in relevant else '·'} {name}" for row, name in zip(rows, named, strict=True)]
     longest = max(map(len, columns.values()), default=0)
     table = pd.DataFrame({name: cells + [""] * (longest - len(cells)) for name, cells in columns.items()})
-    st.dataframe(table, hide_index=True, key="losers.found")
+    narrow = {name: st.column_config.TextColumn(width=260) for name in table.columns}
+    st.dataframe(table, hide_index=True, key="losers.found", column_config=narrow)
     st.caption(f"✓ marks relevant rows; there are {len(relevant):,}.")
     ids = {str(old.ids[row]) for found in result.found.values() for row in found[place] if row >= 0}
     if query in old.index:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     from relcore.commands.naming import SPACE_HELP, add_random_state
-    from relcore.commands.output import add_format
+    from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
     parser.description += (
@@ -50,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--take-away", type=Path, metavar="FOLDER", help="write the adapter for use without Relscope: safetensors, NumPy, ONNX"
     )
     add_random_state(parser, "the pairs, the folds and the held-out rows")
+    add_recipe(parser)
     add_scheduler(parser)
     add_format(parser)
     parser.epilog = (
@@ -61,14 +62,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from relcore.commands.naming import space_spec
-    from relcore.commands.output import show
+    from relcore.commands.output import show, write_recipe
     from relcore.commands.running import computed
+    from relcore.migration.figures import MigrationChart
     from relcore.recipe import load_again
 
     specs = [space_spec(one) for one in names_of(options)]
     spaces = [load_again(one) for one in specs]
     task = task_of(options)
     result = computed(task, specs, spaces, options)
+    if options.recipe:
+        digests = tuple(space.digest for space in spaces)
+        write_recipe(options, MigrationChart(spaces=tuple(specs), digests=digests, migration=task).draw(result))
     written = take_away(options.take_away, task, result, spaces) if options.take_away else ()
     facts = {
         "verdict": {"option": result.verdict.option, "clear": result.verdict.is_clear, "sentence": result.verdict.sentence},

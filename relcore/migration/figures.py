@@ -103,5 +103,8 @@ def chart_of(result: MigrationResult) -> Options:
                 x, y = [point.n_pairs for point in points], [point.value for point in points]
                 band = ([point.low for point in points], [point.high for point in points]) if own else ()
                 lines.append(Line(name, x, y, *band))
+    if not lines:  # no curve was measured: the options themselves, at their number of pairs
+        found = [one for one in result.options if one.option in ("bridge", "twice")]
+        lines = [Line(TITLES[one.option], [result.n_pairs], [one.value], [one.low], [one.high]) for one in found]
     curves = Lines(tuple(lines), "pairs", result.metric, log_x=True)
     return Options(options, curves, TITLES[result.verdict.option])

@@ -57,6 +57,14 @@ def test_the_adapter_that_is_taken_away_is_the_one_that_was_scored(run, vectors,
     assert adapter.card.scores[0].name == "nDCG@10, keep"
 
 
+def test_the_recipe_draws_the_same_numbers(run, vectors, tmp_path):
+    found = json.loads(run("migrate", "old.npz", "new.npz", *JUDGED, "--adapter", "ridge", "--json", "--recipe", "recipe.json"))
+    run("figure", "recipe.json", "-o", "drawn.csv")
+    drawn = pd.read_csv(tmp_path / "drawn.csv")
+    options = drawn[drawn.label == "option"]
+    assert options.y.tolist() == pytest.approx([row["ndcg"] for row in found["rows"]])
+
+
 def test_what_is_wrong_is_told(refuse, vectors, tmp_path):
     assert "expected --queries-old, --queries-new and --qrels together" in refuse("migrate", "old.npz", "new.npz", *JUDGED[:4])
     assert "expected --qrels or --labels" in refuse("migrate", "old.npz", "new.npz", *JUDGED, "--labels")
