@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 SPACE_HELP = (
     "a bundled space, a vector file (of a table also FILE#id_column=NAME#ignore=NAME,NAME, of a file with several matrices "
     "FILE#matrix=NAME; see relscope available --help), the folder of a saved dataset, a gensim-data model, the name or key of "
-    "an encoding in the store (the first 8 digits are enough), a vector index (qdrant:FOLDER#COLLECTION, lancedb:FOLDER#TABLE, "
-    "faiss:FILE, FILE.parquet#COLUMN), or a .json file with the spec of a space"
+    "an encoding in the store (the first 8 digits are enough), a vector index (as qdrant:FOLDER#COLLECTION), or a "
+    ".json file with the spec of a space"
 )
 USUAL_ANCHORS = 300
 _KEY = re.compile(r"[0-9a-f]{8,128}")
