@@ -13,7 +13,7 @@ from app.workspace import Workspace
 from relcore.comparing.differences import FORMS, NEIGHBOURS, Differences, FoundDifferences, MovedGroup, with_anchors
 from relcore.comparing.differences_figure import GroupDifferences, p_told, summary
 from relcore.comparing.row_groups import LEAST_ROWS
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.spaces import Match, SpaceError, distinct_names
 
 _KEEP = {"persist_state": "session"}
@@ -127,7 +127,9 @@ def _circumstances(found: FoundDifferences, task: Differences) -> str:
     where = (
         "absolute spaces, centred" if task.representation == "absolute" else f"{task.representation} spaces, without anchors"
     )
-    compared = f"all {found.n:,} rows" if len(found.rows) == found.n else f"{len(found.rows):,} of {found.n:,} rows"
+    compared = (
+        f"all {counted(found.n, 'row')}" if len(found.rows) == found.n else f"{len(found.rows):,} of {counted(found.n, 'row')}"
+    )
     small = f" Groups with fewer than {LEAST_ROWS} compared rows are left out: {found.left_out}." if found.left_out else ""
     return (
         f"Agreement: Jaccard overlap of each row's {found.k} nearest neighbours in the two {where}, for {compared}. Bars: "
@@ -142,12 +144,12 @@ def _detail(workspace: Workspace, pair: Match, found: FoundDifferences, place: i
     group = found.groups[place]
     st.html(f'<p class="relscope-word">{plain_html(group.name)}</p>')
     st.caption(
-        f"{group.n:,} rows, {group.n_queries:,} of them compared. Agreement {short(group.agreement)}, expected "
+        f"{counted(group.n, 'row')}, {group.n_queries:,} of them compared. Agreement {short(group.agreement)}, expected "
         f"{short(group.expected)} ({short(group.low)} … {short(group.high)}), {p_told(group, found)}."
     )
     ids = tuple(pair.ids[found.belongs == place].tolist())
     st.button(
-        f"Select its {len(ids):,} rows in the panes",
+        f"Select its {counted(len(ids), 'row')} in the panes",
         icon=":material/highlight_alt:",
         on_click=session.select,
         args=(ids,),

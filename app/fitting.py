@@ -13,6 +13,7 @@ from app import compute, messages, session
 from app.map_looks import colors_of
 from app.workspace import MOST_ANCHORS, Workspace
 from relcore.names import STRATEGIES
+from relcore.numbers import counted
 from relcore.spaces import Match, SpaceError
 from relcore.views import ViewSpec, default_view
 
@@ -27,7 +28,7 @@ def settle() -> None:
         fitted = fit_to_pair(present, pair)
         session.amend(fitted)
         if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
-            messages.toast(f"{lost:,} anchors are not in both spaces and were left out.")
+            messages.toast(f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces.")
 
 
 def fits(workspace: Workspace, pair: Match) -> bool:

@@ -77,7 +77,9 @@ def _spaces(paths: Sequence[Path], options: Sequence[tuple[str, str]], limit: in
             else:
                 rows = ", ".join(f"{space_name(one.spec)}: {one.n:,}" for one in found if one and one.n)
                 n = catalogue.metadata_columns(path).n
-                messages.warning(f"{path.name} has no vectors, and {n:,} rows. No file of vectors has as many ({rows}).")
+                messages.warning(
+                    f"{path.name} has no vectors, and {counted(n, 'row')}. No file of vectors has as many ({rows})."
+                )
     return found
 
 
@@ -192,7 +194,7 @@ def load(specs: Sequence[SpaceSpec]) -> None:
         return
     spaces = session.workspace().spaces
     named = ", ".join(space_name(spec) for spec in specs[:_MOST_NAMED])
-    names = named if len(specs) <= _MOST_NAMED else f"{len(specs)} spaces"
+    names = named if len(specs) <= _MOST_NAMED else counted(len(specs), "space")
     session.edit(f"load {names}", spaces=tuple(dict.fromkeys((*spaces, *specs))))
     if len(specs) == 1:
         space = compute.load_space(specs[0])

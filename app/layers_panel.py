@@ -17,6 +17,7 @@ from relcore.comparing.all_pairs import metrics_among_spaces
 from relcore.comparing.layers import LayerPairs, LayerScores, models
 from relcore.comparing.layers_figure import LayerMaps, best_stitched_told, best_told
 from relcore.names import METHODS, METRICS
+from relcore.numbers import counted
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.stitching.result import StitchResult
@@ -160,7 +161,8 @@ def _circumstances(scores: LayerScores, result: StitchResult | None) -> str:
         n_anchors = f"{len(spec.anchors) or spec.n_anchors:,} {'anchors of the session' if spec.anchors else 'random anchors'}"
         told.append(
             "Right: accuracy of each column's head, trained on its own layer, on the rows of each row's layer, with "
-            f"{n_anchors} and {len(run.truth):,} held-out rows. Small numbers: the head on its own layer, not stitched."
+            f"{n_anchors} and {counted(len(run.truth), 'held-out row')}. Small numbers: the head on its own layer, not "
+            "stitched."
         )
     return " ".join(
         [*told, "Hover over a cell for its chance level. Click a cell to compare its pair: the row becomes the source."]

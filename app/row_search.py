@@ -10,6 +10,7 @@ import streamlit as st
 from app import compute, session
 from app.components.row_search import Found, row_search
 from app.items import Items, cut, items_of
+from relcore.numbers import counted
 from relcore.spaces import Match
 
 SHOWN = 12
@@ -65,7 +66,7 @@ def search_box(pair: Match, key: str) -> None:
         if identifier in pair.source.index:
             session.select((identifier,))
 
-    if row_search(key, f"Search {len(pair):,} rows", find, pick):
+    if row_search(key, f"Search {counted(len(pair), 'row')}", find, pick):
         st.rerun()  # the whole page shows the selection
 
 

@@ -12,6 +12,7 @@ from app import catalogue, compute, session
 from app.plain_text import plain_name
 from app.widgets import bound, space_labels
 from app.workspace import Workspace
+from relcore.numbers import counted
 from relcore.sources.belonging import by_rows, pairs_by_rows
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.column_overview import shown_name
@@ -49,7 +50,7 @@ def draw(workspace: Workspace) -> None:
 
 
 def _example(title: str, space: LatentSpace) -> str:
-    return f"{title}: {len(space):,} rows, ids {plain_name(quote(space.ids[:3]))} …"
+    return f"{title}: {counted(len(space), 'row')}, ids {plain_name(quote(space.ids[:3]))} …"
 
 
 def _row_order(workspace: Workspace, source: LatentSpace, target: LatentSpace) -> None:

@@ -13,6 +13,7 @@ from app.map_looks import table_columns
 from app.widgets import bound
 from app.workspace import Workspace
 from relcore.names import REDUCTIONS
+from relcore.numbers import counted
 from relcore.spaces import Match, SpaceError, quote
 from relcore.views import MOST_PIVOTS
 
@@ -36,7 +37,7 @@ def view_choosers(workspace: Workspace, pair: Match) -> None:
             lambda value: session.edit_spec("show all" if value == "all" else "show pivots", "view", everything=value == "all"),
             options=["pivots", "all"],
             format_func={"pivots": "Pivots", "all": "All"}.get,
-            help=f"Only the pivots' neighbourhoods, or all {len(pair):,} rows",
+            help=f"Only the pivots' neighbourhoods, or all {counted(len(pair), 'row')}",
             required=True,
         )
         bound(

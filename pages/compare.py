@@ -18,6 +18,7 @@ from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.comparing.figures import Scores
 from relcore.comparison import REPRESENTATIONS, class_labels
+from relcore.numbers import counted
 from relcore.spaces import Match
 from relcore.views import View
 
@@ -61,7 +62,7 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
     part = "all" if len(table) == len(drawn.rows) else f"{len(table):,} of the"
     note = (
         f"Jaccard overlap of each row's {min(50, len(pair) - 1)} nearest neighbours in the two absolute spaces (mutual kNN, "
-        f"centred), for {part} {len(drawn.rows):,} rows shown. Select rows to highlight them in the panes."
+        f"centred), for {part} {counted(len(drawn.rows), 'row')} shown. Select rows to highlight them in the panes."
     )
     for tab, rows, key in ((moved, table.head(200), "moved"), (agree, table[::-1].head(200), "agree")):
         with tab:
@@ -77,7 +78,7 @@ def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
         asked = st.text_input("Row", placeholder="Type an id, for example: river", key="compare.asked", persist_state="session")
         if asked and asked not in pair.source.index:
             messages.warning(
-                f"“{asked}” is not among the {len(pair):,} rows that are in both spaces.", icon=":material/search_off:"
+                f"“{asked}” is not among the {counted(len(pair), 'row')} that are in both spaces.", icon=":material/search_off:"
             )
         elif asked:
             st.html(neighbours_html(pair, neighbours_of(pair, asked, min(25, len(pair) - 1))))

@@ -18,6 +18,7 @@ from relcore.metrics.metric import AlignedPair
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.metrics.paired import Difference
 from relcore.names import METRICS, SIMILARITIES
+from relcore.numbers import counted
 from relcore.projection import RelativeProjection
 from relcore.similarity import mean_row
 from relcore.spaces import Match, SpaceError, need_one_of
@@ -204,9 +205,9 @@ def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
     counts = {form: next(iter(by_metric.values())).n for form, by_metric in scores.items()}
     absolute = counts.pop("absolute", None)
     if not counts:
-        return f"n = {absolute:,} rows"
-    all_rows = f" (absolute: all {absolute:,} rows)" if absolute else ""
-    return f"n = {next(iter(counts.values())):,} held-out rows, no anchor among them{all_rows}"
+        return f"n = {counted(absolute, 'row')}"
+    all_rows = f" (absolute: all {counted(absolute, 'row')})" if absolute else ""
+    return f"n = {counted(next(iter(counts.values())), 'held-out row')}, no anchor among them{all_rows}"
 
 
 def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> Neighbours:

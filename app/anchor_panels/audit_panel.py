@@ -16,7 +16,7 @@ from relcore.auditing.figures import AnchorAudit
 from relcore.auditing.pair_audit import ALL, KEPT, AuditOutcome, PairAudit
 from relcore.comparison import centred_neighbours
 from relcore.names import AUDITS, METRICS
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.spaces import Match, distinct_names
 from relcore.store import digest_of
 
@@ -126,8 +126,9 @@ def _scores(outcome: AuditOutcome) -> None:
     st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
     one = next(iter(before.values()))
     st.caption(
-        f"Relative scores on the same {one.n:,} held-out rows, no anchor among them. The change has the 95 % interval of the "
+        f"Relative scores on the same {counted(one.n, 'held-out row')}, no anchor among them. The change has the 95 % "
+        "interval of the "
         "paired difference."
         if after
-        else f"Relative scores on {one.n:,} held-out rows, no anchor among them."
+        else f"Relative scores on {counted(one.n, 'held-out row')}, no anchor among them."
     )

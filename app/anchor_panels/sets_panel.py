@@ -14,7 +14,7 @@ from relcore.auditing.figures import SetCurveChart
 from relcore.auditing.set_curve import CURVE_METRICS, NUMBERS, SetCurve
 from relcore.metrics.paired import Difference
 from relcore.names import METRICS, STRATEGIES
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.spaces import Match
 
 _CURRENT = "current anchors"
@@ -81,7 +81,8 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
     st.dataframe(table, hide_index=True, width="content")
     n = len(pair) - len({*a, *b})
     st.caption(
-        f"A: {plain_name(name_a)}, {len(a):,} anchors. B: {plain_name(name_b)}, {len(b):,} anchors; {len({*a} & {*b}):,} in "
+        f"A: {plain_name(name_a)}, {counted(len(a), 'anchor')}. B: {plain_name(name_b)}, {counted(len(b), 'anchor')}; "
+        f"{len({*a} & {*b}):,} in "
         f"both. Both are scored on the same {n:,} held-out rows, which are anchors of neither, with the same queries. The "
         "intervals are those of the paired difference."
     )

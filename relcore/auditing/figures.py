@@ -13,6 +13,7 @@ from relcore.auditing.set_curve import CurveOutcome, SetCurve
 from relcore.charts.lines import Line, Lines
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.names import AUDITS, METRICS
+from relcore.numbers import counted
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 
@@ -52,7 +53,7 @@ class InfluenceChart(Recipe):
         table = outcome.table()
         rank, names = np.arange(1, len(table) + 1), list(table.anchor)
         lines = [Line(name, rank, table[name], labels=names) for name in ("linear CKA", "cosine")]
-        note = f"With the anchor less without it\n{outcome.n_choosing:,} held-out rows"
+        note = f"With the anchor less without it\n{counted(outcome.n_choosing, 'held-out row')}"
         chart = Lines(
             tuple(lines),
             "anchor, by its effect on CKA",
@@ -87,7 +88,7 @@ class SetCurveChart(Recipe):
             for name, one in zip(self.curve.strategies, values, strict=True)
         ]
         drawn = f"mean and range of {values.shape[2]} random states"
-        note = f"{outcome.n_rows:,} held-out rows that are no anchor of any line; {drawn}"
+        note = f"{counted(outcome.n_rows, 'held-out row')} that are no anchor of any line; {drawn}"
         chart = Lines(tuple(lines), "number of anchors", METRICS[metric].title, log_x=True, note=note)
         return lines_exportable(chart, self.to_json(), "relscope-anchor-curve")
 

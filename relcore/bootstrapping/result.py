@@ -11,6 +11,7 @@ from relcore.anchors.bootstrap import BootstrapResult, Pairs
 from relcore.comparison import score_pair
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
+from relcore.numbers import counted
 from relcore.projection import RelativeProjection
 from relcore.spaces import LatentSpace
 
@@ -55,7 +56,7 @@ class Outcome:
         verdict = "" if result.success else f"{result.verdict.capitalize()}. "
         if self.known and self.n_hidden:
             return f"{verdict}{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found."
-        return f"{verdict}{len(result.anchors):,} anchors found, {len(result.pairs):,} rows matched."
+        return f"{verdict}{counted(len(result.anchors), 'anchor')} found, {counted(len(result.pairs), 'row')} matched."
 
     def wrong(self) -> Pairs:
         """Wrong anchors beyond the seeds: source id and the id it was matched to."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from relcore.numbers import general
+from relcore.numbers import counted, general
 from relcore.spaces import SpaceError
 
 
@@ -142,7 +142,9 @@ def _told(line: Line, chart: Lines) -> str:
         ends = zip(line.x, line.y, strict=True)
         return f"{line.name}: {', '.join(f'{chart.x_names[round(x)]} {general(y)}' for x, y in ends)}"
     if chart.kind == "points":
-        return f"{line.name}: {len(line)} points, y from {general(np.nanmin(line.y))} to {general(np.nanmax(line.y))}"
+        return (
+            f"{line.name}: {counted(len(line), 'point')}, y from {general(np.nanmin(line.y))} to {general(np.nanmax(line.y))}"
+        )
     order = np.argsort(line.x, kind="stable")
     first, last = order[0], order[-1]
     return (

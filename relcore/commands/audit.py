@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
 def lines_of(outcome: AuditOutcome) -> list[str | list[list[str]]]:
     """The headline, the suspects, and the change of the scores without them."""
-    from relcore.numbers import short
+    from relcore.numbers import counted, short
 
     lines: list[str | list[list[str]]] = [outcome.headline]
     suspects = outcome.table().query("suspect").head(_MOST_LISTED)
@@ -114,5 +114,5 @@ def lines_of(outcome: AuditOutcome) -> list[str | list[list[str]]]:
                 told += [short(after[0][metric]), change.describe() if change else "–"]
             rows.append(told)
         one = next(iter(before.values()))
-        lines += ["", rows, "", f"relative scores on {one.n:,} held-out rows, no anchor among them"]
+        lines += ["", rows, "", f"relative scores on {counted(one.n, 'held-out row')}, no anchor among them"]
     return lines

@@ -175,7 +175,7 @@ def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
 def lines_of(outcome: Outcome) -> list[str | list[list[str]]]:
     """The head of the page, its table, and the wrong pairs."""
     from relcore.names import METRICS
-    from relcore.numbers import band, short
+    from relcore.numbers import band, counted, short
 
     lines: list[str | list[list[str]]] = [outcome.headline, outcome.result.reason]
     if outcome.scores:
@@ -184,7 +184,7 @@ def lines_of(outcome: Outcome) -> list[str | list[list[str]]]:
             for metric, score in by_metric.items():
                 rows.append([form, METRICS[metric].title, short(score), band(score.null.low, score.null.high)])
         one = next(iter(outcome.scores.values()))["jaccard"]
-        asked = f"{one.n:,} held-out rows" + (f", {one.n_queries:,} of them as queries" if one.interval else "")
+        asked = counted(one.n, "held-out row") + (f", {one.n_queries:,} of them as queries" if one.interval else "")
         lines += ["", rows, "", f"{asked}; k = {one.k}; chance level: rows of one space permuted"]
     wrong = outcome.wrong()
     if wrong:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from relcore.commands.numbers import whole
 from relcore.names import METRICS
+from relcore.numbers import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
         settings["class_agreement"] = labels is not None
         write_recipe(options, Scores.of(comparison_recipe(specs, pair, anchors, projection), **settings).draw(scores))
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
-    head = f"{names[0]} and {names[1]}, {len(anchors):,} anchors"
+    head = f"{names[0]} and {names[1]}, {counted(len(anchors), 'anchor')}"
     facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}
     told = score_notes(scores) + cautions(pair, anchors)
     notes = [line for note in told for line in ("", f"Note: {note}")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from relcore.commands.numbers import finite, random_state, whole
 from relcore.names import DELTA, INVERSES
-from relcore.numbers import short
+from relcore.numbers import counted, short
 
 if TYPE_CHECKING:
     from relcore.inverting.recovery import Inversion
@@ -90,7 +90,7 @@ def told(found: Inversion) -> list[str]:
     pruned = found.spec.method == "pruned"
     kept = f"{short(found.kept, 1)} of {found.n_anchors:,}" if pruned else f"all {found.n_anchors:,}"
     left = found.n - found.n_anchors
-    scored = f"{found.n_scored:,} held-out rows" + (f" of {left:,}" if found.n_scored < left else "")
+    scored = counted(found.n_scored, "held-out row") + (f" of {left:,}" if found.n_scored < left else "")
     condition = short(found.condition, 1) if found.condition < float("inf") else "∞"
     return [
         f"{found.spec.settings()}; anchors kept {kept}; condition number {condition}; "

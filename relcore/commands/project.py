@@ -33,6 +33,7 @@ def run(options: argparse.Namespace) -> None:
     from relcore.anchors.selection import shared_anchors
     from relcore.commands.naming import anchors_of, projection_of, space_spec
     from relcore.commands.output import need_space_file, write_space
+    from relcore.numbers import counted
     from relcore.recipe import load_again
     from relcore.spaces import LatentSpace, SpaceError
 
@@ -50,4 +51,7 @@ def run(options: argparse.Namespace) -> None:
     if options.save_anchors:
         options.save_anchors.write_text("\n".join(anchors) + "\n", encoding="utf-8")
     how = "whitened cosine" if options.whiten else options.similarity
-    print(f"{options.output}: {len(relative):,} rows × {len(anchors):,} anchors, {how}{', centred' if options.center else ''}")
+    print(
+        f"{options.output}: {counted(len(relative), 'row')} × {counted(len(anchors), 'anchor')}, "
+        f"{how}{', centred' if options.center else ''}"
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from relcore.commands.numbers import finite, whole
 from relcore.names import DELTA, HEADS, METHODS, STITCH_METRICS, STITCHED
+from relcore.numbers import counted
 
 if TYPE_CHECKING:
     from relcore.sources.catalog import SpaceSpec
@@ -139,7 +140,7 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
     )
     anchors = len(result.spec.anchors) or result.spec.n_anchors
     permuted = ", ".join(f"{METHODS[one].title} {short(result.permuted(one, metric))}" for one in result.spec.methods)
-    told = f"{result.tested}, no anchors; {anchors:,} anchors; {states}; the diagonal is not stitched"
+    told = f"{result.tested}, no anchors; {counted(anchors, 'anchor')}; {states}; the diagonal is not stitched"
     notes = [f"the same answers, if labels were permuted: {permuted}", *filter(None, [result.untested])]
     return [*lines, "", told + (f"; all of them: {common}" if common else ""), *notes]
 

@@ -23,6 +23,7 @@ from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.metrics.calibration import Null
 from relcore.names import METHODS
+from relcore.numbers import counted
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 from relcore.stitching.classification import stitch_matrix
@@ -75,7 +76,7 @@ def layer_matrices(scores: LayerScores, result: StitchResult | None = None) -> M
         panels.append(_accuracy_panel(scores, result))
         titles.append("accuracy")
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    alt = f"Heat maps of {len(scores.rows)} by {len(scores.columns)} spaces. {told}."
+    alt = f"Heat maps of {len(scores.rows)} by {counted(len(scores.columns), 'space')}. {told}."
     axes = [_side(scores, side)[1] or name for side, name in ((scores.rows, "rows of"), (scores.columns, "columns of"))]
     return Matrices(tuple(panels), (0.0, 1.0), ", ".join(titles), alt, *axes, across=len(panels))
 
@@ -87,7 +88,7 @@ def best_told(scores: LayerScores) -> str:
     i, j = scores.best
     names = short_names(scores.names)[0]
     pair = f"{names[scores.rows[i]]} and {names[scores.columns[j]]}, {short(scores.scores[i][j])}"
-    return pair + _by_chance(scores.best_chance, f"{len(scores.compared)} pairs")
+    return pair + _by_chance(scores.best_chance, counted(len(scores.compared), "pair"))
 
 
 def best_stitched_told(scores: LayerScores, result: StitchResult) -> str:
@@ -137,7 +138,13 @@ def layer_table(scores: LayerScores, result: StitchResult | None = None) -> pd.D
 
 def _similarity_panel(scores: LayerScores) -> MatrixPanel:
     counts = sorted({score.n for row in scores.scores for score in row if score is not None})
-    n = "" if not counts else f"{counts[0]:,} rows" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} rows"
+    n = (
+        ""
+        if not counts
+        else counted(counts[0], "row")
+        if len(counts) == 1
+        else f"{counts[0]:,} to {counted(counts[-1], 'row')}"
+    )
     best = ""
     if scores.best:
         score = scores.scores[scores.best[0]][scores.best[1]]
@@ -165,7 +172,7 @@ def _accuracy_panel(scores: LayerScores, result: StitchResult) -> MatrixPanel:
         none = bool(np.isnan(value))
         texts.append("" if none else short(value) + (f"\nof {own}" if stitched else ""))
         told = f"stitched {short(value)}, not stitched {own}" if stitched else f"not stitched {own}"
-        hover.append("no answer" if none else f"{told}\nchance {short(found.chance)}, {found.n:,} held-out rows")
+        hover.append("no answer" if none else f"{told}\nchance {short(found.chance)}, {counted(found.n, 'held-out row')}")
     shape = found.values.shape
     best = f"best {short(found.values[found.best])}{_by_chance(found.best_chance, '', ', by chance ')}, " if found.best else ""
     return MatrixPanel(
@@ -174,7 +181,7 @@ def _accuracy_panel(scores: LayerScores, result: StitchResult) -> MatrixPanel:
         found.values,
         tuple(tuple(texts[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
         tuple(tuple(hover[i * shape[1] : (i + 1) * shape[1]]) for i in range(shape[0])),
-        f"{best}chance {short(found.chance)}, {found.n:,} held-out rows",
+        f"{best}chance {short(found.chance)}, {counted(found.n, 'held-out row')}",
         itself,
         (found.best,) if found.best else (),
     )

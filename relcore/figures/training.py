@@ -11,7 +11,7 @@ import pandas as pd
 from relcore.figures.export import Exportable
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import COLUMN, PAPER, Style
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.spaces import SpaceError
 
 if TYPE_CHECKING:  # each library is loaded on demand
@@ -71,7 +71,9 @@ def training_figure(curves: Curves, theme: Theme = LIGHT) -> go.Figure:
     for name, color in zip(names, theme.category_colors(len(names)), strict=True):
         part = table[table.name == name]
         last = part.iloc[-1]
-        told.append(f"{name}: loss {short(last.loss)}, held-out accuracy {short(last.accuracy)} after {len(part)} epochs")
+        told.append(
+            f"{name}: loss {short(last.loss)}, held-out accuracy {short(last.accuracy)} after {counted(len(part), 'epoch')}"
+        )
         label = plain_text(name)
         for number, column in enumerate(_PANELS, start=1):
             figure.add_scatter(

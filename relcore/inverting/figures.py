@@ -16,7 +16,7 @@ from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.inverting.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.inverting.sweep import Sweep, SweepSpec, inversion_sweep
 from relcore.magnitude import lengths as row_lengths
-from relcore.numbers import band, general, short
+from relcore.numbers import band, counted, general, short
 from relcore.recipe import Recipe, load_all
 from relcore.reduction import ReductionSpec, reduce_spaces
 from relcore.similarity import mean_row
@@ -56,12 +56,12 @@ def inversion_scene(pair: Match, found: Inversion, color_by: str = "error", view
         drawn = make_view(pair.source, view)
         categories, names = drawn.categories[found.rows], drawn.category_names
     source, target = side_names(pair, found.spec.route)
-    origin = f"through {found.n_anchors:,} anchors" if source == target else f"from {source}"
+    origin = f"through {counted(found.n_anchors, 'anchor')}" if source == target else f"from {source}"
     panes = (Pane(f"Original {target}", coordinates[0]), Pane(f"Recovered {origin}", coordinates[1]))
     caption = (
-        f"{len(found.rows):,} of the {found.n:,} rows; both panes by the PCA of the original. Recovered through "
-        f"{found.n_anchors:,} anchors, {found.spec.title}, {found.spec.settings()}: mean cosine to the true rows "
-        f"{short(found.scores[found.spec.title])} over {found.n_scored:,} held-out rows. "
+        f"{len(found.rows):,} of the {counted(found.n, 'row')}; both panes by the PCA of the original. Recovered through "
+        f"{counted(found.n_anchors, 'anchor')}, {found.spec.title}, {found.spec.settings()}: mean cosine to the true rows "
+        f"{short(found.scores[found.spec.title])} over {counted(found.n_scored, 'held-out row')}. "
         f"Coloured by {'error, 1 − cosine' if color_by == 'error' else color_by}."
     )
     colors = ERROR_COLORS if color_by == "error" else ()
@@ -150,7 +150,11 @@ def sweep_matrices(sweep: Sweep, measure: str, names: tuple[str, str]) -> Matric
         )
     if measure == "kept":
         panel = _panel(
-            table, "kept", "Anchors kept", f"of {sweep.n_anchors:,}; {target} has {sweep.dimension:,} dimensions", digits=0
+            table,
+            "kept",
+            "Anchors kept",
+            f"of {sweep.n_anchors:,}; {target} has {counted(sweep.dimension, 'dimension')}",
+            digits=0,
         )
         alt = f"Heat map of anchors kept over δ × ω, {sweep.n_anchors:,} given.{told}"
         return Matrices((panel,), (0.0, float(sweep.n_anchors)), "anchors kept", alt, **axes)

@@ -19,7 +19,7 @@ from relcore.inverting.domain_spaces import DomainsSpec, SessionDomains, Trained
 from relcore.inverting.translation import translate_all
 from relcore.inverting.translation_result import METHODS, METRICS, TranslationResult, TranslationSpec
 from relcore.names import METHODS as ALL_METHODS
-from relcore.numbers import in_cell, short
+from relcore.numbers import counted, in_cell, short
 from relcore.recipe import Recipe, load_all, need_same_datasets
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import DatasetSpec
@@ -144,10 +144,10 @@ def _translations(result: TranslationResult, metric: str) -> Matrices:
         others = values[~np.eye(n, dtype=bool) & ~np.isnan(values)]
         note = f"mean {in_cell(others.mean())}, chance {in_cell(result.chance(method, metric))}" if len(others) else ""
         panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, hover=hover, note=note, marked=marked))
-    count = f"{result.n_test:,} test rows" if metric == "accuracy" else f"{result.n:,} rows that are not anchors"
+    count = counted(result.n_test, "test row") if metric == "accuracy" else f"{counted(result.n, 'row')} that are not anchors"
     told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    scored = f"{count}, {result.n_anchors:,} anchors"
-    alt = f"Heat maps of {result.title(metric)}, {n} by {n} spaces, one per method, {scored}. {told}."
+    scored = f"{count}, {counted(result.n_anchors, 'anchor')}"
+    alt = f"Heat maps of {result.title(metric)}, {n} by {counted(n, 'space')}, one per method, {scored}. {told}."
     return Matrices(tuple(panels), (0.0, 1.0), result.title(metric), alt, "from", "to")
 
 
@@ -173,7 +173,7 @@ def _cross_domain(result: CrossDomainResult, method: str) -> Margins:
             return "the widths differ"
         spread = f" ± {short(deviation[i, j])}" if many else ""
         beside = f"not stitched {short(own[i])} (encoder), {short(own[j])} (head)"
-        tested = f"chance {short(result.chance[i])}, {result.n_test[i]:,} test rows"
+        tested = f"chance {short(result.chance[i])}, {counted(result.n_test[i], 'test row')}"
         return f"accuracy {short(values[i, j])}{spread}\n{beside}\n{tested}"
 
     hover = tuple(tuple(told_of(i, j) for j in range(n)) for i in range(n))
@@ -181,7 +181,7 @@ def _cross_domain(result: CrossDomainResult, method: str) -> Margins:
     summary = result.summary().set_index("method").loc[ALL_METHODS[method].title]
     told = f"not stitched {short(summary['not stitched'], 2)}, same domain {short(summary['same domain'], 2)}, "
     told += f"other domain {short(summary['other domain'], 2)}, chance {short(summary['chance'], 2)}"
-    alt = f"Heat map of accuracy by {ALL_METHODS[method].title}, {n} by {n} encoders of domains. Means: {told}."
+    alt = f"Heat map of accuracy by {ALL_METHODS[method].title}, {n} by {counted(n, 'encoder')} of domains. Means: {told}."
     matrices = Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
     titles = {"row_title": "encoding from, mean", "column_title": "decoding into, mean", "mark_title": "not stitched"}
     return Margins(matrices, rows, columns, own, own, **titles)

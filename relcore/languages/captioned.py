@@ -11,6 +11,7 @@ import pandas as pd
 
 from relcore.evaluation import Split
 from relcore.languages.zero_shot import zero_shot_similarities
+from relcore.numbers import counted
 from relcore.progress import Report, silent
 from relcore.sources.dataset import Dataset
 from relcore.sources.encoder import Encoder, TrainedEncoder
@@ -98,7 +99,7 @@ class ZeroShot:
 
     def wide(self) -> pd.DataFrame:
         """The table to print."""
-        rows = [(f"{count:,} pairs", score) for count, score in zip(self.counts, self.accuracy, strict=True)]
+        rows = [(counted(count, "pair"), score) for count, score in zip(self.counts, self.accuracy, strict=True)]
         return pd.DataFrame([*rows, ("head trained on labels", self.head), ("chance", self.chance)], columns=["", "accuracy"])
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from relcore.figures.export import Exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.names import METHODS, STITCH_METRICS
-from relcore.numbers import short
+from relcore.numbers import counted, short
 from relcore.recipe import Recipe, load_all
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, need_one_of
@@ -130,7 +130,7 @@ def _note(result: StitchResult, method: str, metric: str, show: str) -> str:
     row = summary_table(result, metric).iloc[result.spec.methods.index(method)]
     if not row.pairs:
         return "no two encoders of equal dimension"
-    some = f" ({row.pairs} of {row.of} pairs)" if row.pairs < row.of else ""
+    some = f" ({row.pairs} of {counted(row.of, 'pair')})" if row.pairs < row.of else ""
     if show == "gap":
         off = ~np.eye(len(result.encoders), dtype=bool)
         return f"mean gap {short(float(np.nanmean(gaps(result, method, metric)[off])))}{some}"
@@ -173,7 +173,7 @@ def confusion_matrices(result: StitchResult, method: str, encoder: int, head: in
     pairs = [(encoder, head)] if encoder == head else [(encoder, head), (head, head)]
     panels = tuple(_confusion_panel(result, method, *pair) for pair in pairs)
     alt = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
-    alt = f"Confusion matrices of {METHODS[method].title}, {len(result.classes)} classes. {alt}."
+    alt = f"Confusion matrices of {METHODS[method].title}, {counted(len(result.classes), 'class', 'classes')}. {alt}."
     return Matrices(panels, (0.0, 1.0), "share of the true class", alt, "label", "answer", across=len(panels))
 
 

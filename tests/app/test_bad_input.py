@@ -120,7 +120,7 @@ def test_anchors_picked_by_hand_stay_as_far_as_the_other_space_has_them(make_ses
 
 def test_anchors_that_the_spaces_of_a_session_lack_are_left_out(make_session, make_workspace, half):
     session = make_session(spaces=(*make_workspace().spaces, half), target=half, k=5)
-    assert "10 anchors are not in both spaces and were left out." in [toast.value for toast in session.toast]
+    assert "Left out: 10 anchors that are not in both spaces." in [toast.value for toast in session.toast]
     assert session.workspace.anchors == tuple(f"r{row}" for row in range(10))
     assert not session.errors
 
