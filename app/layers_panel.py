@@ -161,8 +161,8 @@ def _circumstances(scores: LayerScores, result: StitchResult | None) -> str:
         n_anchors = f"{len(spec.anchors) or spec.n_anchors:,} {'anchors of the session' if spec.anchors else 'random anchors'}"
         told.append(
             "Right: accuracy of each column's head, trained on its own layer, on the rows of each row's layer, with "
-            f"{n_anchors} and {counted(len(run.truth), 'held-out row')}. Small numbers: the head on its own layer, not "
-            "stitched."
+            f"{n_anchors} and {counted(len(run.truth), 'held-out row')}. Small numbers: the head on "
+            "its own layer, not stitched."
         )
     return " ".join(
         [*told, "Hover over a cell for its chance level. Click a cell to compare its pair: the row becomes the source."]

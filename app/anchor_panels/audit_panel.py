@@ -127,8 +127,7 @@ def _scores(outcome: AuditOutcome) -> None:
     one = next(iter(before.values()))
     st.caption(
         f"Relative scores on the same {counted(one.n, 'held-out row')}, no anchor among them. The change has the 95 % "
-        "interval of the "
-        "paired difference."
+        "interval of the paired difference."
         if after
         else f"Relative scores on {counted(one.n, 'held-out row')}, no anchor among them."
     )

@@ -82,9 +82,8 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
     n = len(pair) - len({*a, *b})
     st.caption(
         f"A: {plain_name(name_a)}, {counted(len(a), 'anchor')}. B: {plain_name(name_b)}, {counted(len(b), 'anchor')}; "
-        f"{len({*a} & {*b}):,} in "
-        f"both. Both are scored on the same {n:,} held-out rows, which are anchors of neither, with the same queries. The "
-        "intervals are those of the paired difference."
+        f"{len({*a} & {*b}):,} in both. Both are scored on the same {n:,} held-out rows, which are anchors of neither, with "
+        "the same queries. The intervals are those of the paired difference."
     )
     with st.container(horizontal=True):
         for side, (name, ids) in zip("AB", sides, strict=True):
