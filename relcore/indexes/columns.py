@@ -108,28 +108,23 @@ def _payload_table(name: str, payload: Payload, schema: Any) -> Any:
         ) from error
 
 
-def regrouped(blocks: Iterable[Block], size: int) -> Iterator[Block]:
-    """The same rows in blocks of at least `size`, but for the last."""
-    held: list[Block] = []
-    for block in blocks:
-        held.append(block)
-        if sum(len(one.ids) for one in held) >= size:
-            yield _joined(held)
-            held = []
-    if held:
-        yield _joined(held)
-
-
-def _joined(blocks: list[Block]) -> Block:
-    ids = [one for block in blocks for one in block.ids]
-    return Block(
-        ids, np.concatenate([block.vectors for block in blocks]), tuple(one for block in blocks for one in block.payload)
-    )
-
-
 def tables_of(name: str, blocks: Iterable[Block], schema: Any = None) -> Iterator[Any]:
     """A table per block, all of one schema."""
     for block in blocks:
         table = table_of(name, block, schema)
         schema = table.schema
         yield table
+
+
+def regrouped(tables: Iterable[Any], size: int) -> Iterator[Any]:
+    """The same rows in tables of at least `size`, but for the last."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    for table in tables:
+        held.append(table)
+        if sum(one.num_rows for one in held) >= size:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)

@@ -91,7 +91,7 @@ class LanceIndex(VectorIndex):
             table = _table(base, place, target)
             done = table.count_rows() if table is not None and target.resumed and not target.add else 0
             schema = None if table is None else table.schema
-            for one in tables_of(place.text, regrouped(_after(blocks, done), _AT_ONCE), schema):
+            for one in regrouped(tables_of(place.text, _after(blocks, done), schema), _AT_ONCE):
                 if table is None:
                     table = base.create_table(place.table, one)
                 else:

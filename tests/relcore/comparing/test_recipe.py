@@ -111,7 +111,7 @@ def without(name):
         (BARE | {"source": "word2vec-novels"}, "recipe of comparison: source: expected an object, got 'word2vec-novels'"),
         (
             BARE | {"source": {"source": "web", "name": "a"}},
-            "source: expected one of 'bundled', 'file', 'gensim-data', 'encoding', 'renamed', got 'web'",
+            "source: expected one of 'bundled', 'file', 'index', 'gensim-data', 'encoding', 'renamed', got 'web'",
         ),
         (BARE | {"reduction": {"method": "mds"}}, "method: expected one of 'pca', 'umap', 'tsne', got 'mds'"),
     ],
