@@ -16,6 +16,7 @@ FEWEST = 25
 SHIFTS = range(-5, 6)
 _MOST_ROWS = 240
 _CLEAR = 3.1  # standard errors; .001 of unrelated pairs are above
+_MANY, _CLEARER = 50, 4.5  # from this number of rows on, true pairs on Cranfield are above 9
 _REPEATED, _REPEATED_LESS = 0.05, 0.2
 _UNIT = 1e-2
 
@@ -55,8 +56,8 @@ class Pairing:
         A few unrelated rows that come first raise the mean reciprocal rank, and hardly the share of rows behind: of 108
         shuffled sets of 25 to 100 pairs on Cranfield, four passed by the former alone.
         """
-        middle = 0.5 + _CLEAR / np.sqrt(12 * self.n)
-        return self.score > self.chance + _CLEAR * self.error and self.behind > middle
+        clear = _CLEAR if self.n < _MANY else _CLEARER
+        return self.score > self.chance + clear * self.error and self.behind > 0.5 + clear / np.sqrt(12 * self.n)
 
     def need(self) -> None:
         """
