@@ -23,7 +23,7 @@ from relcore.numbers import counted
 from relcore.portable import last_part
 from relcore.spaces import Match, NoCommonId, SpaceError
 
-ON_THEIR_OWN = ("Stitch", "Studies", "Papers")  # they choose their own spaces
+ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
 
 
 def draw(page: str) -> None:
