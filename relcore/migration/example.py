@@ -9,7 +9,7 @@ from relcore.sources.lsa import TfidfSvd
 from relcore.sources.text import MiniLM
 from relcore.store import Finished
 
-GROUP = "migration"
+GROUP = "migration-example"
 DATASET = EXAMPLES["sentences"].dataset
 OLD, NEW = TfidfSvd(128), MiniLM()
 TASK = Migration(n_pairs=300, relevance="labels")
