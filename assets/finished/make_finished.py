@@ -2,9 +2,9 @@
 
     python assets/finished/make_finished.py [GROUP …] [--output relcore/data/finished]
 
-Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all that are there. Each is
-what its page computes with its default settings. The groups take 10 s to 20 min of one core. Commit first: date and commit are
-written beside the results.
+Groups: digits, sentences, bootstrap, differences, migration-example, and the names of studies; default: all that are there.
+Each is what its page computes with its default settings. The groups take 10 s to 20 min of one core. Commit first: date and
+commit are written beside the results.
 """
 
 from __future__ import annotations
