@@ -7,6 +7,7 @@ Playwright and a Chromium (RELSCOPE_CHROMIUM).
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 from itertools import product
@@ -46,6 +47,34 @@ def take(browser: Any, url: str, page_name: str, size: tuple[int, int], scheme: 
     context.close()
 
 
+def take_digits(browser: Any, url: str, path: Path) -> None:
+    """Compare with two networks of the digits, the cursor on a point."""
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
+    page = context.new_page()
+    page.set_default_timeout(120_000)
+    page.goto(f"{url}/stitch")
+    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name="Add to the session").click()
+    page.evaluate(SETTLED)
+    page.keyboard.press("Escape")
+    page.get_by_test_id("stTopNavLink").get_by_text("Compare", exact=True).click()
+    page.wait_for_selector(".ls-root[data-drawn]")
+    for side, name in (("Source", "MLP"), ("Target", "CNN")):
+        page.evaluate(SETTLED)
+        page.get_by_test_id("stSidebar").get_by_role("combobox", name=re.compile(side)).first.click()
+        page.get_by_role("option", name=re.compile(rf"^{name}")).first.click()
+    page.evaluate(SETTLED)
+    page.wait_for_function(DRAWN)
+    box = page.locator(".ls-plot").first.bounding_box()
+    for step in range(200):  # from the middle outwards until the cursor meets a point
+        page.mouse.move(box["x"] + box["width"] * (0.5 - 0.002 * step), box["y"] + box["height"] * 0.5)
+        if page.locator(".ls-tip:not([hidden])").count():
+            break
+    page.wait_for_function("[...document.querySelectorAll('.ls-tip img')].every(one => one.complete)")
+    page.screenshot(path=path)
+    context.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", type=Path, metavar="FOLDER", help="every page, size and scheme, into this folder")
@@ -65,6 +94,7 @@ def main() -> None:
             else:
                 for page, scheme in OF_README:
                     take(browser, url, page, SIZES["1440x900"], scheme, HERE / f"{page.lower()}-{scheme}.png")
+                take_digits(browser, url, HERE / "digits-light.png")
         finally:
             browser.close()
             process.terminate()
