@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from app import session
+from app.anchor_offer import LIMIT_HELP, offered
 from app.items import Items, items_of
 from app.plain_text import plain_name
 from app.workspace import Workspace
@@ -39,13 +40,15 @@ def pickers(workspace: Workspace, pair: Match) -> None:
             )
         brushed = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
         present = set(workspace.anchors)
-        new = [identifier for identifier in brushed if identifier not in present]
+        new = offered(brushed, present)
+        limited = len(new) < len(set(brushed) - present)
         st.button(
-            f"Add {len(new):,} selected",
+            f"Add {len(new):,} of {len(set(brushed) - present):,} selected" if limited else f"Add {len(new):,} selected",
             icon=":material/add:",
             disabled=not new,
             on_click=session.add_anchors,
-            args=(brushed,),
+            args=(new,),
+            help=LIMIT_HELP if limited else None,
             key="anchors.add-selected",
         )
         held = (set(brushed) & present) - set(workspace.pinned)

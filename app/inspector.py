@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, session
+from app.anchor_offer import LIMIT_HELP, offered
 from app.components.row_links import row_links
 from app.items import Items, items_of
 from app.plain_text import plain, plain_html
@@ -167,19 +168,22 @@ def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
     n_anchors = sum(identifier in anchors for identifier in chosen)
     n_removable = sum(identifier in anchors and identifier not in pinned for identifier in chosen)
     st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
+    new, only = offered(chosen, anchors), offered(chosen)
     st.button(
-        f"Add {counted(len(chosen) - n_anchors, 'anchor')}",
+        f"Add {counted(len(new), 'anchor')}",
         icon=":material/star:",
         on_click=session.add_anchors,
-        args=(chosen,),
-        disabled=n_anchors == len(chosen),
+        args=(new,),
+        disabled=not new,
+        help=LIMIT_HELP if len(new) < len(chosen) - n_anchors else None,
         width="stretch",
         key="inspector.add",
     )
     st.button(
-        "Use only these as anchors",
+        "Use only these as anchors" if len(only) == len(chosen) else f"Use only {len(only):,} of these as anchors",
         on_click=session.set_anchors,
-        args=(f"use {len(chosen)} selected as anchors", chosen),
+        args=(f"use {len(only)} selected as anchors", only),
+        help=LIMIT_HELP if len(only) < len(chosen) else None,
         width="stretch",
         key="inspector.only",
     )

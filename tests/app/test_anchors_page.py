@@ -55,6 +55,27 @@ def test_the_scores_move_with_the_anchors_and_say_by_how_much(anchors_page):
     assert any(metric.delta.startswith("-") for metric in anchors_page.metric)
 
 
+def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
+    monkeypatch.setattr("app.anchor_offer.MOST_ANCHORS", 25)
+    before = anchors_page.workspace.anchors
+    assert len(before) == 20
+    brushed = [f"r{row}" for row in range(60, 120)]
+    anchors_page.select(*brushed)
+    free = [one for one in brushed if one not in before]
+    assert anchors_page.button(key="anchors.add-selected").label == f"Add 5 of {len(free)} selected"
+    assert anchors_page.button(key="inspector.add").label == "Add 5 anchors"
+    assert anchors_page.button(key="inspector.only").label == "Use only 25 of these as anchors"
+    anchors_page.click("inspector.add")
+    assert not anchors_page.errors
+    added = anchors_page.workspace.anchors[20:]
+    assert len(added) == 5
+    assert set(added) < set(free)
+    assert added != tuple(free[:5])  # drawn, not the first ones
+    assert anchors_page.button(key="anchors.add-selected").disabled
+    anchors_page.click("history.undo")
+    assert anchors_page.workspace.anchors == before
+
+
 def test_brushed_rows_are_added_and_removed(anchors_page):
     anchors_page.select("r1", "r100", "r101").click("anchors.add-selected")
     assert anchors_page.workspace.anchors[-2:] == ("r100", "r101")

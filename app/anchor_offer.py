@@ -1,0 +1,26 @@
+"""How many of the selected rows can become anchors: all, or a sample where the app takes no more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from app.workspace import MOST_ANCHORS
+from relcore.evaluation import row_keys
+
+LIMIT_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."
+
+
+def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:
+    """Those of the chosen ids that are no anchors yet, or, where they would be too many, a random sample that fits.
+
+    The order is that of the selection.
+    """
+    present = set(present)
+    new = [identifier for identifier in chosen if identifier not in present]
+    room = max(0, MOST_ANCHORS - len(present))
+    if len(new) <= room:
+        return tuple(new)
+    drawn = np.argsort(row_keys(new, "offered anchors"), kind="stable")[:room]
+    return tuple(new[row] for row in np.sort(drawn))
