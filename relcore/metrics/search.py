@@ -12,6 +12,7 @@ from relcore.similarity import row_blocks
 from relcore.spaces import SpaceError
 
 _SAMPLED_ROWS = 64
+_FEWEST_FOR_BLAS = 20  # queries
 _ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
 
 
@@ -63,10 +64,14 @@ def _cuda_is_available() -> bool:
 def _nearest_faiss(queries: np.ndarray, base: np.ndarray, k: int) -> np.ndarray:
     import faiss
 
-    # Its own default sends up to some hundred queries past BLAS, which takes nine times as long.
-    faiss.cvar.distance_compute_blas_threshold = 20
-    # Not an index: it would copy the base, which for a few queries takes as long as the search.
-    return faiss.knn(np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT)[1]
+    # Its own default sends up to some hundred queries past BLAS, which takes nine times as long. It is put back, because other
+    # searches of the process, those of UMAP, would come to other last digits.
+    usual, faiss.cvar.distance_compute_blas_threshold = faiss.cvar.distance_compute_blas_threshold, _FEWEST_FOR_BLAS
+    try:
+        # Not an index: it would copy the base, which for a few queries takes as long as the search.
+        return faiss.knn(np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT)[1]
+    finally:
+        faiss.cvar.distance_compute_blas_threshold = usual
 
 
 def _nearest_torch(queries: np.ndarray, base: np.ndarray, k: int, device: str) -> np.ndarray:

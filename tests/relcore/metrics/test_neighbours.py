@@ -245,3 +245,11 @@ def test_mrr_across_widths_is_refused_under_either_convention():
     for convention in CONVENTIONS:
         with pytest.raises(SpaceError, match="expected spaces of one width, got 5 and 2"):
             mrr(np.eye(5), np.ones((5, 2)), 2, convention)
+
+
+def test_a_search_leaves_other_searches_of_the_process_as_they_were(rng):
+    faiss = pytest.importorskip("faiss")
+    before = faiss.cvar.distance_compute_blas_threshold
+    nearest(rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(9, 3)).astype(np.float32), 2, device="cpu")
+    assert before != 20  # else this test could not fail
+    assert faiss.cvar.distance_compute_blas_threshold == before
