@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -129,9 +129,7 @@ class DriftCheck(Task[Drift]):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        need_whole(self, k=1, n_queries=FEWEST_ROWS, random_state=0)
-        if isinstance(self.jitter, bool) or not isinstance(self.jitter, int | float) or not 0 <= self.jitter < 1:
-            raise SpaceError(f"jitter: expected a share of a row's length from 0, below 1, got {self.jitter!r:.80}")
+        check_settings(self)
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores: the two products of the decomposition in float64, and eight searches."""
@@ -228,3 +226,10 @@ def _known(value: float) -> float | None:
 def shares_told(drift: Drift) -> dict[str, float]:
     """Share of the change by step; empty between different widths."""
     return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
+
+
+def check_settings(task: Any) -> None:
+    """Raise a SpaceError unless k, queries, random state and jitter of a comparison of versions can be used."""
+    need_whole(task, k=1, n_queries=FEWEST_ROWS, random_state=0)
+    if isinstance(task.jitter, bool) or not isinstance(task.jitter, int | float) or not 0 <= task.jitter < 1:
+        raise SpaceError(f"jitter: expected a share of a row's length from 0, below 1, got {task.jitter!r:.80}")

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from relcore.drift.decomposition import decompose
-from relcore.drift.drift_check import FEWEST_ROWS, QUERIES
+from relcore.drift.drift_check import FEWEST_ROWS, QUERIES, check_settings
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
 from relcore.drift.neighbour_churn import JITTER, Across, Directions, chance_churn, jittered
 from relcore.evaluation import Split
 from relcore.names import Named
-from relcore.spaces import LatentSpace, NoCommonId, SpaceError, distinct_names, need_one_of, need_whole, shared_ids
+from relcore.spaces import LatentSpace, NoCommonId, SpaceError, distinct_names, need_one_of, shared_ids
 from relcore.store import Store
 from relcore.task import Report, Task, silent
 
@@ -110,9 +110,7 @@ class DriftSeries(Task[SeriesDrift]):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        need_whole(self, k=1, n_queries=FEWEST_ROWS, random_state=0)
-        if isinstance(self.jitter, bool) or not isinstance(self.jitter, int | float) or not 0 <= self.jitter < 1:
-            raise SpaceError(f"jitter: expected a share of a row's length from 0, below 1, got {self.jitter!r:.80}")
+        check_settings(self)
 
     def seconds(self, spaces: Sequence[LatentSpace]) -> float:
         """On two idle cores: a decomposition for each pair, a search for each ordered pair."""
