@@ -19,7 +19,10 @@ _MODULES = {
     "load_words": "sources.words",
     "match": "spaces",
     "mrr": "metrics.neighbours",
+    "read_selection": "selections",
+    "read_selections": "selections",
     "select_anchors": "anchors.selection",
+    "show": "comparing.notebook",
     "stitch_matrix": "stitching.classification",
 }
 __all__ = list(_MODULES)

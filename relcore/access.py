@@ -16,6 +16,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 from getpass import getuser
 from pathlib import Path
+from typing import Any
 
 from relcore.spaces import SpaceError
 
@@ -138,9 +139,10 @@ def allowed(path: str | Path, *, uploads: bool = True) -> Path:
 def need_own_machine(what: str) -> None:
     """Raise a SpaceError while the app is shared: for folders that a library opens as it likes, and for addresses.
 
-    A visitor must not make this machine connect to others, and a vector database writes into the folder that it opens.
+    A visitor must not make this machine connect to others, and a vector database writes into the folder that it opens. Open
+    are the addresses of shards that `relscope app` was given.
     """
-    if shared():
+    if shared() and what not in [spec["name"] for spec in _opened() if spec["source"] == "sample"]:
         raise SpaceError(
             f"{what!r:.200} is not open to this session: this app is shared, so it opens no databases and no addresses; "
             "export the vectors to a file and upload that"
@@ -165,10 +167,13 @@ def beside(path: Path, other: Path) -> bool:
 
 def _given() -> list[Path]:
     """The files that `relscope app` was given: whoever started it opened them to all."""
-    specs = json.loads(os.environ.get(OPENED, "[]"))
-    files = [spec for spec in specs if spec["source"] == "file"]
+    files = [spec for spec in _opened() if spec["source"] in ("file", "sample")]
     named = [path for spec in files for path in (spec["name"], (spec.get("options") or {}).get("metadata")) if path]
     return [Path(path).resolve() for path in named]
+
+
+def _opened() -> list[dict[str, Any]]:
+    return json.loads(os.environ.get(OPENED, "[]"))
 
 
 def regular_file(path: Path) -> Path:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from relcore.magnitude import centred
 from relcore.metrics.calibration import Score
 from relcore.metrics.cautions import long_row
 from relcore.metrics.metric import AlignedPair
-from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.metrics.paired import Difference
 from relcore.names import METRICS, SIMILARITIES
 from relcore.numbers import counted
@@ -50,6 +49,7 @@ class ProjectionSpec:
         return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
 
 
+RowMap = Callable[[np.ndarray], np.ndarray]
 REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
 
 
@@ -66,22 +66,47 @@ def represent(
     SpaceError
         Anchors that a space lacks, none or twice the same; an unknown representation.
     """
-    if representation not in REPRESENTATIONS:
-        raise SpaceError(f"representation: expected one of {', '.join(REPRESENTATIONS)}, got {representation!r}")
+    spaces = match.source.vectors, match.target.vectors
+    maps = representation_maps(match, representation, anchor_ids, spec)
+    if representation == "absolute":
+        return spaces
+    made = tuple(each(X) for each, X in zip(maps, spaces, strict=True))
+    for matrix in made:
+        matrix.flags.writeable = False
+    return made
+
+
+def representation_maps(
+    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
+) -> tuple[RowMap, RowMap]:
+    """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in parts.
+
+    Raises
+    ------
+    SpaceError
+        As `represent` does.
+    """
+    need_one_of("representation", representation, REPRESENTATIONS)
     source, target = match.source.vectors, match.target.vectors
     if representation == "absolute":
-        return source, target
+        return (np.asarray,) * 2
     rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
     if representation == "procrustes":
         procrustes = Procrustes().fit(source[rows], target[rows])
         mean = mean_row(target)  # as on Invert, where it is the same map
-        made = centred(procrustes.transform(source), mean), centred(target, mean)
-    else:
-        projection = spec.projection(whiten=representation == "whitened")
-        made = tuple(projection.fit(X, anchors=rows).transform(X) for X in (source, target))
-    for matrix in made:
-        matrix.flags.writeable = False
-    return made
+        return (lambda X: centred(procrustes.transform(X), mean)), (lambda X: centred(X, mean))
+    whiten = representation == "whitened"
+    return tuple(spec.projection(whiten).fit(X, anchors=rows).transform for X in (source, target))
+
+
+def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
+    """The pair of these anchors and at most `n_most` other rows, drawn at random; the pair itself where it has no more."""
+    anchors = match.source.rows(anchor_ids)
+    others = np.setdiff1d(np.arange(len(match)), anchors)
+    if len(others) <= n_most:
+        return match
+    rows = np.union1d(anchors, np.random.default_rng(random_state).choice(others, n_most, replace=False))
+    return replace(match, source=match.source.take(rows), target=match.target.take(rows))
 
 
 def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str = "relative") -> Split:
@@ -160,14 +185,19 @@ def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
     """Scores by representation (`form`) and metric as a long table, each row with its settings and its chance level.
 
     Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all rows are
-    queries), chance (the chance level's mean), convention, k, n, queries.
+    queries), chance (the chance level's mean), convention, k, n, queries; where neighbours are approximate also search,
+    recall, recall_low, recall_high (95 % interval), recall_queries.
     """
     rows = []
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
             title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
+            title += f", approximate ({score.recall.search})" if score.recall else ""
             rows.append({"metric": title, "form": form, "convention": score.convention, **score.facts()})
     columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention", "k", "n", "queries"]
+    columns += [
+        name for name in ("search", "recall", "recall_low", "recall_high", "recall_queries") if any(name in row for row in rows)
+    ]
     return pd.DataFrame(rows)[columns]
 
 
@@ -176,8 +206,9 @@ def score_notes(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
     places: dict[str, list[str]] = {}
     for form, by_metric in scores.items():
         for metric, score in by_metric.items():
-            if score.note:
-                places.setdefault(score.note, []).append(f"{METRICS[metric].title} ({form})")
+            notes = [score.note, score.recall.caution(score.k) if score.recall else ""]
+            for note in filter(None, notes):
+                places.setdefault(note, []).append(f"{METRICS[metric].title} ({form})")
     return [f"{', '.join(where)}: {note}" for note, where in places.items()]
 
 
@@ -208,40 +239,3 @@ def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
         return f"n = {counted(absolute, 'row')}"
     all_rows = f" (absolute: all {counted(absolute, 'row')})" if absolute else ""
     return f"n = {counted(next(iter(counts.values())), 'held-out row')}, no anchor among them{all_rows}"
-
-
-def centred_neighbours(match: Match, rows: np.ndarray, k: int) -> Neighbours:
-    """The k neighbours of these rows in each of the two spaces, by cosine after centring, the row itself left out."""
-    moved = (centred(space.vectors, mean_row(space.vectors)) for space in (match.source, match.target))
-    return find_neighbours(*moved, k=min(k, len(match) - 1), convention="mutual", queries=rows)
-
-
-def neighbour_agreement(match: Match, rows: np.ndarray, k: int = 50) -> pd.DataFrame:
-    """The share of neighbours that each of these rows keeps from one space to the other, smallest first.
-
-    Mutual kNN in the absolute spaces: no anchors are involved. Columns: row, id, overlap (Jaccard, 0 … 1), count (if known);
-    of equal overlaps the more frequent row comes first.
-    """
-    table = pd.DataFrame({"row": rows, "id": match.ids[rows], "overlap": centred_neighbours(match, rows, k).overlap})
-    if match.source.counts is None:
-        return table.sort_values("overlap", kind="stable", ignore_index=True)
-    table["count"] = match.source.counts[rows]
-    return table.sort_values(["overlap", "count"], ascending=[True, False], kind="stable", ignore_index=True)
-
-
-def neighbours_of(
-    match: Match, identifier: str, k: int = 10, made: tuple[np.ndarray, np.ndarray] | None = None
-) -> pd.DataFrame:
-    """One row's k nearest in both spaces side by side: source, source cosine, target, target cosine, and whether shared.
-
-    By cosine in the absolute spaces after centring, or in another representation `made` of both, such as that of `represent`.
-    """
-    row, k = match.source.rows([identifier]), min(k, len(match) - 1)
-    found = centred_neighbours(match, row, k) if made is None else find_neighbours(*made, k=k, convention="mutual", queries=row)
-    columns: dict[str, np.ndarray] = {}
-    for side, space, (lists,) in (("source", found.source, found.own), ("target", found.target, found.other)):
-        columns[side] = match.ids[lists]
-        columns[f"{side} cosine"] = space[lists] @ space[row[0]]
-    columns["source shared"] = np.isin(columns["source"], columns["target"])
-    columns["target shared"] = np.isin(columns["target"], columns["source"])
-    return pd.DataFrame(columns)

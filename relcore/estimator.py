@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from relcore.magnitude import too_large, too_small
+from relcore.mapped import MappedRows
 from relcore.spaces import SpaceError
 
 
@@ -50,24 +51,28 @@ class Estimator:
         target = TargetTags(required=paired, two_d_labels=paired, multi_output=paired, single_output=not paired)
         return Tags(None, target, TransformerTags(preserves_dtype=["float32"]), input_tags=InputTags())
 
-    def _check_width(self, X: np.ndarray, width: int | None = None) -> np.ndarray:
-        """X as float32 of the width that fit saw, or of `width`."""
+    def _check_width(self, X: np.ndarray, width: int | None = None, by_block: bool = False) -> np.ndarray:
+        """X as float32 of the width that fit saw, or of `width`; `by_block` as in `matrix`."""
         if not hasattr(self, "n_features_in_"):
             raise SpaceError(f"{type(self).__name__}: expected a fitted estimator; call fit first")
-        X, width = matrix(X), width or self.n_features_in_
+        X, width = matrix(X, by_block=by_block), width or self.n_features_in_
         if X.shape[1] != width:
             raise SpaceError(f"expected rows of width {width} as in fit, got {X.shape[1]}")
         return X
 
 
-def matrix(X: Any, name: str = "X", dtype: type = np.float32) -> np.ndarray:
+def matrix(X: Any, name: str = "X", dtype: type = np.float32, by_block: bool = False) -> np.ndarray | MappedRows:
     """X as a matrix of real numbers (n, d) with rows and columns; not whether they are finite, see `need_finite`.
+
+    `MappedRows` are read as a whole, unless the caller takes them `by_block`.
 
     Raises
     ------
     SpaceError
         Another shape, a sparse matrix, complex numbers, what is no number.
     """
+    if by_block and isinstance(X, MappedRows):
+        return X
     if hasattr(X, "tocsr"):
         raise SpaceError(f"{name}: expected a dense matrix (n, d), got a sparse one; convert it with .toarray()")
     given = np.asarray(X)

@@ -17,6 +17,8 @@ import pandas as pd
 from relcore.spaces import SpaceError, quote
 
 TEST_FRACTION = 0.2
+_DRAWN_AT_ONCE = 1 << 20
+_MOST_PERMUTED = 50_000_000
 
 
 def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
@@ -28,6 +30,30 @@ def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarr
     key = hashlib.blake2b(f"{stream}/{random_state}".encode(), digest_size=8).hexdigest()  # SipHash takes 16 characters
     hashed = pd.util.hash_array(np.asarray(ids, dtype=object), hash_key=key, categorize=False)
     return hashed / 2.0**64
+
+
+def smallest_keys(n: int, m: int, stream: str, random_state: int = 0, without: np.ndarray | None = None) -> np.ndarray:
+    """The m of the numbers 0 … n − 1 that have the smallest `row_keys` as ids, ascending by number; all where there are fewer.
+
+    Block by block, so that the memory does not depend on n. `without` are numbers that are not drawn.
+    """
+    keys, found = np.empty(0), np.empty(0, dtype=np.int64)
+    for start in range(0, n if m > 0 else 0, _DRAWN_AT_ONCE):
+        numbers = np.arange(start, min(start + _DRAWN_AT_ONCE, n))
+        if without is not None:
+            numbers = numbers[~np.isin(numbers, without)]
+        keys = np.concatenate([keys, row_keys(numbers.astype(str), stream, random_state)])
+        found = np.concatenate([found, numbers])
+        order = np.argsort(keys, kind="stable")[:m]
+        keys, found = keys[order], found[order]
+    return np.sort(found)
+
+
+def drawn_rows(n: int, m: int, random_state: int = 0) -> np.ndarray:
+    """At most m of the numbers 0 … n − 1 at random, ascending."""
+    rng = np.random.default_rng(random_state)
+    # A permutation of more numbers takes gigabytes; what is drawn without one is as random, and other rows.
+    return np.sort(rng.permutation(n)[:m] if n <= _MOST_PERMUTED else rng.choice(n, m, replace=False))
 
 
 @dataclass(frozen=True, eq=False)

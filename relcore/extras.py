@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from relcore.spaces import SpaceError
 
 EXTRAS = {
+    "anywidget": "notebook",
     "dask": "cluster",
     "datasets": "text",
     "distributed": "cluster",
+    "fsspec": "cluster",
     "gensim": "text",
     "h5py": "anndata",
     "huggingface_hub": "text",
@@ -50,7 +52,7 @@ def extra(name: str = "") -> Iterator[None]:
     >>> with extra("text"):
     ...     raise ModuleNotFoundError(name="torch")
     Traceback (most recent call last):
-    relcore.spaces.SpaceError: expected the package torch, which is not installed; run: pip install "relscope[text]"
+    relcore.errors.SpaceError: expected the package torch, which is not installed; run: pip install "relscope[text]"
     """
     try:
         yield

@@ -12,6 +12,7 @@ import numpy as np
 LEAST, MOST = 2.0**-60, 2.0**60  # squared lengths between which products of two rows, and of three, stay within float32
 _HIGHEST, _LOWEST = float(np.finfo(np.float32).max), 2.0**-136  # below the latter, three decimals are left
 _SAMPLED_ROWS = 64
+_ROWS_AT_ONCE = 4096
 
 
 def within(squares: np.ndarray) -> np.ndarray:
@@ -91,6 +92,9 @@ def sized(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None 
 
 def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """Euclidean lengths of the rows X − mean, (n,): float32, or float64 where float32 cannot hold them."""
+    if len(X) > _ROWS_AT_ONCE:
+        blocks = (X[start : start + _ROWS_AT_ONCE] for start in range(0, len(X), _ROWS_AT_ONCE))
+        return np.concatenate([lengths(block, mean) for block in blocks])
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.linalg.norm(centred(X, mean), axis=1)
         odd = np.flatnonzero(~within(found * found))

@@ -196,6 +196,13 @@ INDEXES = {
     "lancedb": Named("LanceDB", "relcore.indexes.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
 }
 
+# How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
+SEARCHES = {
+    "exact": Named("exact", "relcore.searching.exact:ExactSearch", "each query is compared with every row"),
+    "ivf": Named("IVF", "relcore.searching.ivf:IvfSearch", "a query is compared with the rows of the nearest clusters (faiss)"),
+    "hnsw": Named("HNSW", "relcore.searching.hnsw:HnswSearch", "a query walks through a graph of neighbours (faiss)"),
+}
+
 REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
 
 AUDITS = {

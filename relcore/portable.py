@@ -17,7 +17,7 @@ from relcore.access import expanded
 from relcore.plain_json import parse
 from relcore.spaces import SpaceError
 
-_OF_FILES = ("file", "index", "folder", "huggingface")  # sources whose name may be a path
+_OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources whose name may be a path
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 Find = Callable[[Mapping[str, Any]], str]
 

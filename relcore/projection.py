@@ -64,10 +64,13 @@ class RelativeProjection(Estimator):
     n_anchors: int = 300
     random_state: int = 0
 
-    def fit(self, X: np.ndarray, y: None = None, *, anchors: np.ndarray | None = None) -> RelativeProjection:
+    def fit(
+        self, X: np.ndarray, y: None = None, *, anchors: np.ndarray | None = None, mean: np.ndarray | None = None
+    ) -> RelativeProjection:
         """Learn the mean of X (n, d) and keep the anchors: row numbers of X (k,), or vectors (k, d) from elsewhere.
 
-        Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline gives it.
+        Without anchors, rows are drawn: of two row-aligned spaces the same ones. `y` is ignored, a pipeline gives it. `mean`
+        is the `mean_row` of X where it is known already: it takes a pass over X.
 
         Raises
         ------
@@ -75,15 +78,22 @@ class RelativeProjection(Estimator):
             No anchors, rows outside X, widths that differ, numbers that are not finite, an unknown similarity, whitening of
             anything but the cosine.
         """
-        X = matrix(X)
+        X = matrix(X, by_block=True)
         self._check_settings()
-        mean = mean_row(X)
+        mean = mean_row(X) if mean is None else mean
         need_finite(mean)
-        chosen = _anchor_vectors(X, self._drawn(len(X)) if anchors is None else anchors)
+        return self.fit_from(mean, _anchor_vectors(X, self._drawn(len(X)) if anchors is None else anchors), X)
+
+    def fit_from(self, mean: np.ndarray, anchors: np.ndarray, rows: np.ndarray) -> RelativeProjection:
+        """`fit` for a space that is not in one place: its mean (d,), the anchors' vectors (k, d), and some of its rows (m, d).
+
+        Only "quantised" learns from the rows: those that `similarity.clustered_rows` draws give what all rows would.
+        """
+        self._check_settings()
         self.mean_ = mean if self.center else None
-        self.similarity_ = SIMILARITIES[self.similarity].load()().fit(X, chosen, self.mean_, self)
+        self.similarity_ = SIMILARITIES[self.similarity].load()().fit(rows, anchors, self.mean_, self)
         self.anchors_ = self.similarity_.anchors_
-        self.n_features_in_ = X.shape[1]
+        self.n_features_in_ = anchors.shape[1]
         return self
 
     def transform(self, X: np.ndarray) -> np.ndarray:
@@ -92,7 +102,7 @@ class RelativeProjection(Estimator):
         Cosine and quantised −1 … 1, angular 0 … 1, Euclidean and L1 at most 0, whitened without fixed range. A vector that
         is zero (after centring) has cosine 0 to everything.
         """
-        X = self._check_width(X)
+        X = self._check_width(X, by_block=True)
         relative = self.similarity_.relative(X, self.mean_)
         need_finite(relative[:, 0])
         return relative

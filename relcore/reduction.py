@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import cycle
@@ -11,10 +11,12 @@ import numpy as np
 
 from relcore.alignment import align
 from relcore.extras import extra
-from relcore.magnitude import brought, centred, scaled
+from relcore.made_rows import MadeRows, exponent_of, rows_scaled
+from relcore.magnitude import centred, scaled
 from relcore.names import REDUCTIONS
+from relcore.pca import Moments, blocks_of, facing, fitted_rows, leading_axes, unit_axes
 from relcore.progress import Context, Report, silent
-from relcore.similarity import mean_row
+from relcore.similarity import mean_row, row_blocks
 from relcore.spaces import SpaceError, need_whole
 from relcore.stages import Stages
 from relcore.store import Store, digest_of
@@ -24,9 +26,12 @@ from relcore.umap_map import (
     COMPILING_SECONDS,
     EPOCHS,
     NEIGHBOURS,
+    OTHERS,
     PLACING,
     UmapMap,
     is_compiled,
+    most_fitted,
+    placing_seconds,
     stage_seconds,
 )
 
@@ -52,6 +57,7 @@ class ReductionSpec:
     metric : "cosine" or "euclidean", for UMAP and t-SNE; PCA is always Euclidean.
     max_points : The largest number of rows that t-SNE draws, at random; the others are NaN.
     random_state : int
+        Also draws the 50,000 rows that UMAP is fitted on where there are more: `umap_map.FITTED_ROWS`.
     """
 
     method: str = "pca"
@@ -81,8 +87,12 @@ class ReductionSpec:
 
 
 @extra()
-def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: Report | None = None) -> list[np.ndarray]:
+def reduce_spaces(
+    matrices: Sequence[np.ndarray | MadeRows], spec: ReductionSpec, report: Report | None = None
+) -> list[np.ndarray]:
     """Coordinates (n, c) as float32 of each matrix (n, d_i), in the same order; deterministic for a `random_state`.
+
+    UMAP takes `MadeRows` of more rows than it is fitted on (`n_fitted`), too, and never has them all.
 
     PCA keeps the unit of the numbers between 2⁻⁶⁰ and 2⁶⁰; beyond, it is another power of two.
 
@@ -94,10 +104,10 @@ def reduce_spaces(matrices: Sequence[np.ndarray], spec: ReductionSpec, report: R
         Fewer than 3 rows; fewer columns than components, but for PCA, whose missing components are zero; widths that differ
         with fit="first"; rows that differ with align.
     """
-    matrices = [np.ascontiguousarray(matrix, dtype=np.float32) for matrix in matrices]
-    _check(matrices, spec)
-    exponents = [brought(matrix)[1] for matrix in (matrices[:1] if spec.fit == "first" else matrices)]
-    matrices = [scaled(matrix, exponent) for matrix, exponent in zip(matrices, cycle(exponents), strict=False)]
+    matrices = [one if isinstance(one, MadeRows) else np.ascontiguousarray(one, dtype=np.float32) for one in matrices]
+    need_drawable([matrix.shape for matrix in matrices], spec)
+    exponents = [exponent_of(matrix) for matrix in (matrices[:1] if spec.fit == "first" else matrices)]
+    matrices = [rows_scaled(matrix, exponent) for matrix, exponent in zip(matrices, cycle(exponents), strict=False)]
     reduce = {"pca": _pca, "umap": _umap, "tsne": _tsne}[spec.method]
     stages = Stages(report or silent, _plan([matrix.shape for matrix in matrices], spec))
     if spec.fit == "first":
@@ -124,9 +134,9 @@ def _plan(shapes: Sequence[tuple[int, int]], spec: ReductionSpec) -> list[tuple[
     stages_of = {"pca": _pca_stages, "umap": _umap_stages, "tsne": _tsne_stages}[spec.method]
     if spec.fit == "first":
         (n, d), *others = shapes
-        *before, (last, seconds) = stages_of(n, d, spec, first=True)
-        placing = [(_placing(i), PLACING * seconds * m / n) for i, (m, _) in enumerate(others, 2)]
-        return [*before, (last, seconds), *placing]
+        stages = stages_of(n, d, spec, first=True)
+        seconds = [_placing_seconds(m, n, d, spec, stages[-1][1]) for m, _ in others]
+        return [*stages, *((_placing(i), one) for i, one in enumerate(seconds, 2))]
     return [
         (f"{part}{name}", seconds)
         for number, ((n, d), part) in enumerate(zip(shapes, _parts(shapes), strict=True))
@@ -143,13 +153,21 @@ def _placing(number: int) -> str:
     return f"placing space {number}"
 
 
+def _placing_seconds(m: int, n: int, d: int, spec: ReductionSpec, of_layout: float) -> float:
+    if (fitted := n_fitted(n, spec)) < n or n_fitted(m, spec) < m:
+        return placing_seconds(m, fitted, d)
+    return PLACING * of_layout * m / n
+
+
 def _pca_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
     return [(_AXES, 0.1)]
 
 
 def _umap_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
     compiling = [(COMPILING, COMPILING_SECONDS)] if first and not is_compiled() else []
-    return [*compiling, *stage_seconds(n, d, spec.n_neighbors).items()]
+    fitted = n_fitted(n, spec)
+    others = [(OTHERS, placing_seconds(n - fitted, fitted, d))] if fitted < n else []
+    return [*compiling, *stage_seconds(fitted, d, spec.n_neighbors).items(), *others]
 
 
 def _tsne_stages(n: int, d: int, spec: ReductionSpec, first: bool) -> list[tuple[str, float]]:
@@ -183,6 +201,11 @@ def sampled_rows(n: int, spec: ReductionSpec) -> np.ndarray:
     return np.sort(np.random.default_rng(spec.random_state).choice(n, spec.max_points, replace=False))
 
 
+def n_fitted(n: int, spec: ReductionSpec) -> int:
+    """On how many of n rows UMAP is fitted, the others being placed on its map; n for other methods."""
+    return most_fitted(n) if spec.method == "umap" else n
+
+
 def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
     """Put matrices where workers find them, once each: the keys that `reduce_job` takes, the digests of their content."""
     keys = [digest_of("matrix", np.asarray(matrix)) for matrix in matrices]
@@ -192,12 +215,18 @@ def put_matrices(store: Store, matrices: Sequence[np.ndarray]) -> list[str]:
     return keys
 
 
+def put_blocks(store: Store, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int]) -> None:
+    """Put a matrix (n, d) of blocks (m, d) where workers find it, unless it is there, with the memory of one block."""
+    if not store.has(key):
+        store.put_matrix(key, blocks, shape, {})
+
+
 def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) -> None:
     """`reduce_spaces` as a job of the Engine; puts ``coordinates_0`` …, and metadata that say how many rows were drawn."""
-    entries = [context.store.get(key) for key in inputs]
-    if gone := sum(entry is None for entry in entries):
+    found = [_matrix(context.store, key) for key in inputs]
+    matrices = [matrix for matrix in found if matrix is not None]
+    if gone := len(found) - len(matrices):
         raise SpaceError(f"{gone} of {len(inputs)} matrices are no longer in {context.store.root}; submit the reduction again")
-    matrices = [entry.arrays["matrix"] for entry in entries]
     pictures = reduce_spaces(matrices, spec, context.report)
     metadata = {
         "spec": asdict(spec),
@@ -207,18 +236,28 @@ def reduce_job(context: Context, *, spec: ReductionSpec, inputs: Sequence[str]) 
     context.put({f"coordinates_{i}": picture for i, picture in enumerate(pictures)}, metadata)
 
 
-def _check(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> None:
-    if not matrices:
+def _matrix(store: Store, key: str) -> np.ndarray | None:
+    """What `put_matrices` put, or a map of what `put_blocks` put."""
+    summary = store.summary(key)
+    if summary is not None and "vectors" in summary.shapes and (entry := store.mapped(key)):
+        return entry.arrays["vectors"]
+    entry = store.get(key)
+    return None if entry is None else entry.arrays["matrix"]
+
+
+def need_drawable(shapes: Sequence[tuple[int, ...]], spec: ReductionSpec) -> None:
+    """Raise the errors of `reduce_spaces` that the shapes of the matrices give."""
+    if not shapes:
         raise SpaceError("expected at least one space to draw, got none")
     n_columns = 1 if spec.method == "pca" else spec.n_components
-    for i, matrix in enumerate(matrices, 1):
-        if matrix.ndim != 2 or len(matrix) < 3 or matrix.shape[1] < n_columns:
+    for i, shape in enumerate(shapes, 1):
+        if len(shape) != 2 or shape[0] < 3 or shape[1] < n_columns:
             raise SpaceError(
                 f"space {i}: expected at least 3 rows, and {n_columns} or more columns for {spec.n_components} components by "
-                f"{REDUCTIONS[spec.method].title}, got shape {matrix.shape}; take more rows or anchors"
+                f"{REDUCTIONS[spec.method].title}, got shape {shape}; take more rows or anchors"
                 + (", or method 'pca'" if n_columns > 1 else "")
             )
-    widths = [matrix.shape[1] for matrix in matrices]
+    widths = [width for _, width in shapes]
     if spec.fit == "first" and len(set(widths)) > 1:
         raise SpaceError(
             f"fit='first': expected spaces of equal width, got {', '.join(map(str, widths))}; use fit='apart', or the relative "
@@ -230,30 +269,34 @@ def _pca(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run | None =
     """Scores on the leading eigenvectors of the first matrix's covariance, with signs that a turn of the space cannot flip."""
     if run:
         run.begin(_AXES)
-    first = matrices[0]
+    first, mean = matrices[0], mean_row(matrices[0])
     n, d = first.shape
-    mean = mean_row(first)
-    moved = centred(first, mean)
-    product = (moved.T @ moved if d <= n else moved @ moved.T).astype(np.float64)
-    # NumPy's eigh finds all eigenvectors where SciPy's could stop at the last few, but SciPy takes longer to import than both.
-    leading = np.linalg.eigh(product)[1][:, : -spec.n_components - 1 : -1]
-    leading = np.pad(leading, ((0, 0), (0, spec.n_components - leading.shape[1])))  # fewer columns than components: zeros
-    axes = leading if d <= n else moved.T.astype(np.float64) @ leading
-    lengths = np.linalg.norm(axes, axis=0)
-    axes = np.where(lengths > 1e-5 * lengths[0], axes, 0) / np.maximum(lengths, np.finfo(float).tiny)  # none beyond the rank
-    scores = moved @ axes.astype(np.float32)
-    # The score farthest from zero is positive: unlike the loadings' signs, this survives a rotation of the space.
-    axes *= np.where(scores[np.abs(scores).argmax(axis=0), np.arange(spec.n_components)] < 0, -1, 1)
-    return [np.ascontiguousarray(centred(matrix, mean) @ axes.astype(np.float32)) for matrix in matrices]
+    if d <= n:
+        fitted = fitted_rows(n, d, spec.random_state)
+        axes = Moments.of(blocks_of(first, fitted), mean).axes(spec.n_components)
+    else:
+        moved = centred(first, mean)
+        leading = leading_axes((moved @ moved.T).astype(np.float64), spec.n_components)
+        axes = unit_axes(moved.T.astype(np.float64) @ leading)
+    pictures = [_scores(matrix, mean, axes.astype(np.float32)) for matrix in matrices]
+    signs = facing(pictures[0])
+    return [picture * signs for picture in pictures]
+
+
+def _scores(matrix: np.ndarray, mean: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    scores = np.empty((len(matrix), axes.shape[1]), dtype=np.float32)
+    for block in row_blocks(len(matrix)):
+        np.matmul(centred(matrix[block], mean), axes, out=scores[block])
+    return scores
 
 
 def _umap(matrices: Sequence[np.ndarray], spec: ReductionSpec, run: _Run) -> list[np.ndarray]:
     settings = spec.n_components, spec.n_neighbors, spec.min_dist, spec.metric, spec.random_state
     umap_map = UmapMap(*settings, run.count("epoch"), run.begin)
-    pictures = [umap_map.fit(matrices[0]).embedding_]
+    pictures = [umap_map.draw(matrices[0], run.count("row"))]
     for number, matrix in enumerate(matrices[1:], 2):
         run.begin(_placing(number))
-        pictures.append(umap_map.transform(matrix))
+        pictures.append(umap_map.draw_on(matrix, run.count("row")))
     return pictures
 
 

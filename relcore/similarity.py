@@ -6,16 +6,24 @@ A new similarity is a subclass of `Similarity` with a `between`, and a line in `
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from relcore import row_pass
 from relcore.estimator import need_finite
-from relcore.magnitude import centred, sized, spread_and_offset
-from relcore.spaces import SpaceError
+from relcore.magnitude import centred, scaled_rows, sized, spread_and_offset
+from relcore.spaces import LatentSpace, SpaceError
 
 _ROUNDED = 2.0**-17  # of the spread: a shift of the mean by less changes no score by more than 1e-5
 ROWS_PER_BLOCK = 4096  # 4,096 × 300 float32 is 5 MB: a block stays in cache between its passes
+_IN_CACHE = 2**17  # numbers: half a megabyte
+_NO_AXIS = 1e-12  # of the largest singular value: below, an axis is nothing but rounding
+_means: WeakKeyDictionary[LatentSpace, np.ndarray] = WeakKeyDictionary()
+_KEPT_AXES = 2**19  # numbers in a set of anchors whose axes are kept: 10 MB with them, of at most 16 sets
 
 
 def row_blocks(n_rows: int, size: int = ROWS_PER_BLOCK) -> Iterator[slice]:
@@ -28,17 +36,51 @@ def mean_row(X: np.ndarray) -> np.ndarray:
 
     As float32, unless its rounding is a noticeable part of the spread of the rows.
     """
-    mean = X.mean(axis=0, dtype=np.float64)
+    return rounded_mean(X.mean(axis=0, dtype=np.float64), X)
+
+
+def mean_of(space: LatentSpace) -> np.ndarray:
+    """`mean_row` of the vectors of a space, (d,), read-only: found once, as a pass over many rows takes as long as a search."""
+    found = _means.get(space)
+    if found is None:
+        found = _means[space] = mean_row(space.vectors)
+        found.flags.writeable = False
+    return found
+
+
+def rounded_mean(mean: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The mean (d,) as float32, or float64 where its rounding is a noticeable part of the spread of rows X, or of a sample."""
     kept = mean.astype(np.float32)
     spread, _ = spread_and_offset(X, mean)
     return mean if np.linalg.norm(kept - mean) > _ROUNDED * spread > 0 else kept
 
 
-def unit_rows(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
-    """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32."""
-    rows, factors = sized(np.array(X, dtype=np.float32) if mean is None else np.asarray(X), mean)
-    rows *= factors[:, None]
-    return rows
+def unit_rows(
+    X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None, compiled: bool = False
+) -> np.ndarray:
+    """Rows of X, less the mean if one is given, scaled to length 1; a zero row stays zero. (n, d) → (n, d) float32.
+
+    Into `out` where it is given. `compiled` takes the machine code of `row_pass`: twice as fast, once it is loaded.
+    """
+    out = np.empty(X.shape, dtype=np.float32) if out is None else out
+    compiled = compiled and (mean is None or mean.dtype == np.float32)
+    for part in row_blocks(len(X), max(1, _IN_CACHE // max(X.shape[1], 1))):
+        if compiled:
+            _compiled_unit_rows(np.ascontiguousarray(X[part], dtype=np.float32), mean, out[part])
+        else:
+            rows, factors = sized(X[part] if mean is not None else np.asarray(X[part], dtype=np.float32), mean, out[part])
+            np.multiply(rows, factors[:, None], out=out[part])
+    return out
+
+
+def _compiled_unit_rows(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray) -> None:
+    zero = np.zeros(X.shape[1], dtype=np.float32)
+    row_pass.unit_rows(X, zero if mean is None else mean, out)
+    odd = np.flatnonzero(np.isnan(out[:, :1]))
+    if len(odd):
+        found = np.empty((len(odd), X.shape[1]), dtype=np.float32)
+        row_pass.unit_rows(scaled_rows(X[odd], mean)[0], zero, found)
+        out[odd] = found
 
 
 def inverse_norms(rows: np.ndarray) -> np.ndarray:
@@ -50,16 +92,16 @@ def inverse_norms(rows: np.ndarray) -> np.ndarray:
 def project_directions(X: np.ndarray, basis: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
     """Unit rows of X − mean times a basis, (n, d) × (d, k) → (n, k) float32.
 
-    The product comes first and its rows are scaled afterwards, in place and block by block: that leaves one matrix product
-    and passes over memory that is still in cache. With unit columns in the basis this is the cosine to each of them. Blocks
-    are large, since a product waits for all its threads, and are centred in one buffer, since new memory costs as much.
+    The rows are centred and scaled in one buffer, a part at a time that stays in cache, and the product of the buffer is the
+    result: no pass over the result, and no new memory, which costs as much as a pass. Its blocks are large, since a product
+    waits for all its threads. With unit columns in the basis this is the cosine to each of them.
     """
     out = np.empty((len(X), basis.shape[1]), dtype=np.float32)
-    buffer = None if mean is None else np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+    buffer = np.empty((min(len(X), 2 * ROWS_PER_BLOCK), X.shape[1]), dtype=np.float32)
+    compiled = X.size * basis.shape[1] >= row_pass.PAYS
     for block in row_blocks(len(X), 2 * ROWS_PER_BLOCK):
-        rows, factors = sized(X[block], mean, None if mean is None else buffer[: block.stop - block.start])
+        rows = unit_rows(X[block], mean, buffer[: block.stop - block.start], compiled)
         np.matmul(rows, basis, out=out[block])
-        out[block] *= factors[:, None]
     return out
 
 
@@ -124,9 +166,7 @@ class Quantiser:
 
         if not 0 < self.threshold < np.inf:
             raise SpaceError(f"threshold: expected a distance above 0, got {self.threshold}")
-        room = max(self.max_rows - len(anchors), 1)
-        if len(X) > room:
-            X = X[np.random.default_rng(self.random_state).choice(len(X), room, replace=False)]
+        X = X[clustered_rows(len(X), len(anchors), self.max_rows, self.random_state)]
         rows = np.concatenate([anchors, X])
         clustering = AgglomerativeClustering(n_clusters=None, linkage="ward", distance_threshold=self.threshold).fit(rows)
         sums = np.zeros((clustering.n_clusters_, rows.shape[1]))
@@ -143,18 +183,68 @@ class Quantiser:
         return self.centroids_[nearest]
 
 
+def clustered_rows(n: int, n_anchors: int, max_rows: int = 4096, random_state: int = 0) -> np.ndarray:
+    """The rows of n that a `Quantiser` clusters beside the anchors, in its order: all, where they are few; (m,)."""
+    room = max(max_rows - n_anchors, 1)
+    return np.random.default_rng(random_state).choice(n, room, replace=False) if n > room else np.arange(n)
+
+
 def rows_among(X: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which rows of X (n, d) are rows of `others` (k, d), to the last bit of float32: (n,) bool."""
     known = {row.tobytes() for row in np.ascontiguousarray(others, dtype=np.float32)}
     return np.fromiter((row.tobytes() in known for row in np.ascontiguousarray(X, dtype=np.float32)), bool, len(X))
 
 
+@dataclass(frozen=True, eq=False)
+class AnchorAxes:
+    """The singular values and vectors of unit anchors A (k, d) = P S Qᵀ, w = min(k, d), in float64 and read-only.
+
+    Attributes
+    ----------
+    basis : array (k, w), P
+    stretch : array (w,), S, about largest first
+    turn : array (d, w), Q
+    """
+
+    basis: np.ndarray
+    stretch: np.ndarray
+    turn: np.ndarray
+
+    @classmethod
+    def of(cls, unit_anchors: np.ndarray) -> AnchorAxes:
+        """Of a small set they are kept: maps, scores and differences of one set ask for them one after the other."""
+        anchors = np.ascontiguousarray(unit_anchors, dtype=np.float32)
+        return _kept_axes(anchors.tobytes(), anchors.shape) if anchors.size <= _KEPT_AXES else cls._found(anchors)
+
+    @classmethod
+    def _found(cls, anchors: np.ndarray) -> AnchorAxes:
+        """From the smaller of A Aᵀ and AᵀA, in a third of the time of a singular value decomposition. Axes with a small s are
+        then inexact, but only to rounding once they are multiplied by it, as they are in every use."""
+        A = anchors.astype(np.float64)
+        wide = A if len(A) <= A.shape[1] else A.T
+        _, known = np.linalg.eigh(wide @ wide.T)
+        known = known[:, ::-1]
+        found = wide.T @ known
+        stretch = np.linalg.norm(found, axis=0)
+        stretch[stretch <= _NO_AXIS * stretch.max(initial=0)] = 0
+        found = np.divide(found, stretch, out=np.zeros_like(found), where=stretch > 0)
+        axes = cls(*((known, stretch, found) if wide is A else (found, stretch, known)))
+        for array in (axes.basis, axes.stretch, axes.turn):
+            array.flags.writeable = False
+        return axes
+
+
+@lru_cache(maxsize=16)
+def _kept_axes(content: bytes, shape: tuple[int, int]) -> AnchorAxes:
+    return AnchorAxes._found(np.frombuffer(content, dtype=np.float32).reshape(shape))
+
+
 def whitener(unit_anchors: np.ndarray, ridge: float) -> np.ndarray:
     """(K + ridge · I)^(−1/2), the symmetric root, K = A Aᵀ; (k, d) → (k, k) float32, worked out in float64."""
-    anchors = unit_anchors.astype(np.float64)
-    eigenvalues, eigenvectors = np.linalg.eigh(anchors @ anchors.T)
-    scales = 1 / np.sqrt(np.maximum(eigenvalues, 0) + ridge)
-    return ((eigenvectors * scales) @ eigenvectors.T).astype(np.float32)
+    axes, rest = AnchorAxes.of(unit_anchors), 1 / np.sqrt(ridge)  # of the directions in which K is 0
+    root = (axes.basis * (1 / np.sqrt(axes.stretch**2 + ridge) - rest)) @ axes.basis.T
+    root[np.diag_indices_from(root)] += rest
+    return root.astype(np.float32)
 
 
 class Similarity:
@@ -167,6 +257,7 @@ class Similarity:
     """
 
     whitens = False  # whether it is an inner product, which whitening needs
+    linear = False  # whether `relative` is the directions of the rows times `basis_` (d, k)
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         """Keep the anchors (k, d) of the space X (n, d); `settings` is the `RelativeProjection`."""
@@ -183,7 +274,7 @@ class Similarity:
 
 
 class Cosine(Similarity):
-    whitens = True
+    whitens = linear = True
 
     def fit(self, X: np.ndarray, anchors: np.ndarray, mean: np.ndarray | None, settings: Any) -> Self:
         self.anchors_ = unit_rows(anchors, mean)
@@ -195,7 +286,7 @@ class Cosine(Similarity):
 
 
 class Angular(Cosine):
-    whitens = False
+    whitens = linear = False
 
     def relative(self, X: np.ndarray, mean: np.ndarray | None) -> np.ndarray:
         return angular_from_cosine(super().relative(X, mean))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,18 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.magnitude import lengths, too_large, too_small
+from relcore.errors import NoCommonId, SpaceError, quote
+from relcore.magnitude import lengths
+from relcore.mapped import mapped
+from relcore.row_columns import RowNumbers, checked_counts, checked_strings, checked_vectors, need_distinct_ids
+from relcore.space_digest import digest_of_columns, digest_of_content
 
-# str() would give "nan", "b'a'"
-_NO_TEXTS = {bytes, bytearray, float, np.float16, np.float32, np.float64, np.bytes_, type(None)}
-
-
-class SpaceError(ValueError):
-    """A space, a file or a setting is wrong; the message says what and how to fix it."""
-
-
-class NoCommonId(SpaceError):
-    """Two spaces have no id in common, so that their rows cannot be paired by id."""
+_COLUMNS = ("labels", "payload", "counts")
 
 
 class LatentSpace:
@@ -33,9 +26,11 @@ class LatentSpace:
     Parameters
     ----------
     vectors : array (n, d)
-        Kept as float32, read-only; copied unless it is a read-only float32 array already.
+        Kept as float32, read-only; copied unless it is a read-only float32 array already. A read-only memory map of float16
+        or float32 (``numpy.load(path, mmap_mode="r")``), or `MappedRows`, stays on disk: `vectors` then is a float32 map, or
+        `MappedRows`, of which slices, rows and masks are float32. Its file must not be written again while it is in use.
     ids : n distinct strings
-        What pairs this space with another; see `match`.
+        What pairs this space with another; see `match`. `RowNumbers` are made when they are used.
     name : str
         Its display name: ``"word2vec-novels"``.
     labels : n strings, optional
@@ -72,59 +67,66 @@ class LatentSpace:
         payload: Sequence[Any] | None = None,
         counts: Sequence[int] | None = None,
     ) -> None:
-        given = np.asarray(vectors)
+        self._stored = stored = mapped(vectors)
+        given = np.asarray(vectors) if stored is None else stored
         if given.ndim != 2 or 0 in given.shape:
             raise SpaceError(f"{name}: expected a matrix (n, d) with rows and columns, got shape {given.shape}")
-        if reason := too_large(given) or too_small(given):
-            raise SpaceError(f"{name}: {reason}")
-        vectors = np.ascontiguousarray(given, dtype=np.float32)
-        if np.may_share_memory(vectors, given) and (vectors.flags.writeable or vectors.base is not None):
-            vectors = vectors.copy()  # the caller's array, or one that it is a view of, stays the caller's to change
         self.name = name
-        self.vectors = _read_only(vectors)
-        self.ids = _read_only(_strings(ids, len(vectors), name, "ids"))
-        self.labels = None if labels is None else _read_only(_strings(labels, len(vectors), name, "labels"))
+        self._vectors = checked_vectors(given, name) if stored is None else stored if stored.plain is None else stored.plain
+        n = len(given)
+        self._row_numbers = ids if isinstance(ids, RowNumbers) and len(ids) == n else None
+        if self._row_numbers is None:
+            self.ids = _read_only(checked_strings(ids, n, name, "ids"))
+        self.labels = None if labels is None else _read_only(checked_strings(labels, n, name, "labels"))
         self.payload = None if payload is None else tuple(payload)
-        self.counts = None if counts is None else _read_only(_counts(counts, name))
+        self.counts = None if counts is None else _read_only(checked_counts(counts, name))
         for what, column in (("payload", self.payload), ("counts", self.counts)):
-            if column is not None and len(column) != len(vectors):
-                raise SpaceError(f"{name}: expected {len(vectors)} {what}, one per row, got {len(column)}")
+            if column is not None and len(column) != n:
+                raise SpaceError(f"{name}: expected {n} {what}, one per row, got {len(column)}")
         self._check_finite()
-        self._check_ids()
+        if self._row_numbers is None:
+            need_distinct_ids(self.index, name)
 
     def _check_finite(self) -> None:
-        # A finite sum proves finite rows at a fraction of the cost of looking at every value.
-        if np.isfinite(np.sum(self.vectors, dtype=np.float64)):
+        # A finite sum proves finite rows at a fraction of the cost of looking at every value; of a map the lengths are known.
+        known = None if self._stored is None else self._stored.lengths
+        if np.isfinite(np.sum(self.vectors if known is None else known, dtype=np.float64)):
             return
-        bad = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1))
+        bad = np.flatnonzero(~np.isfinite(self.vectors).all(axis=1) if known is None else ~np.isfinite(known))
         if len(bad):
             raise SpaceError(
                 f"{self.name}: {len(bad)} of {len(self)} rows hold NaN or infinite values, first {quote(self.ids[bad[:3]])}; "
-                "drop these rows, or load the file with invalid='drop'; float32 holds numbers up to 3.4e38"
+                "drop these rows, or load the file with invalid='drop' (in a command FILE#invalid=drop); "
+                "float32 holds numbers up to 3.4e38"
             )
 
-    def _check_ids(self) -> None:
-        if "" in self.index:
-            raise SpaceError(
-                f"{self.name}, row {np.flatnonzero(self.ids == '')[0] + 1}: expected an id, got an empty one; fill it"
-            )
-        if self.index.is_unique:
-            return
-        twice = self.index[self.index.duplicated()].unique()
-        raise SpaceError(
-            f"{self.name}: ids must be distinct, {len(twice)} occur more than once, first {quote(twice[:3])}; "
-            "make them distinct, or load the file with duplicates='first'"
-        )
+    @property
+    def vectors(self) -> np.ndarray:
+        """The vectors (n, d), float32 and read-only; of a file that is mapped, once it is known to be as it was.
+
+        Raises
+        ------
+        SpaceError
+            The file was changed since the space was loaded.
+        """
+        if self._stored is not None:
+            self._stored.origin.need_unchanged()
+        return self._vectors
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return len(self._vectors)
 
     def __repr__(self) -> str:
         return f"LatentSpace({self.name!r}, n={len(self)}, d={self.dimension}, digest={self.digest[:8]})"
 
     @property
     def dimension(self) -> int:
-        return self.vectors.shape[1]
+        return self._vectors.shape[1]
+
+    @cached_property
+    def ids(self) -> np.ndarray:
+        """The id of each row, (n,) Python strings."""
+        return _read_only(self._row_numbers.at(slice(None)))
 
     @cached_property
     def index(self) -> pd.Index:
@@ -133,7 +135,7 @@ class LatentSpace:
     @cached_property
     def norms(self) -> np.ndarray:
         """Euclidean length of each row, (n,)."""
-        return _read_only(lengths(self.vectors))
+        return _read_only(lengths(self._vectors)) if self._stored is None else self._stored.lengths
 
     @cached_property
     def zero_rows(self) -> np.ndarray:
@@ -143,11 +145,21 @@ class LatentSpace:
     @cached_property
     def digest(self) -> str:
         """Hexadecimal digest of vectors, ids, labels and counts: equal content, equal digest, whatever the name."""
-        digest = hashlib.blake2b(repr(self.vectors.shape).encode(), digest_size=16)
-        digest.update(memoryview(self.vectors).cast("B"))
-        columns = (self.ids, self.labels, self.counts)
-        digest.update(json.dumps([None if column is None else column.tolist() for column in columns]).encode())
-        return digest.hexdigest()
+        columns = self._row_numbers or self.ids, self.labels, self.counts
+        if self._stored is None:
+            return digest_of_content(self._vectors.shape, [self._vectors], columns)
+        told, origin = digest_of_columns(columns), self._stored.origin
+        origin.need_unchanged()
+        if (known := origin.known_digest(told)) is None:
+            known = digest_of_content(self._stored.shape, (block for _, block in self._stored.blocks()), columns)
+            origin.keep_digest(told, known)
+        return known
+
+    def same_ids(self, other: LatentSpace) -> bool:
+        """Whether another space has the same ids in the same order."""
+        if self._row_numbers is not None and other._row_numbers is not None:
+            return self._row_numbers == other._row_numbers
+        return np.array_equal(self.ids, other.ids)
 
     def rows(self, ids: Sequence[str]) -> np.ndarray:
         """Row numbers (m,) of the ids, in their order.
@@ -157,18 +169,25 @@ class LatentSpace:
         SpaceError
             Ids that the space lacks, naming the first three.
         """
-        rows = self.index.get_indexer(pd.Index(list(ids), dtype=object))
+        ids = list(ids)
+        rows = self._row_numbers.rows(ids) if self._row_numbers else self.index.get_indexer(pd.Index(ids, dtype=object))
         unknown = [identifier for identifier, row in zip(ids, rows, strict=True) if row < 0]
         if unknown:
             raise SpaceError(f"expected ids of {self.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}")
         return rows
 
+    def with_columns(self, **changes: Any) -> LatentSpace:
+        """The same vectors with another name, ids, labels, payload or counts."""
+        columns = {"ids": self._row_numbers or self.ids, **{key: getattr(self, key) for key in ("name", *_COLUMNS)}}
+        return LatentSpace(self._vectors if self._stored is None else self._stored, **columns | changes)
+
     def take(self, rows: np.ndarray, name: str | None = None) -> LatentSpace:
         """The space of these rows, in this order."""
         rows = np.asarray(rows)
+        ids = self.ids if self._row_numbers is None else self._row_numbers
         return LatentSpace(
             self.vectors[rows],
-            self.ids[rows],
+            ids[rows] if isinstance(ids, np.ndarray) else ids.at(rows),
             name=name or self.name,
             labels=None if self.labels is None else self.labels[rows],
             payload=None if self.payload is None else [self.payload[row] for row in rows],
@@ -216,9 +235,12 @@ def match(source: LatentSpace, target: LatentSpace) -> Match:
     >>> pair.target.vectors.tolist()
     [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
     """
-    rows = target.index.get_indexer(source.index)
-    in_source = np.flatnonzero(rows >= 0)
-    in_target = rows[in_source]
+    if source.same_ids(target):
+        in_source = in_target = np.arange(len(source))
+    else:
+        rows = target.index.get_indexer(source.index)
+        in_source = np.flatnonzero(rows >= 0)
+        in_target = rows[in_source]
     if not len(in_source):
         raise NoCommonId(
             f"{source.name!r} and {target.name!r} share no ids (for instance {quote(source.ids[:2])} and "
@@ -253,11 +275,6 @@ def distinct_names(spaces: Sequence[LatentSpace]) -> list[str]:
     return distinct
 
 
-def quote(items: Sequence[str]) -> str:
-    """``'a', 'b'``: the items of an error message, each cut to 40 characters."""
-    return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
-
-
 def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
     """Raise a SpaceError that names the setting unless the value is one of those allowed."""
     if value not in allowed:
@@ -284,27 +301,6 @@ def need_whole(settings: Any, **least: int) -> None:
         value = getattr(settings, name)
         if type(value) is not int or value < lowest:
             raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r:.80}")
-
-
-def _strings(items: Sequence[str], expected: int, name: str, what: str) -> np.ndarray:
-    if len(items) != expected:
-        raise SpaceError(f"{name}: expected {expected} {what}, one per row, got {len(items)}")
-    if not _NO_TEXTS.isdisjoint(map(type, items)):
-        row, item = next((row, item) for row, item in enumerate(items) if type(item) in _NO_TEXTS)
-        raise SpaceError(f"{name}, row {row + 1}: expected {what} as strings, got {item!r:.40}; convert them first")
-    strings = np.empty(expected, dtype=object)
-    strings[:] = [str(item) for item in items]
-    return strings
-
-
-def _counts(counts: Sequence[int], name: str) -> np.ndarray:
-    given = np.asarray(counts)
-    whole = given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.array_equal(given, np.floor(given)))
-    if not whole or given.ndim != 1 or (given < 0).any() or (given >= (2.0**63 if given.dtype.kind == "f" else 2**63)).any():
-        raise SpaceError(
-            f"{name}: expected one whole number from 0 to 2⁶³ − 1 per row as counts, got {given!r:.60}; round or leave them out"
-        )
-    return given.astype(np.int64)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

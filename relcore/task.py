@@ -96,6 +96,6 @@ def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentS
     """Keys under which workers find these spaces: those of their encodings, or of copies that are put there now."""
     keys = []
     for spec, space in zip(specs, spaces, strict=True):
-        stored = spec.option("key") if spec.source == "encoding" else ""  # a pairing has a key, too, but of its own
+        stored = spec.option("key") if spec.source in ("encoding", "sample") else ""  # a pairing has a key, too, but of its own
         keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
     return keys

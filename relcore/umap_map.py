@@ -12,9 +12,11 @@ import numpy as np
 from relcore.magnitude import lengths
 
 EXACT_ROWS = 100_000  # up to here exact search takes less time than UMAP's layout, and no compiling
-
+FITTED_ROWS = 50_000  # above, a sample is fitted and the other rows are placed: to fit 250,000 would take minutes
+PLACED_AT_ONCE = 20_000
 
 COMPILING, NEIGHBOURS, GRAPH, EPOCHS = "compiling UMAP, once in a process", "nearest neighbours", "neighbour graph", "layout"
+OTHERS = "placing the other rows"
 _MANY_EPOCHS, _FEW_EPOCHS, _MANY_ROWS = 500, 200, 10_000  # umap-learn's: fewer for more than that many rows
 
 
@@ -90,6 +92,37 @@ class UmapMap:
     def transform(self, X: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(self.model_.transform(X), dtype=np.float32)
 
+    def draw(self, X: np.ndarray, on_row: Callable[[int, int], None]) -> np.ndarray:
+        """Fit on the rows of X (n, d), or on a sample of many, see `rows_fitted`, and place the others: (n, c).
+
+        `on_row` is called with the number of the others that are placed, and their number.
+        """
+        fitted = rows_fitted(len(X), self.random_state)
+        if len(fitted) == len(X):
+            return self.fit(X).embedding_
+        picture = np.empty((len(X), self.n_components), dtype=np.float32)
+        picture[fitted] = self.fit(X[fitted]).embedding_
+        others = np.setdiff1d(np.arange(len(X)), fitted)
+        if self.on_stage:
+            self.on_stage(OTHERS)
+        picture[others] = self._placed(X, others, on_row)
+        return picture
+
+    def draw_on(self, X: np.ndarray, on_row: Callable[[int, int], None]) -> np.ndarray:
+        """`transform` of X, with the memory of one block where its rows are many; `on_row` as in `draw`."""
+        return self.transform(X) if most_fitted(len(X)) == len(X) else self._placed(X, np.arange(len(X)), on_row)
+
+    def _placed(self, X: np.ndarray, rows: np.ndarray, on_row: Callable[[int, int], None]) -> np.ndarray:
+        """These rows of X on the map, (m, c), in blocks of equal size: umap-learn chooses the epochs by it."""
+        told, self.model_.tqdm_kwds = self.model_.tqdm_kwds, {"disable": True}  # the rows placed are counted, not epochs
+        placed, done = np.empty((len(rows), self.n_components), dtype=np.float32), 0
+        for block in np.array_split(rows, -(-len(rows) // PLACED_AT_ONCE)):
+            placed[done : done + len(block)] = self.transform(X[block])
+            done += len(block)
+            on_row(done, len(rows))
+        self.model_.tqdm_kwds = told
+        return placed
+
 
 class FaissIndex:
     """Exact nearest neighbours with the two members that umap-learn uses of pynndescent's index."""
@@ -140,6 +173,23 @@ def stage_seconds(n: int, d: int, n_neighbors: int) -> dict[str, float]:
     """What the stages of n rows of d numbers take on a core of a server's processor of 2026; compiling not included."""
     epochs = _MANY_EPOCHS if n <= _MANY_ROWS else _FEW_EPOCHS
     return {NEIGHBOURS: 0.1 + 2.5e-11 * n * n * d, GRAPH: 0.1 + 3e-5 * n, EPOCHS: 1.3e-7 * n * n_neighbors * epochs}
+
+
+def placing_seconds(m: int, n: int, d: int) -> float:
+    """What it takes to place m rows of d numbers on a map of n, on the same core."""
+    return 2.5e-11 * m * n * d + 3e-4 * m
+
+
+def most_fitted(n: int) -> int:
+    """On how many of n rows a map is fitted."""
+    return min(n, FITTED_ROWS)
+
+
+def rows_fitted(n: int, random_state: int) -> np.ndarray:
+    """The rows of n that a map is fitted on, ascending: all, or a random sample. The same for all spaces of n rows."""
+    if most_fitted(n) == n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(random_state).choice(n, most_fitted(n), replace=False))
 
 
 COMPILING_SECONDS = 9.0

@@ -10,12 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from relcore.charts.coloring import ColorScale
-from relcore.similarity import mean_row, project_directions, unit_rows
+from relcore.similarity import mean_of, project_directions, unit_rows
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, need_strings
 
 NUMBERS = ("counts", "source norm", "target norm", "agreement")  # columns of numbers that colour rows
 COLUMN = "column:"  # before the name of a column of the table that came with a space
 MOST_PIVOTS = 20  # the number of distinguishable colours
+_CLUSTERED = 20_000  # rows that default pivots are chosen among
 DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
 
 
@@ -75,7 +76,12 @@ class View:
     @cached_property
     def digest(self) -> str:
         """Hexadecimal digest of which rows are drawn."""
-        return hashlib.blake2b(np.ascontiguousarray(self.rows, dtype=np.int64), digest_size=16).hexdigest()
+        return rows_digest(self.rows)
+
+
+def rows_digest(rows: np.ndarray) -> str:
+    """Hexadecimal digest of row numbers (m,)."""
+    return hashlib.blake2b(np.ascontiguousarray(rows, dtype=np.int64), digest_size=16).hexdigest()
 
 
 def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
@@ -134,7 +140,7 @@ def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.
     drawn, belongs = np.zeros(len(space), dtype=bool), np.full(len(space), -1)
     if not spec.pivots:
         return drawn, belongs
-    mean = mean_row(space.vectors)
+    mean = mean_of(space)
     pivots = unit_rows(space.vectors[space.rows(spec.pivots)], mean)
     cosines = project_directions(space.vectors, pivots.T, mean)
     n_nearest = min(spec.n_nearest, len(space))
@@ -147,14 +153,19 @@ def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.
 
 
 def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
-    """Ids to begin with: the usual words where the space has them, else rows far apart from each other."""
+    """Ids to begin with: the usual words where the space has them, else rows far apart from each other,
+    of a large space among a sample."""
     known = tuple(pivot for pivot in DEFAULT_PIVOTS if pivot in space.index)
     if len(known) >= n_pivots:
         return known[:n_pivots]
     from relcore.anchors.selection import select_anchors
 
+    strategy = "k-means" if len(space) > 100 else "random"
+    if len(space) > _CLUSTERED:  # the first picture waits for them, and for the library that k-means needs
+        space = space.take(np.sort(np.random.default_rng(0).choice(len(space), _CLUSTERED, replace=False)))
+        strategy = "farthest-point"
     n_pivots = min(n_pivots, np.count_nonzero(space.norms))
-    return tuple(select_anchors(space, n_pivots, "k-means" if len(space) > 100 else "random")) if n_pivots else ()
+    return tuple(select_anchors(space, n_pivots, strategy)) if n_pivots else ()
 
 
 def default_view(space: LatentSpace) -> ViewSpec:

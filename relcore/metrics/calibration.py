@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from relcore.metrics.recall import Recall
 from relcore.numbers import band, short
 from relcore.spaces import SpaceError
 
@@ -84,9 +85,12 @@ class Score(float):
     null : Null or None
     note : str
         What else decides the score, such as a single long row; "" where nothing does.
+    recall : Recall or None
+        Of the neighbour lists, where the search was approximate.
     """
 
     note: str = ""
+    recall: Recall | None = None
     metric: str
     convention: str
     k: int | None
@@ -107,6 +111,7 @@ class Score(float):
         interval: tuple[float, float] | None = None,
         null: Null | None = None,
         note: str = "",
+        recall: Recall | None = None,
     ) -> Score:
         score = super().__new__(cls, _within_range(metric, convention, value))
         score.metric, score.convention, score.k, score.n = metric, convention, k, n
@@ -114,7 +119,13 @@ class Score(float):
         score.interval, score.null = interval, null
         if note:  # a record of a score without a note has no entry for it, as in earlier versions
             score.note = note
+        if recall:
+            score.recall = recall
         return score
+
+    def approximated(self, recall: Recall | None) -> Score:
+        """The same score, read from lists of this recall."""
+        return Score(float(self), **(self.__dict__ | {"recall": recall}))
 
     def __getnewargs_ex__(self) -> tuple[tuple[float], dict]:
         return (float(self),), dict(self.__dict__)
@@ -122,7 +133,8 @@ class Score(float):
     def to_record(self) -> dict[str, Any]:
         """Value and attributes as plain JSON."""
         circumstances = dict(self.__dict__)
-        return {"value": float(self)} | circumstances | {"null": asdict(self.null) if self.null else None}
+        found = {"value": float(self)} | circumstances | {"null": asdict(self.null) if self.null else None}
+        return found | ({"recall": asdict(self.recall)} if self.recall else {})
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Score:
@@ -130,21 +142,25 @@ class Score(float):
         circumstances = dict(record)
         value, null, interval = (circumstances.pop(name) for name in ("value", "null", "interval"))
         interval = tuple(interval) if interval else None
+        if recall := circumstances.pop("recall", None):
+            circumstances["recall"] = Recall(**recall)
         return cls(value, null=Null(**null) if null else None, interval=interval, **circumstances)
 
     def facts(self) -> dict[str, Any]:
         """A row of a table: score, chance (the chance level's mean), null_low, null_high (its 95 % band), low, high (sampling
-        interval), n, k, queries; NaN where there is none."""
+        interval), n, k, queries; NaN where there is none; of approximate neighbours the `Recall.facts`, too."""
         low, high = self.interval or (np.nan, np.nan)
         null = self.null or Null(np.nan, np.nan, np.nan)
         chance = {"chance": null.mean, "null_low": null.low, "null_high": null.high}
-        return {"score": float(self), **chance, "low": low, "high": high, "n": self.n, "k": self.k, "queries": self.n_queries}
+        facts = {"score": float(self), **chance, "low": low, "high": high, "n": self.n, "k": self.k, "queries": self.n_queries}
+        return facts | (self.recall.facts() if self.recall else {})
 
     def describe(self) -> str:
         """``jaccard .301 (k = 10, n = 20,000; chance .000 … .001)``."""
         circumstances = [f"k = {self.k}"] if self.k else []
         circumstances.append(f"n = {self.n:,}" if self.n_queries == self.n else f"{self.n_queries:,} of n = {self.n:,}")
         chance = f"; chance {band(self.null.low, self.null.high, self.null.places)}" if self.null else ""
+        chance += f"; {self.recall.describe(self.k)}" if self.recall else ""
         return f"{self.metric} {short(self)} ({', '.join(circumstances)}{chance})"
 
 

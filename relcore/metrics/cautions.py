@@ -8,7 +8,7 @@ import numpy as np
 
 from relcore.magnitude import lengths
 from relcore.numbers import short
-from relcore.similarity import mean_row, unit_rows
+from relcore.similarity import mean_of, unit_rows
 from relcore.spaces import LatentSpace, quote
 
 CENTRE = "Turn centring on; for absolute rows, subtract the mean in float64 before you save them."
@@ -26,19 +26,28 @@ def decisive_rows(squares: Sequence[np.ndarray]) -> np.ndarray:
     """
     found = []
     for one in squares:
-        most = min(_MOST_ROWS, max(1, len(one) // 50))
-        longest = np.argpartition(one, -most - 1)[-most - 1 :]
-        apart = one[longest] >= 0.1 * one[longest].max()
-        if apart.all() or one[longest[apart]].min() < 4 * one[longest[~apart]].max():
-            continue
-        if 2 * np.sum(one[longest[apart]] ** 2) > np.sum(one**2):
-            found.append(longest[apart])
-    return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
+        longest = np.argpartition(one, -most_decisive(len(one)) - 1)[-most_decisive(len(one)) - 1 :]
+        found.append(standing_apart(longest, one[longest], float(np.sum(one**2))))
+    return np.unique(np.concatenate(found))
+
+
+def most_decisive(n: int) -> int:
+    """How many of n rows may decide a score, and be named."""
+    return min(_MOST_ROWS, max(1, n // 50))
+
+
+def standing_apart(longest: np.ndarray, squares: np.ndarray, fourth: float) -> np.ndarray:
+    """Those of the longest rows (m + 1,) of `decisive_rows`, by their squared lengths and the sum over all rows of the squares
+    of these."""
+    apart = squares >= 0.1 * squares.max()
+    if apart.all() or squares[apart].min() < 4 * squares[~apart].max() or 2 * np.sum(squares[apart] ** 2) <= fourth:
+        return np.empty(0, dtype=np.int64)
+    return longest[apart]
 
 
 def long_row(space: LatentSpace) -> str:
     """Says that one row moves the mean of a space, and so every centred score; "" where none does."""
-    far = lengths(space.vectors, mean_row(space.vectors)).astype(np.float64)
+    far = lengths(space.vectors, mean_of(space)).astype(np.float64)
     row, n = int(far.argmax()), len(far)
     if n < 3 or not far[row]:
         return ""

@@ -11,16 +11,16 @@ import numpy as np
 from relcore.evaluation import Split
 from relcore.magnitude import brought, centred, scaled, spread_and_offset, within
 from relcore.metrics.calibration import Null, Score
-from relcore.metrics.cautions import decisive_rows, far_from_zero
+from relcore.metrics.cautions import decisive_rows
+from relcore.metrics.cka_sums import CosineSums, alignment, decided_note, need_different_rows, offset_note
 from relcore.metrics.metric import AlignedPair, Metric
 from relcore.metrics.paired import Difference, cka_influence, difference, mean_difference
-from relcore.metrics.rv_null import SAMPLED_ROWS, RowSums, rv_null
-from relcore.numbers import short
+from relcore.metrics.rv_null import RowSums, rv_null, sampled_rows
 from relcore.similarity import ROWS_PER_BLOCK, mean_row, row_blocks, unit_rows
-from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.spaces import LatentSpace, SpaceError
 
-_DECIDED = 0.05  # change of CKA without a few rows that is worth a note
 _NEAR_ZERO = 64  # times the spread of the rows
+_FEW = 256  # rows that stay in cache between their passes
 _DIFFERENCE_ROWS, _INFLUENCE_ROWS = 4000, 1000  # rows that tell a difference, and how sure it is: a score takes all
 
 
@@ -43,14 +43,12 @@ class OwnMoments:
         return cls.from_products(X, centred, 0, products["xx"])
 
     @classmethod
-    def from_products(cls, X: np.ndarray, centred: _Centred, side: int, product: np.ndarray) -> OwnMoments:
-        """From XᵀX (d, d), once it has been formed."""
+    def from_products(cls, X: np.ndarray, centred: _Centred, side: int, product: np.ndarray, null: bool = True) -> OwnMoments:
+        """From XᵀX (d, d), once it has been formed; without the sums for the chance level unless `null`."""
         frame, rows, square = centred.frames[side], centred.lengths[side], float(np.vdot(product, product))
-        if square == 0 or len(X) < 2:
+        if square == 0 or len(X) < 2 or not null:
             return cls(frame, square, rows, None)
-        sample = np.arange(len(X))
-        if len(X) > SAMPLED_ROWS:
-            sample = np.sort(np.random.default_rng(0).choice(len(X), SAMPLED_ROWS, replace=False))
+        sample = sampled_rows(len(X))
         return cls(frame, square, rows, RowSums.of(frame.rows(X[sample]), sample, product, rows, centred.weighted[side]))
 
 
@@ -104,14 +102,22 @@ class _Centred:
         buffers = [np.empty((min(n, ROWS_PER_BLOCK), width), dtype=np.float32) for width in widths]
         for block in row_blocks(n):
             size = block.stop - block.start
-            parts = [frame.rows(X[block], out[:size]) for X, frame, out in zip(self.spaces, self.frames, buffers, strict=True)]
+            parts = [out[:size] for out in buffers]
+            for side, part in enumerate(parts):
+                self._centre(side, block, part, rows)
             for name, (left, right) in wanted.items():
                 sums[name] += parts[left].T @ parts[right]
-            for side, part in enumerate(parts if rows else ()):
-                lengths = np.vecdot(part, part)
-                self.lengths[side][block] = lengths
-                self.weighted[side] += lengths @ part
         return sums
+
+    def _centre(self, side: int, block: slice, out: np.ndarray, rows: bool) -> None:
+        """Rows of a space into `out`, a few at a time, which are still in cache when their lengths are taken."""
+        X, frame, lengths = self.spaces[side][block], self.frames[side], self.lengths[side][block]
+        for few in row_blocks(len(X), _FEW):
+            part = frame.rows(X[few], out[few])
+            if rows:
+                squares = np.vecdot(part, part)
+                lengths[few] = squares
+                self.weighted[side] += squares @ part
 
 
 def linear_cka(
@@ -145,20 +151,14 @@ def linear_cka(
     """
     if len(X) != len(Y):
         raise SpaceError(f"expected row-aligned spaces, got {len(X)} and {len(Y)} rows; pair them with match()")
-    if len(X) < 4:
-        raise SpaceError(f"expected at least 4 rows, got {len(X)}")
     moments = _Moments.of(X, Y, own)
-    if moments.x.square == 0 or moments.y.square == 0:
-        raise SpaceError("expected spaces with different rows, got one whose rows are all equal")
+    need_different_rows(moments.x.square, moments.y.square)
     value, note = moments.value(debiased), moments.far_from_zero()
     rows = decisive_rows((moments.x.rows, moments.y.rows))
     if len(rows) and len(X) - len(rows) >= 4:
         rest = np.delete(np.arange(len(X)), rows)
         without = _Moments.of(X[rest], Y[rest]).value(debiased)
-        if not abs(without - value) <= _DECIDED:
-            named = quote(rows[:3].tolist() if ids is None else ids[rows[:3]]) + (", …" if len(rows) > 3 else "")
-            told = f"One long row, {named}, decides" if len(rows) == 1 else f"{len(rows)} long rows, {named}, decide"
-            note = f"{told} this score; CKA of the other rows is {short(without)}. {note}".rstrip()
+        note = f"{decided_note(value, without, rows, ids)} {note}".strip()
     null = moments.debiased_null() if debiased else moments.null()
     return Score(value, metric="cka", convention="debiased" if debiased else "linear", n=len(X), null=null, note=note)
 
@@ -173,14 +173,16 @@ class _Moments:
     y: OwnMoments
 
     @classmethod
-    def of(cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None) -> _Moments:
+    def of(cls, X: np.ndarray, Y: np.ndarray, own: tuple[OwnMoments, OwnMoments] | None = None, null: bool = True) -> _Moments:
+        if len(X) < 4:
+            raise SpaceError(f"expected at least 4 rows, got {len(X)}")
         if own:
             product = _Centred((X, Y), (own[0].frame, own[1].frame)).products({"xy": (0, 1)}, rows=False)["xy"]
         else:
             found, products = _Centred.of((X, Y), {"xx": (0, 0), "yy": (1, 1), "xy": (0, 1)})
             product = products["xy"]
             own = tuple(
-                OwnMoments.from_products(Z, found, side, products[name])
+                OwnMoments.from_products(Z, found, side, products[name], null=null)
                 for side, (Z, name) in enumerate(((X, "xx"), (Y, "yy")))
             )
         return cls(len(X), float(np.vdot(product, product)), *own)
@@ -188,13 +190,12 @@ class _Moments:
     def value(self, debiased: bool) -> float:
         """The score; NaN where all rows of a space are equal."""
         names = [self.unbiased(name) for name in ("xy", "xx", "yy")] if debiased else [self.xy, self.x.square, self.y.square]
-        return names[0] / np.sqrt(names[1] * names[2]) if names[1] * names[2] > 0 else float("nan")
+        return alignment(*names)
 
     def far_from_zero(self) -> str:
         """See `cautions.far_from_zero`."""
-        sides = (("first", self.x), ("second", self.y))
-        told = (far_from_zero(side, np.sqrt(one.rows.mean()), np.linalg.norm(one.frame.mean)) for side, one in sides)
-        return next(filter(None, told), "")
+        sides = (self.x, self.y)
+        return offset_note([np.sqrt(one.rows.mean()) for one in sides], [np.linalg.norm(one.frame.mean) for one in sides])
 
     def unbiased(self, name: str) -> float:
         """n (n − 3) times the unbiased HSIC of Song et al. 2012, eq. 5, from centred features."""
@@ -220,7 +221,8 @@ def _mean_row(X: np.ndarray) -> np.ndarray:
     The error, below 1e-5 of the values, shifts the centre so little that its square is negligible in a sum of squares, unless
     the rows lie far from zero.
     """
-    sums = [X[block].sum(axis=0) for block in row_blocks(len(X), 512)]
+    one = np.ones(512, dtype=np.float32)
+    sums = [one[: block.stop - block.start] @ X[block] for block in row_blocks(len(X), len(one))]
     mean = (np.sum(sums, axis=0, dtype=np.float64) / len(X)).astype(np.float32)
     spread, offset = spread_and_offset(X, mean)
     return mean if offset <= _NEAR_ZERO * spread else mean_row(X)
@@ -244,8 +246,8 @@ def mean_cosine(source: np.ndarray, target: np.ndarray, *, of_unit_length: bool 
     a, b = (source, target) if of_unit_length else (unit_rows(source), unit_rows(target))
     mean_a, mean_b = a.mean(axis=0, dtype=np.float64), b.mean(axis=0, dtype=np.float64)
     gram_a, gram_b = (_centred_gram(rows, mean) for rows, mean in ((a, mean_a), (b, mean_b)))
-    null = Null.from_moments(mean_a @ mean_b, np.vdot(gram_a, gram_b) / ((n - 1) * n**2)) if n > 1 else None
-    return Score(np.einsum("ij,ij->i", a, b).mean(dtype=np.float64), metric="cosine", n=n, null=null)
+    paired = np.einsum("ij,ij->i", a, b).mean(dtype=np.float64)
+    return CosineSums(n, paired, mean_a @ mean_b, np.vdot(gram_a, gram_b)).score()
 
 
 def _centred_gram(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
@@ -255,10 +257,13 @@ def _centred_gram(rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
 class LinearCKA(Metric):
     """`linear_cka` as a metric."""
 
+    reads = "sums"
     debiased = False
 
     def score(self, pair: AlignedPair) -> Score:
         ids = pair.split.ids[pair.split.test]
+        if pair.sums is not None and not self.debiased:
+            return pair.sums.linear_cka(ids)
         return linear_cka(pair.source, pair.target, debiased=self.debiased, ids=ids)
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference:
@@ -266,10 +271,17 @@ class LinearCKA(Metric):
         split = before.split
         drawn = Split.held_out(split.ids[split.test], random_state=split.random_state)
         rows, few = drawn.queries(_DIFFERENCE_ROWS), drawn.queries(_INFLUENCE_ROWS)
-        scores = [linear_cka(pair.source[rows], pair.target[rows], debiased=self.debiased) for pair in (before, now)]
-        pulls = [cka_influence(pair.source[few], pair.target[few]) for pair in (before, now)]
+        name = "debiased cka" if self.debiased else "cka"
+        scores = [pair.of_some_rows(name, rows, self._value) for pair in (before, now)]
+        pulls = [pair.of_some_rows("cka influence", few, cka_influence) for pair in (before, now)]
         error = np.std(pulls[1] - pulls[0], ddof=1) / np.sqrt(len(split.test))
         return difference(scores[1] - scores[0], error)
+
+    def _value(self, X: np.ndarray, Y: np.ndarray) -> float:
+        """`linear_cka` without its chance level."""
+        moments = _Moments.of(X, Y, null=False)
+        need_different_rows(moments.x.square, moments.y.square)
+        return moments.value(self.debiased)
 
     def own(self, space: LatentSpace, settings: Any) -> OwnMoments:
         return OwnMoments.of(space.vectors)
@@ -293,11 +305,16 @@ class DebiasedCKA(LinearCKA):
 class MeanCosine(Metric):
     """`mean_cosine` as a metric."""
 
+    reads = "sums"
+
     def score(self, pair: AlignedPair) -> Score | None:
-        found = pair.neighbours if pair.same_width else None
-        return mean_cosine(found.source, found.target, of_unit_length=True) if found else None
+        if not pair.same_width:
+            return None
+        if pair.sums is not None:
+            return pair.sums.mean_cosine()
+        return mean_cosine(pair.neighbours.source, pair.neighbours.target, of_unit_length=True)
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
         if not before.same_width:
             return None
-        return mean_difference(*(np.vecdot(one.neighbours.source, one.neighbours.target) for one in (before, now)))
+        return mean_difference(before.cosines, now.cosines)

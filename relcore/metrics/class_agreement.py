@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from relcore.metrics.calibration import Null, Score, sampling_interval
-from relcore.metrics.metric import AlignedPair, Metric
+from relcore.metrics.metric import AlignedPair, LabelledNeighbours, Metric
 from relcore.metrics.neighbours import number_of_draws, without_fixed_points, without_itself
 from relcore.metrics.paired import Difference, mean_difference
-from relcore.metrics.search import nearest_directions
 
 
 class ClassAgreement(Metric):
@@ -23,64 +22,49 @@ class ClassAgreement(Metric):
     coincidence, so an absolute score outside the band need not mean that the spaces are alike: the relative one is to be read.
     """
 
+    reads = "lists"
+
     def score(self, pair: AlignedPair) -> Score | None:
-        votes = _votes(pair)
+        votes = pair.labelled_neighbours()
         if votes is None:
             return None
-        classes, queries, lists = votes
-        hits, null = _hits(*votes), None
-        if len(queries) > 1:
+        hits, null = _hits(votes), None
+        if len(votes.queries) > 1:
             rng = np.random.default_rng(0)
-            drawn = np.array([_permuted(*votes, rng) for _ in range(number_of_draws(len(queries)))])
-            drawn += (hits.mean() - drawn.mean()) / len(classes)  # of all n rows one in n stays where it is
+            drawn = np.array([_permuted(votes, rng) for _ in range(number_of_draws(len(votes.queries)))])
+            drawn += (hits.mean() - drawn.mean()) / votes.n  # of all n rows one in n stays where it is
             null = Null.from_draws(drawn)
         return Score(
             hits.mean(),
             metric="class agreement",
             convention=pair.convention,
-            k=lists[0].shape[1] - 1,
-            n=len(classes),
-            n_queries=len(queries),
-            interval=sampling_interval(hits, len(classes)),
+            k=votes.lists[0].shape[1] - 1,
+            n=votes.n,
+            n_queries=len(votes.queries),
+            interval=sampling_interval(hits, votes.n),
             null=null,
             note=pair.neighbours.note,
         )
 
     def difference(self, before: AlignedPair, now: AlignedPair) -> Difference | None:
-        votes = _votes(before), _votes(now)
-        return None if None in votes else mean_difference(*(_hits(*each) for each in votes))
+        votes = before.labelled_neighbours(), now.labelled_neighbours()
+        return None if None in votes else mean_difference(*map(_hits, votes))
 
 
-_Votes = tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]
+def _hits(votes: LabelledNeighbours, order: np.ndarray | slice = slice(None)) -> np.ndarray:
+    """1 for a query whose class wins the vote of its neighbours, 0 for others, the mean of both directions; (m,).
+
+    By `order` each query has the neighbours of another one, itself left out of these.
+    """
+    found = zip(votes.lists, votes.classes, strict=True)
+    return np.mean(
+        [_wins(votes.own, without_itself(votes.queries, rows[order], classes[order])) for rows, classes in found], axis=0
+    )
 
 
-def _votes(pair: AlignedPair) -> _Votes | None:
-    """The class number of each labelled row (n,), the queries among them (m,), and the k + 1 rows (m, k + 1) nearest to each
-    query in the other space, one array per direction; None without labels, or with spaces of two widths."""
-    if pair.labels is None or not pair.same_width:
-        return None
-    labelled = np.flatnonzero(pair.labels != "")
-    names, classes = np.unique(pair.labels[labelled].astype(str), return_inverse=True)
-    found = pair.neighbours
-    queries = np.flatnonzero(np.isin(labelled, found.queries))
-    if not 1 < len(names) < len(classes) or not len(queries):
-        return None
-    spaces = [rows if len(labelled) == len(rows) else rows[labelled] for rows in (found.source, found.target)]
-    k = min(pair.k, len(classes) - 1)
-    directions = [spaces] if pair.convention == "paper" else [spaces, spaces[::-1]]
-    return classes, queries, tuple(nearest_directions(one[queries], other, k + 1, found.device) for one, other in directions)
-
-
-def _hits(classes: np.ndarray, queries: np.ndarray, lists: tuple[np.ndarray, ...]) -> np.ndarray:
-    """1 for a query whose class wins the vote of its neighbours, 0 for others, the mean of both directions; (m,)."""
-    own = classes[queries]
-    return np.mean([_wins(own, classes[without_itself(queries, found)]) for found in lists], axis=0)
-
-
-def _permuted(classes: np.ndarray, queries: np.ndarray, lists: tuple[np.ndarray, ...], rng: np.random.Generator) -> float:
-    """The score when each query has the neighbours of another one, itself left out of these."""
-    order = without_fixed_points(len(queries), rng)
-    return float(_hits(classes, queries, tuple(found[order] for found in lists)).mean())
+def _permuted(votes: LabelledNeighbours, rng: np.random.Generator) -> float:
+    """The score when each query has the neighbours of another one."""
+    return float(_hits(votes, without_fixed_points(len(votes.queries), rng)).mean())
 
 
 def _wins(own: np.ndarray, voted: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.metrics.neighbours import Neighbours, find_neighbours
 from relcore.metrics.paired import Difference
+from relcore.metrics.search import nearest_directions
 from relcore.spaces import LatentSpace, SpaceError
 
 
@@ -45,6 +46,7 @@ class AlignedPair:
     convention: str = "paper"
     n_queries: int | None = None
     labels: np.ndarray | None = None
+    sums: ClassVar[RowsSummed | None] = None  # where a pass over the rows has summed up what a metric needs
 
     @classmethod
     def of(
@@ -74,13 +76,71 @@ class AlignedPair:
         places = np.searchsorted(self.split.test, self.split.queries(self.n_queries))
         return find_neighbours(self.source, self.target, self.k, self.convention, queries=places)
 
+    @cached_property
+    def cosines(self) -> np.ndarray:
+        """Of each test row with its partner, (t,); for spaces of one width."""
+        return np.vecdot(self.neighbours.source, self.neighbours.target)
+
+    def some_rows(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """These test rows (m,) of both spaces, each space perhaps turned, moved and scaled: enough for linear CKA."""
+        return self.source[places], self.target[places]
+
+    def labelled_neighbours(self) -> LabelledNeighbours | None:
+        """The classes of the labelled queries and of their neighbours; None without labels, with spaces of two widths, or where
+        all labelled rows have one class, or each has its own."""
+        if self.labels is None or not self.same_width:
+            return None
+        labelled = np.flatnonzero(self.labels != "")
+        names, classes = np.unique(self.labels[labelled].astype(str), return_inverse=True)
+        queries = np.flatnonzero(np.isin(labelled, self.neighbours.queries))
+        if not 1 < len(names) < len(classes) or not len(queries):
+            return None
+        lists = self.nearest_labelled(labelled, queries, min(self.k, len(classes) - 1) + 1)
+        return LabelledNeighbours(len(classes), queries, classes[queries], lists, tuple(classes[found] for found in lists))
+
+    def of_some_rows(self, name: str, places: np.ndarray, make: Callable[[np.ndarray, np.ndarray], Any]) -> Any:
+        """What `make` finds in `some_rows` of these places; a pair that is kept may know it by its name."""
+        return make(*self.some_rows(places))
+
+    def nearest_labelled(self, labelled: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+        """Of the test rows `labelled` (l,) the k nearest to each of the `queries` (m,), which count the labelled rows, in the
+        other space: (m, k) of the same count, one array for "paper", one per direction for "mutual"."""
+        found = self.neighbours
+        spaces = [rows if len(labelled) == len(rows) else rows[labelled] for rows in (found.source, found.target)]
+        directions = [spaces] if self.convention == "paper" else [spaces, spaces[::-1]]
+        return tuple(nearest_directions(one[queries], other, k, found.device) for one, other in directions)
+
+
+class LabelledNeighbours(NamedTuple):
+    """Of n labelled rows the numbers of the queries (m,), their classes (m,), the k + 1 rows (m, k + 1) nearest to each query
+    in the other space, one array per direction, and the classes of these. Classes are any numbers."""
+
+    n: int
+    queries: np.ndarray
+    own: np.ndarray
+    lists: tuple[np.ndarray, ...]
+    classes: tuple[np.ndarray, ...]
+
+
+class RowsSummed(Protocol):
+    """Scores from sums over the rows of a pair that are no longer at hand."""
+
+    def linear_cka(self, ids: np.ndarray) -> Score: ...
+
+    def mean_cosine(self) -> Score: ...
+
 
 class Metric(ABC):
     """How alike are two spaces? A score with its chance level. A metric has no state.
 
     A subclass needs no more than `score`. The other methods tell how a score changed, and spare work where many spaces are
     compared with each other: there `settings` is a `comparing.all_pairs.AllPairs`.
+
+    `reads` says what `score` takes of a pair: "lists", its neighbours; "sums", where a pass over the rows has these; or "rows",
+    anything. Where there are many rows, the first two never have them in memory.
     """
+
+    reads: ClassVar[Literal["lists", "sums", "rows"]] = "rows"
 
     @abstractmethod
     def score(self, pair: AlignedPair) -> Score | None:

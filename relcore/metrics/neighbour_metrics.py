@@ -19,6 +19,8 @@ from relcore.spaces import LatentSpace
 class Jaccard(Metric):
     """Mean overlap of the neighbourhoods; spaces of two widths have one in the convention "mutual" alone."""
 
+    reads = "lists"
+
     def score(self, pair: AlignedPair) -> Score | None:
         return pair.neighbours.jaccard() if _comparable(pair) else None
 
@@ -34,6 +36,8 @@ def _comparable(pair: AlignedPair) -> bool:
 
 class MeanReciprocalRank(Metric):
     """1 / rank of a row's own partner among its neighbours."""
+
+    reads = "lists"
 
     def score(self, pair: AlignedPair) -> Score | None:
         return pair.neighbours.mrr() if pair.same_width else None

@@ -18,7 +18,7 @@ CONVENTIONS = ("paper", "mutual")
 PERMUTATIONS = 50
 _RANK_DRAWS = 4000
 _DRAWN_LISTS = 60_000  # overlaps of permuted lists that cost a tenth of a second: with few queries more permutations
-_SEEDING_ROWS = 64  # enough to tell one space from another
+SEEDING_ROWS = 64  # enough to tell one space from another
 _NOTED_ROWS = 300
 _QUERY_STREAM = 1  # apart from the generators of anchors, which have the same random states
 
@@ -65,10 +65,14 @@ class Neighbours:
     @cached_property
     def note(self) -> str:
         """Says that the neighbours in either space are too alike to be ordered; by some of the queries."""
-        some, base = self.queries[:_NOTED_ROWS], self.target if self.convention == "paper" else self.source
-        sides = [(base, self.own)] + [(self.target, self.other)] * (self.convention == "mutual")
-        told = (indistinct_neighbours(rows[some], rows[lists[: len(some), -1]]) for rows, lists in sides)
+        some, base = self.queries[:_NOTED_ROWS], "target" if self.convention == "paper" else "source"
+        sides = [(base, self.own)] + [("target", self.other)] * (self.convention == "mutual")
+        told = (indistinct_neighbours(self.vectors(side, some), self.vectors(side, to[: len(some), -1])) for side, to in sides)
         return next(filter(None, told), "")
+
+    def vectors(self, side: str, rows: np.ndarray) -> np.ndarray:
+        """Unit rows of the source or the target, by their numbers."""
+        return getattr(self, side)[rows]
 
     @cached_property
     def retrievals(self) -> tuple[np.ndarray, ...]:
@@ -136,12 +140,27 @@ class Neighbours:
         """
         if self.convention == "paper":
             return jaccard_rows(self.own, self.other[without_fixed_points(len(self.queries), rng)]).mean()
-        order = rng.permutation(len(self.queries))
-        rest = np.setdiff1d(np.arange(self.n), self.queries, assume_unique=True)
-        renamed = np.empty(self.n, dtype=np.int64)
-        renamed[self.queries[order]] = self.queries
-        renamed[rng.permutation(rest)] = rest
-        return jaccard_rows(self.own, renamed[self.other[order]]).mean()
+        order, (rows, places, asked, strangers) = rng.permutation(len(self.queries)), self._listed
+        renamed = np.empty(len(rows), dtype=np.int64)
+        renamed[~strangers] = self.queries[np.argsort(order)][asked]
+        if strangers.any():  # other rows that are no queries, each another one: only those in the lists are drawn
+            drawn = rng.choice(self.n - len(order), np.count_nonzero(strangers), replace=False)
+            renamed[strangers] = drawn + np.searchsorted(np.sort(self.queries) - np.arange(len(order)), drawn, side="right")
+        return jaccard_rows(self.own, renamed[places[order]]).mean()
+
+    @cached_property
+    def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The rows in `other` (r,), the place of each entry among them (m, k), which query each is that is one, and which of
+        them are none (r,)."""
+        rows, places = np.unique(self.other, return_inverse=True)
+        strangers, order = ~np.isin(rows, self.queries), np.argsort(self.queries)
+        asked = order[np.searchsorted(self.queries[order], rows[~strangers])]
+        return rows, places.reshape(self.other.shape), asked, strangers
+
+
+def order_seed(unit: np.ndarray) -> int:
+    """What seeds the order of equally near rows: the first unit rows (m, d) of a space, so that two spaces have two orders."""
+    return crc32(unit[:SEEDING_ROWS].tobytes())
 
 
 def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
@@ -182,7 +201,7 @@ def find_neighbours(
     if len(source) != len(target):
         raise SpaceError(f"expected row-aligned spaces, got {len(source)} and {len(target)} rows; pair them with match()")
     n = len(target)
-    _need_k(k, n, n - (convention == "mutual"))
+    need_k(k, n, n - (convention == "mutual"))
     if convention == "paper":
         _need_equal_widths(source, target)
     if queries is None:
@@ -212,8 +231,8 @@ def neighbours_within(unit: np.ndarray, queries: np.ndarray, k: int, device: str
     Of equally near rows a search takes the first. Two spaces with many such rows would then agree because of their order,
     so each is searched in its own order.
     """
-    _need_k(k, len(unit), len(unit) - 1)
-    order = np.random.default_rng(crc32(unit[:_SEEDING_ROWS].tobytes())).permutation(len(unit))
+    need_k(k, len(unit), len(unit) - 1)
+    order = np.random.default_rng(order_seed(unit)).permutation(len(unit))
     places = np.empty(len(unit), dtype=np.int64)
     places[order] = np.arange(len(unit))
     return order[without_itself(places[queries], nearest_directions(unit[queries], unit[order], k + 1, device))]
@@ -266,7 +285,8 @@ def _need_equal_widths(source: np.ndarray, target: np.ndarray) -> None:
         )
 
 
-def _need_k(k: int, n: int, most: int) -> None:
+def need_k(k: int, n: int, most: int) -> None:
+    """Raise a SpaceError unless k neighbours can be looked up among n rows, `most` of them eligible."""
     if not 1 <= k <= most:
         raise SpaceError(f"k: expected 1 … {most} for {n} rows, got {k}; choose fewer neighbours or more rows")
 
@@ -276,11 +296,14 @@ def _rows(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return matrix if len(rows) == len(matrix) and np.array_equal(rows, np.arange(len(matrix))) else matrix[rows]
 
 
-def without_itself(queries: np.ndarray, lists: np.ndarray) -> np.ndarray:
-    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced it: (m, k)."""
+def without_itself(queries: np.ndarray, lists: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
+    """(m, k + 1) neighbour lists without the query itself, or without the last entry if a duplicate displaced it: (m, k).
+
+    Or of `values` (m, k + 1), such as the classes of these neighbours, those that belong to the rest.
+    """
     itself = lists == queries[:, None]
     itself[~itself.any(axis=1), -1] = True
-    return lists[~itself].reshape(len(lists), -1)
+    return (lists if values is None else values)[~itself].reshape(len(lists), -1)
 
 
 def jaccard_rows(first: np.ndarray, second: np.ndarray) -> np.ndarray:

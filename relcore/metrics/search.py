@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from relcore.similarity import row_blocks
 from relcore.spaces import SpaceError
 
 _SAMPLED_ROWS = 64
-_FEWEST_FOR_BLAS = 20  # queries
+# faiss's own defaults send up to some hundred queries past BLAS, which takes nine times as long, and form products of 16 MB,
+# which leave the cache. They are put back: other searches of the process, those of UMAP, would come to other last digits.
+_FAISS = {"distance_compute_blas_threshold": 20, "distance_compute_blas_query_bs": 1024}
 _ALIKE = 2.0**-8  # mean squared distance of unit rows from their mean
 
 
@@ -25,7 +28,7 @@ def nearest(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto")
         raise SpaceError(f"k: expected at most {len(base)}, the rows there are, got {k}; choose fewer neighbours")
     if device == "auto":
         device = "cuda" if _cuda_is_available() else "cpu"
-    return _nearest_torch(queries, base, k, device) if device != "cpu" else _nearest_faiss(queries, base, k)
+    return _nearest_torch(queries, base, k, device) if device != "cpu" else nearest_with_products(queries, base, k)[1]
 
 
 def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: str = "auto") -> np.ndarray:
@@ -34,12 +37,22 @@ def nearest_directions(queries: np.ndarray, base: np.ndarray, k: int, device: st
     Their products then differ in the last digits of float32 only. The distances of their differences from a common row, which
     are exact, order them in the same way: |x − y|² = |x|² − 2 (x·y − |y|² / 2).
     """
-    common = base[:: max(1, len(base) // _SAMPLED_ROWS)].mean(axis=0, dtype=np.float64).astype(np.float32)
-    if 1 - common @ common > _ALIKE:
-        return nearest(queries, base, k, device)
-    queries, base = queries - common, base - common
-    queries = np.column_stack([queries, np.ones(len(queries), dtype=np.float32)])
-    return nearest(queries, np.column_stack([base, -np.vecdot(base, base) / 2]), k, device)
+    common = common_direction(base[:: max(1, len(base) // _SAMPLED_ROWS)])
+    return nearest(apart(queries, common, queries=True), apart(base, common), k, device)
+
+
+def common_direction(sample: np.ndarray) -> np.ndarray | None:
+    """The mean (d,) of some unit rows (m, d) if all point in nearly one direction, else None."""
+    common = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return None if 1 - common @ common > _ALIKE else common
+
+
+def apart(rows: np.ndarray, common: np.ndarray | None, queries: bool = False) -> np.ndarray:
+    """Rows of length 1 as `nearest` takes them where they have a common direction, (m, d + 1); else the rows themselves."""
+    if common is None:
+        return rows
+    rows = rows - common
+    return np.column_stack([rows, np.ones(len(rows), dtype=np.float32) if queries else -np.vecdot(rows, rows) / 2])
 
 
 def gpu_name() -> str | None:
@@ -61,17 +74,27 @@ def _cuda_is_available() -> bool:
     return torch.cuda.is_available()
 
 
-def _nearest_faiss(queries: np.ndarray, base: np.ndarray, k: int) -> np.ndarray:
+def nearest_with_products(queries: np.ndarray, base: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """`nearest` on the CPU: the inner products (m, k) float32, largest first, and the rows (m, k) int64."""
     import faiss
 
-    # Its own default sends up to some hundred queries past BLAS, which takes nine times as long. It is put back, because other
-    # searches of the process, those of UMAP, would come to other last digits.
-    usual, faiss.cvar.distance_compute_blas_threshold = faiss.cvar.distance_compute_blas_threshold, _FEWEST_FOR_BLAS
+    usual = _usual()
     try:
+        for name, value in _FAISS.items():
+            setattr(faiss.cvar, name, value)
         # Not an index: it would copy the base, which for a few queries takes as long as the search.
-        return faiss.knn(np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT)[1]
+        return faiss.knn(np.ascontiguousarray(queries), np.ascontiguousarray(base), k, metric=faiss.METRIC_INNER_PRODUCT)
     finally:
-        faiss.cvar.distance_compute_blas_threshold = usual
+        for name, value in usual.items():
+            setattr(faiss.cvar, name, value)
+
+
+@cache
+def _usual() -> dict[str, int]:
+    """faiss's own settings; read once, since another thread may be searching with ours."""
+    import faiss
+
+    return {name: getattr(faiss.cvar, name) for name in _FAISS}
 
 
 def _nearest_torch(queries: np.ndarray, base: np.ndarray, k: int, device: str) -> np.ndarray:

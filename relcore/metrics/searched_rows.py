@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from scipy import sparse
 
 from relcore.metrics.neighbours import Neighbours, neighbours_within
 from relcore.metrics.paired import Difference, difference, mean_difference
 from relcore.metrics.search import nearest_directions
 
+if TYPE_CHECKING:  # SciPy takes longer to import than all of this file's work before the first picture
+    from scipy import sparse
+
 _MANY = 20  # rows per query, above which the queries decide the error
+
+
+def queries_decide(n: int, n_queries: int) -> bool:
+    """Whether the queries alone decide how sure a mean overlap among n rows is: no second search is then needed."""
+    return n_queries < 2 or n > _MANY * n_queries
 
 
 def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
@@ -24,7 +33,7 @@ def overlap_difference(before: Neighbours, now: Neighbours) -> Difference:
     ("paper") and 177 ("mutual"), as the variance is then hard to estimate.
     """
     m, n = len(before.queries), before.n
-    if n - 1 - (before.convention == "mutual") < before.k or m < 2 or n > _MANY * m:
+    if n - 1 - (before.convention == "mutual") < before.k or queries_decide(n, m):
         return mean_difference(before.overlap, now.overlap)
     change = now.overlap - before.overlap
     own = change - change.mean()
@@ -43,6 +52,8 @@ def effects_of_rows(found: Neighbours) -> sparse.csr_array:
     In a list that loses a row, the next nearest takes its place, so one search for k + 1 neighbours serves all n rows. Both
     lists have k rows, so the overlap is i / (2k − i), where they share i.
     """
+    from scipy import sparse
+
     k, m = found.k, len(found.queries)
     lines = np.repeat(np.arange(m), k)
     own, other = _longer_lists(found)

@@ -1,4 +1,4 @@
-"""Array files: .npy, .npz and .safetensors. Nothing is unpickled, and no size is believed before it is checked."""
+"""Array files: .npy and .npz. Nothing is unpickled, and no size is believed before it is checked."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from relcore.mapped import MappedRows
 from relcore.plain_text import visible
-from relcore.sources.embedding_tensors import bfloat16_rows, token_ids, token_matrix
-from relcore.sources.rows import Rows, check_size, readable, rows_to_read
+from relcore.sources.embedding_tensors import token_matrix
+from relcore.sources.on_disk import OnDisk
+from relcore.sources.rows import Rows, check_size, check_width, readable, rows_to_read
 from relcore.spaces import SpaceError, quote
 
 _BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, NotImplementedError, ValueError)
@@ -29,10 +31,15 @@ _CHOOSE = "choose one with the option matrix, as FILE#matrix=NAME, or rename the
 _READERS = {1: (2, np.lib.format.read_array_header_1_0), 2: (4, np.lib.format.read_array_header_2_0)}
 
 
-def read_npy(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
-    """The matrix of a .npy file; with a limit, only its first rows are read from a file in C order."""
+def read_npy(path: Path, *, limit: int | None = None, max_bytes: int, on_disk: OnDisk | None = None) -> Rows:
+    """The matrix of a .npy file; with a limit, only its first rows are read from a file in C order.
+
+    With `on_disk` it is mapped, where it is one of float16, float32 or float64 in C order.
+    """
     with path.open("rb") as stream:
-        return Rows(_matrix(stream, path.stat().st_size, path, path.name, limit, max_bytes))
+        size = path.stat().st_size
+        mapped = None if on_disk is None else _mapped(stream, size, path, limit, on_disk)
+        return Rows(_matrix(stream, size, path, path.name, limit, max_bytes) if mapped is None else mapped)
 
 
 def npy_shape(path: Path) -> tuple[int, ...]:
@@ -65,7 +72,7 @@ def read_npz(path: Path, *, limit: int | None = None, max_bytes: int, matrix: st
             n = header(main)[0][0]
             headers = {name: header(name) for name in _TEXTS if name in sizes}
             for name, (shape, _, dtype) in headers.items():
-                _check_texts(path, name, math.prod(shape), n, dtype.itemsize)
+                check_texts(path, name, math.prod(shape), n, dtype.itemsize)
                 if dtype.kind not in "USbiuf":
                     expected = f"{name} as strings or integers"
                     raise SpaceError(f"{path.name}: expected {expected}, got {dtype!s:.40}; save them with dtype=str")
@@ -99,76 +106,6 @@ def npz_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 def _header_of(archive: zipfile.ZipFile, name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     with archive.open(name) as stream:
         return _header(stream, name)
-
-
-def read_safetensors(path: Path, *, limit: int | None = None, max_bytes: int, matrix: str | None = None) -> Rows:
-    """Tensor `matrix`, else `vectors`, a model's token embeddings, or the only matrix; texts and counts of its rows.
-
-    `ids` and `labels` are UTF-8 text, one line per row, in uint8 tensors or in the metadata; `counts` are integers. The ids of
-    token embeddings come from a vocabulary beside the file. With a limit only the first rows are read.
-    """
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            names, metadata = set(file.keys()), file.metadata() or {}
-
-            def shape(name: str) -> tuple[int, ...]:
-                return tuple(file.get_slice(name).get_shape())
-
-            main = the_matrix(path, names, shape, matrix)
-            in_file, d = shape(main)
-            n = rows_to_read(path, in_file, limit)
-            check_size(path, n, d, max_bytes)
-
-            def lines(name: str) -> list[str] | None:
-                if name in names:
-                    _check_texts(path, name, in_file, in_file, math.prod(shape(name)) // max(in_file, 1))
-                text = file.get_tensor(name).tobytes().decode() if name in names else metadata.get(name)
-                if text is None:
-                    return None
-                found = text.replace("\r\n", "\n").removesuffix("\r").split("\n")
-                _check_length(path, name, len(found), in_file)
-                return found[:n]
-
-            counts = file.get_slice("counts")[:n] if "counts" in names else None
-            vectors, rows = np.empty((n, d), dtype=np.float32), file.get_slice(main)
-            halves = rows.get_dtype() == "BF16"  # which NumPy does not have
-            step = max(1, _BLOCK // (8 * d))
-            for start in range(0, n, step):
-                stop = min(start + step, n)
-                found = bfloat16_rows(path, main, start, stop, d) if halves else rows[start:stop]
-                _fill(vectors[start:stop], found, f"{path.name}, tensor {main!r:.60}")
-            vectors.flags.writeable = False
-            ids = lines("ids")
-            if ids is None and (tokens := token_ids(path, main, in_file)):
-                ids = tokens[:n]
-            return Rows(vectors, ids, lines("labels"), counts)
-    except (SafetensorError, UnicodeDecodeError, TypeError, AttributeError) as error:
-        raise SpaceError(
-            f"{path.name}: expected a safetensors file of bfloat16, float16, float32 or float64 vectors and UTF-8 ids, got one "
-            f"that cannot be read ({visible(error, 200)}); write it again, or save the vectors as float32"
-        ) from error
-
-
-def safetensors_shape(path: Path) -> tuple[int, ...]:
-    """The shape of the matrix in a safetensors file, from its header alone."""
-    shapes = safetensors_shapes(path)
-    return shapes[the_matrix(path, shapes, shapes.__getitem__)]
-
-
-def safetensors_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each tensor in a safetensors file, from its header alone."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(path, framework="np") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in set(file.keys())}
-    except SafetensorError as error:
-        raise SpaceError(
-            f"{path.name}: expected a safetensors file, got one that cannot be read ({visible(error, 200)}); "
-            "write or copy it again"
-        ) from error
 
 
 def _header(stream: BinaryIO, what: str) -> tuple[tuple[int, ...], bool, np.dtype]:
@@ -236,9 +173,19 @@ def _matrix(stream: BinaryIO, size: int, path: Path, what: str, limit: int | Non
         for start in range(0, width, n_items):
             items = min(n_items, width - start)
             found = _values(stream, dtype, len(block) * items, what).reshape(len(block), items)
-            _fill(block[:, start : min(start + items, kept)], found[:, : max(0, kept - start)], what)
+            fill(block[:, start : min(start + items, kept)], found[:, : max(0, kept - start)], what)
     vectors.flags.writeable = False
     return vectors
+
+
+def _mapped(stream: BinaryIO, size: int, path: Path, limit: int | None, on_disk: OnDisk) -> MappedRows | None:
+    """The first `limit` rows of the matrix in an open .npy as a map; None, and the stream at its begin, where none can be."""
+    shape, fortran, dtype = promised(stream, size, path.name, dimensions=2)
+    n = rows_to_read(path, shape[0], limit)
+    check_width(path, n, shape[1])
+    part = on_disk.map(stream, dtype.name, stream.tell(), (n, shape[1])) if dtype.isnative and not fortran else None
+    stream.seek(0)
+    return None if part is None else on_disk.rows([part])
 
 
 def _list(stream: BinaryIO, size: int, path: Path, what: str, limit: int | None, max_bytes: int) -> np.ndarray:
@@ -261,7 +208,7 @@ def _values(stream: BinaryIO, dtype: np.dtype, n: int, what: str) -> np.ndarray:
     return np.frombuffer(content, dtype=dtype, count=n)
 
 
-def _fill(rows: np.ndarray, found: np.ndarray, what: str) -> None:
+def fill(rows: np.ndarray, found: np.ndarray, what: str) -> None:
     if found.dtype.kind not in "fiu":
         raise SpaceError(f"{what}: expected real numbers, got {found.dtype!s:.40}; save the vectors as float32")
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is reported as such later
@@ -292,14 +239,14 @@ def the_matrix(
     raise SpaceError(f"{path.name}: expected a matrix named 'vectors', or one matrix (n, d) alone, got {found}; {_CHOOSE}")
 
 
-def _check_texts(path: Path, name: str, got: int, expected: int, itemsize: int) -> None:
+def check_texts(path: Path, name: str, got: int, expected: int, itemsize: int) -> None:
     """Refuse ids, labels or counts of another number than the rows, or longer than any text should be."""
-    _check_length(path, name, got, expected)
+    check_length(path, name, got, expected)
     if itemsize > 4 * _LONGEST_TEXT:
         raise SpaceError(f"{path.name}: expected {name} of at most {_LONGEST_TEXT:,} characters, got longer ones; shorten them")
 
 
-def _check_length(path: Path, name: str, got: int, expected: int) -> None:
+def check_length(path: Path, name: str, got: int, expected: int) -> None:
     if got != expected:
         raise SpaceError(
             f"{path.name}: expected {expected} {name}, one per row, got {got}; write {name} and vectors from the same rows"

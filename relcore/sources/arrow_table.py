@@ -1,7 +1,9 @@
 """Arrow tables on disk, .arrow, as Hugging Face's `datasets` saves them: the stream form, or the file form around it.
 
+Version 2 of Feather, .feather, is the file form.
+
 The headers of all messages are read first, with plain Python: they tell the number of rows, and that every size fits the file.
-A compressed message could unpack to any size, and `datasets` writes none, so those are refused.
+A compressed message could unpack to any size, and `datasets` writes none, so those are refused; pandas writes them unless told.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ _NEXT = b"\xff\xff\xff\xff"
 _LONGEST_HEADER = 1 << 24
 _DICTIONARY, _RECORDS = 2, 3  # kinds of messages
 _AGAIN = "write it again, or save it as parquet"
+ARROW = (".arrow", ".feather")
+_FEATHER_1 = b"FEA1"
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Account:
 
 
 class ArrowTable:
-    """An .arrow file with what reading needs of a `pyarrow.parquet.ParquetFile`: schema, number of rows, batches."""
+    """An Arrow file with what reading needs of a `pyarrow.parquet.ParquetFile`: schema, number of rows, batches."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow as pa
@@ -56,9 +60,22 @@ class ArrowTable:
                 for start in range(0, len(wanted), at_once):
                     yield wanted.slice(start, at_once)
 
+    def mapped_batches(self, column: str) -> Iterator[Any]:
+        """This column of each batch, in the memory of a map of the file; offsets and indices are checked first."""
+        import pyarrow as pa
 
-def check_account(path: Path, file: ArrowTable, columns: Columns, limit: int | None, max_bytes: int) -> int:
-    """The width of the vectors, once it is known that they and their texts fit into memory."""
+        place = self.schema_arrow.get_field_index(column)
+        with pa.memory_map(str(self.path)) as file:
+            file.seek(self.metadata.begin)
+            for batch in pa.ipc.open_stream(file, options=pa.ipc.IpcReadOptions(included_fields=[place])):
+                batch.validate(full=True)
+                yield batch.column(0)
+
+
+def check_account(
+    path: Path, file: ArrowTable, columns: Columns, limit: int | None, max_bytes: int, on_disk: bool = False
+) -> int:
+    """The width of the vectors, once it is known that they, unless they stay on disk, and their texts fit into memory."""
     import pyarrow.compute as compute
 
     n = file.metadata.num_rows if limit is None else min(file.metadata.num_rows, limit)
@@ -67,9 +84,9 @@ def check_account(path: Path, file: ArrowTable, columns: Columns, limit: int | N
     if not width and n:
         first = next(file.iter_batches(1, [columns.columns[places[0]].name])).column(0)
         width = compute.list_value_length(stored(first))[0].as_py() or 0
-    if n:
+    if n and not on_disk:
         check_size(path, n, max(1, width), max_bytes)
-    if file.metadata.largest > max_bytes:
+    if not on_disk and file.metadata.largest > max_bytes:
         raise SpaceError(
             f"{path.name}: expected batches that fit into memory, got one of {readable(file.metadata.largest)}, more than "
             f"max_bytes = {readable(max_bytes)}; write it in smaller batches, or pass a larger max_bytes if you trust the file"
@@ -97,24 +114,35 @@ def account(path: Path) -> Account:
     SpaceError
         Another file, one that was cut short, compressed batches.
     """
-    size = path.stat().st_size
     with path.open("rb") as stream:
-        begin = len(_FILE_FORM) if stream.read(len(_FILE_FORM)) == _FILE_FORM else 0
-        stream.seek(begin)
-        rows, largest, n_messages = 0, 0, 0
-        while message := _message(path, stream, size):
-            left = size - stream.tell()
-            if not 0 <= message.body <= left:
-                raise SpaceError(
-                    f"{path.name}: a batch promises {readable(message.body)}, but only {readable(left)} follow; it was cut "
-                    "short, copy or download it again"
-                )
-            if message.compressed:
-                raise SpaceError(f"{path.name}: expected batches that are not compressed, got compressed ones; {_AGAIN}")
-            rows, largest, n_messages = rows + message.rows, max(largest, message.body), n_messages + 1
-            stream.seek(message.body, 1)
+        return account_of(stream, path.stat().st_size, path.name)
+
+
+def account_of(stream: BinaryIO, size: int, name: str) -> Account:
+    """`account` of an open file of `size` bytes, which need not be on this machine."""
+    stream.seek(0)
+    start = stream.read(len(_FILE_FORM))
+    begin = len(_FILE_FORM) if start == _FILE_FORM else 0
+    if start.startswith(_FEATHER_1):
+        raise SpaceError(f"{name}: expected version 2 of Feather, an Arrow table, got version 1; {_AGAIN}")
+    stream.seek(begin)
+    rows, largest, n_messages = 0, 0, 0
+    while message := _message(name, stream, size):
+        left = size - stream.tell()
+        if not 0 <= message.body <= left:
+            raise SpaceError(
+                f"{name}: a batch promises {readable(message.body)}, but only {readable(left)} follow; it was cut short, copy "
+                "or download it again"
+            )
+        if message.compressed:
+            raise SpaceError(
+                f"{name}: expected batches that are not compressed, got compressed ones; {_AGAIN} "
+                "(of pandas: to_feather(path, compression='uncompressed'))"
+            )
+        rows, largest, n_messages = rows + message.rows, max(largest, message.body), n_messages + 1
+        stream.seek(message.body, 1)
     if not n_messages:
-        raise _other(path)
+        raise _other(name)
     return Account(rows, largest, begin)
 
 
@@ -127,14 +155,14 @@ class _Message:
     compressed: bool
 
 
-def _message(path: Path, stream: BinaryIO, size: int) -> _Message | None:
+def _message(name: str, stream: BinaryIO, size: int) -> _Message | None:
     """The header that begins here, with the stream behind it; None after the last message."""
     start = stream.read(8)
     if start in (b"", _NEXT + bytes(4)):
         return None
     length = int.from_bytes(start[4:], "little")
     if len(start) < 8 or start[:4] != _NEXT or length > min(_LONGEST_HEADER, size - stream.tell()):
-        raise _other(path)
+        raise _other(name)
     content = stream.read(length)
     try:
         message = _Table(content, struct.unpack_from("<I", content)[0])
@@ -145,7 +173,7 @@ def _message(path: Path, stream: BinaryIO, size: int) -> _Message | None:
         rows = batch.number("<q", 0) if kind == _RECORDS else 0
         return _Message(max(0, rows), body, batch.table(3) is not None)
     except struct.error as error:
-        raise _other(path) from error
+        raise _other(name) from error
 
 
 @dataclass(frozen=True)
@@ -174,9 +202,9 @@ class _Table:
         return self.at + offset if offset else 0
 
 
-def _other(path: Path) -> SpaceError:
+def _other(name: str) -> SpaceError:
     return SpaceError(
-        f"{path.name}: expected an Arrow table as datasets.save_to_disk writes it, got another file or a damaged one; {_AGAIN}"
+        f"{name}: expected an Arrow table as datasets.save_to_disk writes it, got another file or a damaged one; {_AGAIN}"
     )
 
 

@@ -12,7 +12,6 @@ from typing import Any, Literal
 from relcore import access, record
 from relcore.plain_json import parse
 from relcore.sources import gensim_data
-from relcore.sources.arrays import safetensors_shape
 from relcore.sources.dataset import DatasetSpec, Options
 from relcore.sources.encoder import Encoder, encoder_from_json, encoder_to_json
 from relcore.sources.encodings import load_encoding
@@ -22,13 +21,15 @@ from relcore.sources.index_rows import load_rows
 from relcore.sources.places import dataset_place
 from relcore.sources.readers import suffix_of
 from relcore.sources.renamed import load_pairing, number_rows, rename
-from relcore.sources.series import is_one_space, natural, parts_of
+from relcore.sources.sampled import is_address, load_sample, need_sample_access
+from relcore.sources.series import parts_of, vector_places
 from relcore.sources.shapes import matrices_of, shape_of
+from relcore.sources.tensors import safetensors_shape
 from relcore.sources.words import BUNDLED, load_words
 from relcore.spaces import LatentSpace, SpaceError, need_one_of, quote
 from relcore.store import Store, Summary
 
-Source = Literal["bundled", "file", "index", "gensim-data", "encoding", "renamed"]
+Source = Literal["bundled", "file", "index", "gensim-data", "encoding", "renamed", "sample"]
 _OPTIONS = {
     "bundled": (),
     "file": FILE_OPTIONS,
@@ -36,6 +37,7 @@ _OPTIONS = {
     "gensim-data": (),
     "encoding": ("dataset", "encoder", "key", "output"),
     "renamed": ("base", "key"),
+    "sample": ("key", "rows", "of"),
 }
 _BY_ROW = "rows"  # where a renamed space has no pairing: its ids are row numbers
 _MOST_FILES = 500
@@ -51,7 +53,7 @@ class SpaceSpec:
 
     Attributes
     ----------
-    source : "bundled", "file", "index", "gensim-data", "encoding" or "renamed"
+    source : "bundled", "file", "index", "gensim-data", "encoding", "renamed" or "sample"
     name : str
         The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks no other host.
     limit : int, optional
@@ -60,7 +62,8 @@ class SpaceSpec:
         All strings. For files further arguments of `load_space`, ignore as a JSON list. For an index its kind in
         `relcore.names.INDEXES`, and the table or collection in it. For encodings what made them: dataset
         and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its base as
-        JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and `numbered_spec`.
+        JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and `numbered_spec`. For a sample of a
+        folder of shards, whose path or address is the name, its key in the store, its rows and those of the folder.
     """
 
     source: str
@@ -81,7 +84,9 @@ class SpaceSpec:
             expected = f"some of {quote(known)}, each with a string" if known else "none"
             raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
         need_one_of("ids", self.option("ids"), ("", "rows"))
-        whole = {"encoding": "an encoding", "renamed": "a renamed space", "index": "an index"}.get(self.source)
+        whole = {"encoding": "an encoding", "renamed": "a renamed space", "index": "an index", "sample": "a sample"}.get(
+            self.source
+        )
         if whole and {option for option, _ in self.options} != set(known):
             raise SpaceError(f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}")
         if self.source == "index" and _place(self).address:
@@ -171,6 +176,8 @@ def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
     """The spec of the same rows with their row numbers as ids, so that two spaces pair by row order."""
     if spec.source == "file":
         return replace(spec, options=tuple((dict(spec.options) | {"ids": "rows"}).items()))
+    if spec.source == "sample":
+        raise SpaceError(f"{spec.name!r:.80}: expected all rows to pair by row order, got a sample; write ids in the shards")
     return spec if spec.rows_of != spec else renamed_spec(spec, _BY_ROW, f"{spec.name} · by row")
 
 
@@ -196,12 +203,14 @@ def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
         store = store or Store()
         base, key = load(base_of(spec), store), spec.option("key")
         return number_rows(base, spec.name) if key == _BY_ROW else rename(base, load_pairing(store, key), spec.name)
+    if spec.source == "sample":
+        return load_sample(store or Store(), spec.name, spec.option("key"))
     if spec.source == "index":
         return load_rows(_place(spec), spec.limit)
     if spec.source == "file":
         told: dict[str, Any] = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
         told |= {"metadata": access.allowed(spec.option("metadata"))} if spec.option("metadata") else {}
-        return load_space(access.allowed(spec.name), limit=spec.limit, **dict(spec.options) | told)
+        return load_space(access.allowed(spec.name), limit=spec.limit, store=store, **dict(spec.options) | told)
     known = BUNDLED if spec.source == "bundled" else gensim_data.MODELS
     if spec.name not in known:
         raise SpaceError(f"{spec.source}: expected one of {quote(known)}, got {spec.name!r}")
@@ -213,8 +222,9 @@ def _place(spec: SpaceSpec) -> Place:
 
 
 def files_of(spec: SpaceSpec) -> tuple[str, ...]:
-    """The paths that a spec of a file names: that of the vectors, and of their metadata."""
-    return tuple(filter(None, (spec.name, spec.option("metadata")))) if spec.source == "file" else ()
+    """The paths that a spec of a file or a sample names: that of the vectors, and of their metadata."""
+    on_disk = spec.source == "file" or (spec.source == "sample" and not is_address(spec.name))
+    return tuple(filter(None, (spec.name, spec.option("metadata")))) if on_disk else ()
 
 
 def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
@@ -236,6 +246,8 @@ def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
             access.allowed(path)
     elif spec.source == "index":
         _place(spec).need_access()
+    elif spec.source == "sample":
+        need_sample_access(spec.name)
     elif spec.source == "renamed":
         need_access(base_of(spec), store)
     elif spec.source == "encoding" and not access.made(spec.option("key")):
@@ -284,7 +296,7 @@ def _gensim_models() -> Iterator[Entry]:
 
 
 def _files(folder: Path) -> Iterator[Entry]:
-    for path in islice(_places(folder), _MOST_FILES):
+    for path in islice(vector_places(folder), _MOST_FILES):
         name = str(path.relative_to(folder))
         for matrix, shape in (matrices_of(path) if suffix_of(path) == ".h5ad" else {}).items():
             spec = SpaceSpec("file", str(path), options=(("matrix", matrix),))
@@ -300,17 +312,3 @@ def _files(folder: Path) -> Iterator[Entry]:
 def _unchosen(path: Path) -> tuple[None, None] | None:
     """What is known of a file with several matrices, none of which is read where none is chosen."""
     return (None, None) if len(matrices_of(path)) > 1 else None
-
-
-def _places(folder: Path) -> Iterator[Path]:
-    """Vector files, and folders that are one space each, whose files are not listed on their own."""
-    spaces: set[Path] = set()
-    for pattern in ("*", "*/*", "*/*/*"):
-        for path in sorted(folder.glob(pattern), key=natural):
-            if path.parent in spaces or not access.may_read(path):
-                continue
-            if path.is_dir() and is_one_space(path):
-                spaces.add(path)
-                yield path
-            elif suffix_of(path) and path.is_file():
-                yield path

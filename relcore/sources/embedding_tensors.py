@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -50,11 +50,15 @@ def token_ids(path: Path, tensor: str, n: int) -> list[str] | None:
 def bfloat16_rows(path: Path, tensor: str, start: int, stop: int, d: int) -> np.ndarray:
     """Rows start … stop − 1 of a bfloat16 tensor (n, d) as float32; `safetensors` has checked the header."""
     with path.open("rb") as stream:
-        length = int.from_bytes(stream.read(8), "little")
-        begin = json.loads(stream.read(length))[tensor]["data_offsets"][0]
-        stream.seek(8 + length + begin + 2 * start * d)
+        stream.seek(tensor_begin(stream, tensor) + 2 * start * d)
         halves = np.frombuffer(stream.read(2 * (stop - start) * d), "<u2")
     return (halves.astype(np.uint32) << 16).view(np.float32).reshape(-1, d)
+
+
+def tensor_begin(stream: BinaryIO, tensor: str) -> int:
+    """The byte of an open .safetensors at which a tensor begins; `safetensors` has checked the header."""
+    length = int.from_bytes(stream.read(8), "little")
+    return 8 + length + json.loads(stream.read(length))[tensor]["data_offsets"][0]
 
 
 def _of_tokenizer(path: Path) -> dict[int, str]:

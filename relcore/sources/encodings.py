@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relcore.mapped import BLOCK_ROWS, MappedRows, Origin
 from relcore.sources.encoder import Encoder
+from relcore.sources.on_disk import MAP_FROM
+from relcore.space_digest import digest_of_columns
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import Entry, Store, digest_of
 
@@ -28,12 +32,17 @@ def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str
 
 def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
     """Keep a space whole: vectors, ids, labels, counts, its name and digest, and what `metadata` tells of its making."""
-    arrays = {"vectors": space.vectors, "ids": _bytes(space.ids)}
+    arrays = {"ids": _bytes(space.ids)}
     if space.labels is not None:
         arrays["labels"] = _bytes(space.labels)
     if space.counts is not None:
         arrays["counts"] = space.counts
-    store.put(key, arrays, {"name": space.name, "digest": space.digest, **metadata})
+    shape, facts = space.vectors.shape, {"name": space.name, "digest": space.digest, **metadata}
+    if 4 * shape[0] * shape[1] < MAP_FROM:
+        store.put(key, {"vectors": np.asarray(space.vectors), **arrays}, facts)
+    else:
+        blocks = (space.vectors[start : start + BLOCK_ROWS] for start in range(0, len(space), BLOCK_ROWS))
+        store.put_matrix(key, blocks, shape, facts, **arrays)
 
 
 def put_space(store: Store, space: LatentSpace) -> str:
@@ -52,7 +61,9 @@ def load_encoding(store: Store, key: str) -> LatentSpace:
     SpaceError
         It is not in the store (any more).
     """
-    entry = store.get(key)
+    summary = store.summary(key)
+    large = summary is not None and 4 * math.prod(summary.shapes.get("vectors", ())) >= MAP_FROM
+    entry = (store.mapped(key) if large else None) or store.get(key)
     if entry is None:
         raise SpaceError(
             f"expected the encoding {key[:8]}… in {store.root}, got none (removed: damaged, or to make room); encode it again"
@@ -71,7 +82,21 @@ def space_of(entry: Entry) -> LatentSpace:
     """The space that `put_encoding` put."""
     labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
     ids, name, counts = _strings(entry.arrays["ids"]), entry.metadata["name"], entry.arrays.get("counts")
-    return LatentSpace(entry.arrays["vectors"], ids, name=name, labels=labels, counts=counts)
+    vectors = entry.arrays["vectors"]
+    if isinstance(vectors, np.memmap):
+        origin = KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
+        vectors = MappedRows([vectors.view(np.ndarray)], origin)
+    return LatentSpace(vectors, ids, name=name, labels=labels, counts=counts)
+
+
+class KnownDigest(Origin):
+    """Rows of an entry of the store, which tells the digest of the whole space with the columns of this digest."""
+
+    def __init__(self, digest: str | None, columns: str) -> None:
+        self._digest, self._columns = digest, columns
+
+    def known_digest(self, columns: str) -> str | None:
+        return self._digest if columns == self._columns else None
 
 
 def held_out_ids(

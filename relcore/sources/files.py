@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +12,19 @@ import numpy as np
 import pandas as pd
 
 from relcore.access import expanded, regular_file
+from relcore.mapped import MappedRows
+from relcore.row_columns import RowNumbers
 from relcore.sources.columns import NO_CHOICES, OPTIONS, TEXT_OR, Choices
 from relcore.sources.memory import usable_bytes
 from relcore.sources.metadata import Metadata, read_metadata
-from relcore.sources.readers import READERS, WITH_COLUMNS, WITH_MATRICES, known_suffix, suffix_of
+from relcore.sources.on_disk import MAP_FROM, OnDisk
+from relcore.sources.readers import READERS, WITH_COLUMNS, WITH_MAPS, WITH_MATRICES, known_suffix, suffix_of
 from relcore.sources.row_values import checked_counts, checked_ids, checked_labels, distinct, lines_beside
 from relcore.sources.rows import Rows
 from relcore.sources.series import parts_of, read_parts
 from relcore.sources.tables import TABLES, column_roles
 from relcore.spaces import LatentSpace, SpaceError, quote
+from relcore.store import Store
 
 FILE_OPTIONS = (
     *("id_column", "label_column", "count_column", "text_column", "picture_column", "ignore", "matrix"),
@@ -46,8 +49,13 @@ def load_space(
     invalid: Literal["error", "drop"] = "error",
     duplicates: Literal["error", "first"] = "error",
     max_bytes: int | None = None,
+    map_from: int = MAP_FROM,
+    store: Store | None = None,
 ) -> LatentSpace:
     """Load the space in a file; the suffix says the format.
+
+    A large .npy, .safetensors or .arrow file of floating-point numbers stays on disk, and its rows are read when they are used;
+    a large .parquet file is decoded once, into the store. Loading one again costs no look at its values.
 
     ============================  =======================================================================================
     .npy                          a matrix; ids from `<stem>.ids.txt` or `<stem>.sentences.txt` beside it, one per line, else
@@ -55,8 +63,9 @@ def load_space(
     .npz                          `vectors` (or the only matrix), and `ids`, `labels`, `counts` where present
     .safetensors                  the same; ids and labels as UTF-8, one per line, in uint8 tensors or in the metadata; of a
                                   model its token embeddings, with a vocabulary beside it as ids
-    .parquet .arrow .csv .tsv     number columns (in the first two also one column of lists) and a text column of ids
-    a folder                      of `datasets.save_to_disk`, or of the shards of one .parquet or .arrow table
+    .parquet .arrow .feather      number columns, or one column of lists, and a text column of ids
+    .csv .tsv                     number columns and a text column of ids
+    a folder                      of `datasets.save_to_disk`, or of the shards of one .parquet, .arrow or .feather table
     .bin .vec .txt, also .gz      word2vec, fastText's .vec, GloVe
     .kv                           gensim's KeyedVectors, read without unpickling
     .faiss .index                 a faiss index of whole vectors: Flat, IDMap (with its ids), HNSWFlat
@@ -90,7 +99,11 @@ def load_space(
         What becomes of rows with an id seen before; rows left out are counted in a warning.
     max_bytes : int, optional
         The most memory that the vectors, as float32, and their ids may take; checked before they are read. Default: 8 GiB, or
-        60 % of the free memory where that is less.
+        60 % of the free memory where that is less. Vectors that stay on disk do not count.
+    map_from : int
+        The size of a file in bytes from which its vectors stay on disk. A smaller file is read into memory.
+    store : Store, optional
+        Keeps what is known of a file on disk until it changes: lengths, digests, decoded vectors. Default: the environment's.
 
     Raises
     ------
@@ -118,8 +131,13 @@ def load_space(
     if suffix in WITH_COLUMNS:
         chosen["choices"] = _only_vectors(path) if metadata is not None else choices
     max_bytes = usable_bytes() if max_bytes is None else max_bytes
+    on_disk = suffix in WITH_MAPS and sum(one.stat().st_size for one in parts or [path]) >= map_from
+
+    def read(file: Path, limit: int | None) -> Rows:
+        opened = {"on_disk": OnDisk.of(file, store)} if on_disk else {}
+        return READERS[suffix](file, limit=limit, max_bytes=max_bytes, **chosen, **opened)
+
     try:
-        read = partial(READERS[suffix], max_bytes=max_bytes, **chosen)
         rows = read_parts(folder, read, limit, max_bytes) if parts else read(path, limit=limit)
     except MemoryError as error:
         raise SpaceError(f"{path.name}: expected vectors that fit into memory, got more; pass limit=… to read fewer") from error
@@ -139,8 +157,9 @@ def load_space(
         "counts": None if rows.counts is None else checked_counts(_as_many(path, "counts", rows.counts, n, limit), path.name),
     }
     if isinstance(ids, str) and ids == "rows":
-        numbers = list(map(str, range(n)))
-        found |= {"ids": numbers, "payload": None if own_ids == numbers else own_ids}
+        numbers = RowNumbers(n)
+        same = own_ids == numbers or list(own_ids) == list(numbers)
+        found |= {"ids": numbers, "payload": None if same else own_ids}
     name = name or (folder.name if parts else path.name[: -len(suffix)])
     return LatentSpace(**_kept(found, name, invalid, duplicates), name=name)
 
@@ -182,7 +201,7 @@ def _check_choices(path: Path, limit: int | None, choices: Choices, matrix: str 
     return suffix
 
 
-def _ids(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str]:
+def _ids(path: Path, suffix: str, rows: Rows, limit: int | None) -> Sequence[str]:
     """Those in the file, else those beside it, else row numbers."""
     n = len(rows.vectors)
     if rows.ids is not None:
@@ -191,7 +210,7 @@ def _ids(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str]:
     if beside is not None:
         return checked_ids(beside, f"{path.name[: -len(suffix)]}.ids.txt")
     sentences = lines_beside(path, suffix, "sentences", n, limit)
-    return [str(row) for row in range(n)] if sentences is None else distinct(sentences)
+    return RowNumbers(n) if sentences is None else distinct(sentences)
 
 
 def _labels(path: Path, suffix: str, rows: Rows, limit: int | None) -> list[str] | None:
@@ -216,7 +235,7 @@ def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> 
     """Arguments of LatentSpace, without the rows that the choices leave out."""
     keep = np.ones(len(columns["vectors"]), dtype=bool)
     if invalid == "drop":
-        keep &= np.isfinite(columns["vectors"]).all(axis=1)
+        keep &= _finite(columns["vectors"])
         _warn(name, "NaN or infinite values", keep)
     if duplicates == "first":
         distinct = keep.copy()
@@ -232,8 +251,13 @@ def _kept(columns: dict[str, Any], name: str, invalid: str, duplicates: str) -> 
     return {key: None if column is None else _taken(column, keep) for key, column in columns.items()}
 
 
+def _finite(vectors: np.ndarray | MappedRows) -> np.ndarray:
+    """Which rows hold neither NaN nor infinite values, (n,) bool."""
+    return np.isfinite(vectors.lengths) if isinstance(vectors, MappedRows) else np.isfinite(vectors).all(axis=1)
+
+
 def _taken(column: np.ndarray | Sequence[str], keep: np.ndarray) -> np.ndarray:
-    taken = (column if isinstance(column, np.ndarray) else np.array(column, dtype=object))[keep]
+    taken = (column if isinstance(column, np.ndarray | MappedRows) else np.array(column, dtype=object))[keep]
     taken.flags.writeable = False
     return taken
 

@@ -156,8 +156,9 @@ def _numbers_as_text(file: Any, names: list[str]) -> dict[int, tuple[int, str, b
     return found
 
 
-def check_stored(path: Path, file: Any, columns: Columns, limit: int | None, max_bytes: int) -> int:
-    """The width of the vectors by the file's own account, once it is known that they and their texts fit.
+def check_stored(path: Path, file: Any, columns: Columns, limit: int | None, max_bytes: int, on_disk: bool = False) -> int:
+    """The width of the vectors by the file's own account, once it is known that they, unless they stay on disk, and their
+    texts fit.
 
     A few kB can unpack to a hundred million rows, and one id to a gigabyte, so the account is read before any of them.
     """
@@ -176,7 +177,8 @@ def check_stored(path: Path, file: Any, columns: Columns, limit: int | None, max
             width = max(1, -(-sum(group.column(number).num_values for number in own) // group.num_rows))
         texts += sum(group.column(chunks[name]).total_uncompressed_size for name in named & chunks.keys())
         rows += group.num_rows
-    check_size(path, n, width, max_bytes)
+    if not on_disk:
+        check_size(path, n, width, max_bytes)
     if 3 * texts > max_bytes:  # unpacked, in Arrow's form and as Python's strings
         raise SpaceError(
             f"{path.name}: ids and labels of {readable(texts)} take {readable(3 * texts)}, more than max_bytes = "

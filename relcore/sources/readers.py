@@ -6,12 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from relcore.sources.annotated import read_h5ad
-from relcore.sources.arrays import read_npy, read_npz, read_safetensors
+from relcore.sources.arrays import read_npy, read_npz
 from relcore.sources.faiss_index import read_faiss
 from relcore.sources.keyedvectors import read_word2vec, read_word2vec_binary, read_word2vec_text
 from relcore.sources.pickled import read_kv
 from relcore.sources.rows import Rows
 from relcore.sources.tables import TABLES, read_delimited, read_typed
+from relcore.sources.tensors import read_safetensors
 from relcore.sources.torch_file import read_torch
 from relcore.spaces import SpaceError
 
@@ -21,6 +22,7 @@ READERS: dict[str, Callable[..., Rows]] = {
     ".safetensors": read_safetensors,
     ".parquet": read_typed,
     ".arrow": read_typed,
+    ".feather": read_typed,
     ".csv": read_delimited,
     ".tsv": read_delimited,
     ".bin": read_word2vec_binary,
@@ -38,6 +40,7 @@ READERS: dict[str, Callable[..., Rows]] = {
     ".pth": read_torch,
 }
 WITH_MATRICES = (".npz", ".safetensors", ".h5ad", ".pt", ".pth")
+WITH_MAPS = (".npy", ".safetensors", ".parquet", ".arrow", ".feather")  # which can be used where they lie
 WITH_COLUMNS = (*TABLES, ".h5ad")
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _NO_PICKLES = (

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from relcore.row_columns import RowNumbers
 from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import Store, digest_of
 
@@ -49,11 +50,12 @@ def rename(space: LatentSpace, pairs: Sequence[tuple[str, str]], name: str) -> L
         raise SpaceError(f"{name}: expected one pair of ids or more, got none; bootstrap anchors first")
     kept = space.take(space.rows([old for _, old in pairs]), name)
     ids = [new for new, _ in pairs]
-    return LatentSpace(kept.vectors, ids, name=name, labels=kept.labels, payload=kept.payload, counts=kept.counts)
+    return kept.with_columns(ids=ids)
 
 
 def number_rows(space: LatentSpace, name: str) -> LatentSpace:
     """The space with its row numbers as ids; the ids before are the payload."""
-    ids, before = list(map(str, range(len(space)))), space.ids.tolist()
-    payload = None if before == ids else before
-    return LatentSpace(space.vectors, ids, name=name, labels=space.labels, payload=payload, counts=space.counts)
+    numbers = RowNumbers(len(space))
+    before = space.ids.tolist()
+    payload = None if before == list(numbers) else before
+    return space.with_columns(ids=numbers, name=name, payload=payload)

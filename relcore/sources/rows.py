@@ -65,10 +65,7 @@ def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
 
     What counts is what is used: float32, in whatever form the file holds them, and a Python string for each row.
     """
-    if d < 1:
-        raise SpaceError(
-            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors again"
-        )
+    check_width(path, n, d)
     values, ids = 4 * n * d, _ROW_BYTES * n
     if values + ids > max_bytes:
         told = readable(values) if values > max_bytes else f"{readable(values)} and their ids {readable(ids)}"
@@ -76,6 +73,19 @@ def check_size(path: Path, n: int, d: int, max_bytes: int) -> None:
             f"{path.name}: {n:,} × {d:,} values take {told}, more than max_bytes = {readable(max_bytes)}"
             "; pass limit=… to read fewer rows, or a larger max_bytes if you trust the file"
         )
+
+
+def check_width(path: Path, n: int, d: int) -> None:
+    """Refuse vectors (n, d) without columns."""
+    if d < 1:
+        raise SpaceError(
+            f"{path.name}: expected at least one column of numbers, got shape ({n:,}, {d}); save the vectors again"
+        )
+
+
+def cut_short(path: Path) -> SpaceError:
+    """The error of a file that is shorter than its header promises."""
+    return SpaceError(f"{path.name}: expected all the values that its header promises, got the end of the file; copy it again")
 
 
 def as_float32(array: np.ndarray, what: str) -> np.ndarray:

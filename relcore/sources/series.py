@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from pathlib import Path
 
 from relcore import access
+from relcore.mapped import BLOCK_ROWS, MappedRows
 from relcore.plain_json import read_file
+from relcore.sources.arrow_table import ARROW
+from relcore.sources.on_disk import JoinedOrigin
+from relcore.sources.readers import suffix_of
 from relcore.sources.rows import GrowingMatrix, Rows
 from relcore.spaces import SpaceError, quote
 
 STATE = "state.json"
 MOST_SPACES = 500
-_SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow)", re.IGNORECASE)
+_SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
 _TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays these are metrics, ids and the like
 _COLUMNS = ("ids", "labels", "counts")
@@ -36,10 +40,15 @@ def parts_of(folder: Path) -> list[Path]:
     """
     if (folder / STATE).is_file():
         return _saved_parts(folder)
-    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", ".arrow")]
+    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", *ARROW)]
     shards = [_SHARD.fullmatch(path.name) for path in found]
     of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
     return found if of_one else []
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files of a space that is a folder: its parts, else all."""
+    return parts_of(folder) or _files(folder)
 
 
 def is_one_space(folder: Path) -> bool:
@@ -81,6 +90,20 @@ def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
     return found
 
 
+def vector_places(folder: Path) -> Iterator[Path]:
+    """Vector files, and folders that are one space each, whose files are not listed on their own."""
+    spaces: set[Path] = set()
+    for pattern in ("*", "*/*", "*/*/*"):
+        for path in sorted(folder.glob(pattern), key=natural):
+            if path.parent in spaces or not access.may_read(path):
+                continue
+            if path.is_dir() and is_one_space(path):
+                spaces.add(path)
+                yield path
+            elif suffix_of(path) and path.is_file():
+                yield path
+
+
 def series_around(path: Path, known: Collection[Path], within: Path) -> list[Path]:
     """The known spaces of the series that one of them belongs to, in its folder or the one around it, `within` one; else []."""
     for folder in (path.parent, path.parent.parent):
@@ -96,26 +119,36 @@ def series_around(path: Path, known: Collection[Path], within: Path) -> list[Pat
 
 
 def read_parts(folder: Path, read: Callable[..., Rows], limit: int | None, max_bytes: int) -> Rows:
-    """The rows of all parts of a folder, one after the other, as `read(part, limit=…)` gives them."""
+    """The rows of all parts of a folder, one after the other, as `read(part, limit=…)` gives them: on disk where all are."""
+    mapped: list[MappedRows] = []
     vectors, columns = GrowingMatrix(folder, max_bytes), {name: [] for name in _COLUMNS}
+    n = width = 0
     for part in parts_of(folder):
-        left = None if limit is None else limit - len(vectors)
-        if left == 0:
+        if n == limit:
             break
-        rows = read(part, limit=left)
-        if vectors.dimension not in (0, rows.vectors.shape[1]):
+        rows = read(part, limit=None if limit is None else limit - n)
+        width = width or rows.vectors.shape[1]
+        if rows.vectors.shape[1] != width:
             raise SpaceError(
-                f"{folder.name}, {part.name}: expected vectors of {vectors.dimension} numbers as in the files before it, got "
+                f"{folder.name}, {part.name}: expected vectors of {width} numbers as in the files before it, got "
                 f"{rows.vectors.shape[1]}; write the parts again"
             )
         for name, items in columns.items():
             found = getattr(rows, name)
             if found is not None:
                 items += list(found)
-            if len(items) != (0 if found is None else len(vectors) + len(found)):
+            if len(items) != (0 if found is None else n + len(found)):
                 raise SpaceError(f"{folder.name}, {part.name}: expected {name} in all parts or none; write the parts again")
-        vectors.append(rows.vectors)
-    return Rows(vectors.matrix(), *(columns[name] or None for name in _COLUMNS))
+        n += len(rows.vectors)
+        if isinstance(rows.vectors, MappedRows) and not len(vectors):
+            mapped.append(rows.vectors)
+            continue
+        for one in (*mapped, rows.vectors):  # a part that cannot be mapped brings those before it into memory
+            for start in range(0, len(one), BLOCK_ROWS):
+                vectors.append(one[start : start + BLOCK_ROWS])
+        mapped = []
+    found = MappedRows.joined(mapped, JoinedOrigin(mapped)) if mapped else vectors.matrix()
+    return Rows(found, *(columns[name] or None for name in _COLUMNS))
 
 
 def _saved_parts(folder: Path) -> list[Path]:

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from relcore.sources.annotated import h5ad_matrices, h5ad_shape, usual_matrix
-from relcore.sources.arrays import npy_shape, npz_shapes, safetensors_shape, safetensors_shapes, the_matrix
-from relcore.sources.arrow_table import ArrowTable
+from relcore.sources.arrays import npy_shape, npz_shapes, the_matrix
+from relcore.sources.arrow_table import ARROW, ArrowTable
 from relcore.sources.cells import delimited_rows, is_number
 from relcore.sources.delimited import delimiter_of
 from relcore.sources.faiss_index import faiss_shape
@@ -16,6 +16,7 @@ from relcore.sources.keyedvectors import word2vec_shape
 from relcore.sources.parquet_table import holds_vectors
 from relcore.sources.readers import suffix_of
 from relcore.sources.series import parts_of
+from relcore.sources.tensors import safetensors_shape, safetensors_shapes
 from relcore.sources.torch_file import torch_shape, torch_shapes
 from relcore.spaces import SpaceError
 
@@ -42,7 +43,7 @@ def shape_of(path: Path) -> tuple[int | None, int | None] | None:
                 shape = word2vec_shape(path) or (_glove_shape(path) if path.suffix != ".gz" else None)
             case ".csv" | ".tsv":
                 return (None, None) if _holds_numbers(path) else None
-            case ".parquet" | ".arrow":
+            case ".parquet" | ".arrow" | ".feather":
                 return _typed_shape(path)
             case None:
                 return None
@@ -98,7 +99,7 @@ def _typed_shape(path: Path) -> tuple[int, int | None] | None:
     import pyarrow.parquet as parquet
 
     try:
-        file = ArrowTable(path) if path.suffix.lower() == ".arrow" else parquet.ParquetFile(path)
+        file = ArrowTable(path) if path.suffix.lower() in ARROW else parquet.ParquetFile(path)
         floats = sum(pa.types.is_floating(field.type) for field in file.schema_arrow)
         lists = [field.type for field in file.schema_arrow if holds_vectors(field.type, of=pa.types.is_floating)]
         n = file.metadata.num_rows

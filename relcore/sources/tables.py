@@ -1,8 +1,8 @@
-"""Table files: .csv, .tsv, .parquet and .arrow, read batch by batch once the role of every column is clear; see `columns`."""
+"""Table files (`TABLES`), read batch by batch once the role of every column is clear; see `columns`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 
 from relcore.plain_text import visible
-from relcore.sources.arrow_table import ArrowTable, check_account
+from relcore.sources.arrow_table import ARROW, ArrowTable, check_account
 from relcore.sources.cells import MISSING, NUMBER
 from relcore.sources.columns import EMPTY, NO_CHOICES, Choices, Columns
 from relcore.sources.delimited import batches, delimited_columns, fault, line_of, number_in_text
+from relcore.sources.mapped_tables import decoded, mapped_column
+from relcore.sources.on_disk import OnDisk
 from relcore.sources.parquet_table import check_stored, floats, holds_vectors, parquet_columns, stored
 from relcore.sources.rows import GrowingMatrix, Rows
 from relcore.spaces import SpaceError
 
-TABLES = (".parquet", ".csv", ".tsv", ".arrow")
-_TYPED = (".parquet", ".arrow")
+TABLES = (".parquet", ".csv", ".tsv", *ARROW)
+_TYPED = (".parquet", *ARROW)
 _BATCH_BYTES = 1 << 23
 _BATCH_ROWS = 4096
+_TEXTS = ("ids", "labels", "counts")
 
 
 def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
@@ -31,7 +34,7 @@ def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
     Parameters
     ----------
     path : Path
-        A .csv, .tsv, .parquet or .arrow file.
+        A .csv, .tsv, .parquet, .arrow or .feather file.
     choices : Choices
         What the user chose already; the rest is found by name or kind. A column that this leaves open has the role "unclear".
 
@@ -96,19 +99,44 @@ def read_delimited(path: Path, *, limit: int | None = None, max_bytes: int, choi
     )
 
 
-def read_typed(path: Path, *, limit: int | None = None, max_bytes: int, choices: Choices = NO_CHOICES) -> Rows:
-    """A .parquet or .arrow file. Number columns, or one column of lists of equal length, are the vectors."""
+def read_typed(
+    path: Path,
+    *,
+    limit: int | None = None,
+    max_bytes: int,
+    choices: Choices = NO_CHOICES,
+    on_disk: OnDisk | None = None,
+) -> Rows:
+    """A .parquet or .arrow file. Number columns, or one column of lists of equal length, are the vectors.
+
+    With `on_disk` the lists of an .arrow file are mapped, and the vectors of a .parquet file are decoded once into the store.
+    """
     with opened_table(path) as file:
         columns = parquet_columns(path.name, file, choices)
         columns.check(path.name)
         place_of = {one: place for place, one in enumerate(file.schema_arrow.names)}
-        wanted = [columns.columns[place].name for place in (*columns.places("dimension"), *_texts(columns))]
         check = check_account if isinstance(file, ArrowTable) else check_stored
-        width = check(path, file, columns, limit, max_bytes)
+        width = check(path, file, columns, limit, max_bytes, on_disk is not None)
         at_once = min(_BATCH_ROWS, limit or _BATCH_ROWS, max(1, _BATCH_BYTES // (4 * width)))
-        found = file.iter_batches(at_once, columns=wanted, use_threads=False)
-        named = ({place_of[one]: column for one, column in zip(b.schema.names, b.columns, strict=True)} for b in found)
-        return _collect(path, named, columns, limit, max_bytes)
+
+        def batches_of(places: Sequence[int]) -> Iterator[dict[int, Any]]:
+            names = [columns.columns[place].name for place in places]
+            for batch in file.iter_batches(at_once, columns=names, use_threads=False) if names else ():
+                yield {place_of[one]: column for one, column in zip(batch.schema.names, batch.columns, strict=True)}
+
+        dimensions, texts = columns.places("dimension"), _texts(columns)
+        if on_disk is not None:
+            n = file.metadata.num_rows if limit is None else min(file.metadata.num_rows, limit)
+            names = tuple(columns.columns[place].name for place in dimensions)
+            if isinstance(file, ArrowTable):
+                vectors = mapped_column(file, names[0], n, on_disk) if len(names) == 1 and n else None
+            else:
+                blocks = _blocks(path, batches_of(dimensions), columns, limit)
+                vectors = decoded(path, names, (n, width), blocks, on_disk) if n else None
+            if vectors is not None:
+                found = _text_columns(batches_of(texts), columns, limit)
+                return Rows(vectors, *(found.get(columns.place(role)) for role in _TEXTS))
+        return _collect(path, batches_of((*dimensions, *texts)), columns, limit, max_bytes)
 
 
 @contextmanager
@@ -117,7 +145,7 @@ def opened_table(path: Path) -> Iterator[Any]:
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
-    arrow = path.suffix.lower() == ".arrow"
+    arrow = path.suffix.lower() in ARROW
     try:
         if arrow:
             yield ArrowTable(path)
@@ -134,24 +162,51 @@ def opened_table(path: Path) -> Iterator[Any]:
 
 
 def _texts(columns: Columns) -> tuple[int, ...]:
-    return tuple(place for role in ("ids", "labels", "counts") if (place := columns.place(role)) is not None)
+    return tuple(place for role in _TEXTS if (place := columns.place(role)) is not None)
 
 
 def _collect(path: Path, found: Iterator[dict[int, Any]], columns: Columns, limit: int | None, max_bytes: int) -> Rows:
     """Rows of the batches, each a dict from column number to Arrow array, until the limit."""
     vectors, texts = GrowingMatrix(path, max_bytes), {place: [] for place in _texts(columns)}
-    for batch in found:
-        block = vectors_of([batch[place] for place in columns.places("dimension")], path, len(vectors), vectors.dimension)
-        block = block[: None if limit is None else limit - len(vectors)]
-        if len(block):
-            vectors.append(block)
-        for place in texts:
-            texts[place] += batch[place][: len(block)].to_pylist()
-        if len(vectors) == limit:
-            break
+    for block in _blocks(path, found, columns, limit, texts):
+        vectors.append(block)
     if not len(vectors):
         raise SpaceError(f"{path.name}: expected at least one row below the column names, got none; add the rows")
-    return Rows(vectors.matrix(), *(texts.get(columns.place(role)) for role in ("ids", "labels", "counts")))
+    return Rows(vectors.matrix(), *(texts.get(columns.place(role)) for role in _TEXTS))
+
+
+def _blocks(
+    path: Path,
+    found: Iterator[dict[int, Any]],
+    columns: Columns,
+    limit: int | None,
+    texts: dict[int, list[Any]] | None = None,
+) -> Iterator[np.ndarray]:
+    """The vectors of each batch (m, d), until the limit; the cells of the other columns go to `texts`."""
+    rows = width = 0
+    for batch in found:
+        block = vectors_of([batch[place] for place in columns.places("dimension")], path, rows, width)
+        block = block[: None if limit is None else limit - rows]
+        rows, width = rows + len(block), width or block.shape[1]
+        for place, cells in (texts or {}).items():
+            cells += batch[place][: len(block)].to_pylist()
+        if len(block):
+            yield block
+        if rows == limit:
+            break
+
+
+def _text_columns(found: Iterator[dict[int, Any]], columns: Columns, limit: int | None) -> dict[int, list[Any]]:
+    """The cells of the columns of ids, labels and counts, until the limit."""
+    texts: dict[int, list[Any]] = {place: [] for place in _texts(columns)}
+    rows = 0
+    for batch in found:
+        for place, cells in texts.items():
+            cells += batch[place][: None if limit is None else limit - rows].to_pylist()
+        rows += len(next(iter(batch.values())))
+        if limit is not None and rows >= limit:
+            break
+    return texts
 
 
 def vectors_of(columns: list[Any], path: Path, n_before: int, d: int) -> np.ndarray:

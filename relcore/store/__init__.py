@@ -2,8 +2,9 @@
 
 from relcore.store.digest import digest_of
 from relcore.store.entry_file import Entry, Summary
+from relcore.store.environment import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError
 from relcore.store.finished import Finished, Made
-from relcore.store.folder import ENVIRONMENT, LIMIT_ENVIRONMENT, Store, StoreError
+from relcore.store.folder import Store
 from relcore.store.pins import Pins, in_use
 
 __all__ = [

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from safetensors.numpy import save_file
 
-_WITHOUT, _WITH = "relscope", "relscope-crc32"  # one key alone: safetensors writes several in random order
+_WITHOUT, CHECKED = "relscope", "relscope-crc32"  # one key alone: safetensors writes several in random order
 _MOST_HEADER_BYTES = 100_000_000  # safetensors writes no longer one
 _CODES = ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 _DTYPES = {"BOOL": "?", **{f"{code[0].upper()}{8 * int(code[1])}": f"<{code}" for code in _CODES}}
@@ -53,8 +53,8 @@ def write(path: Path, arrays: Mapping[str, np.ndarray], text: str) -> None:
 
     The library writes a file of its own beside this one first, so the folder should be the caller's alone.
     """
-    layout = {name: (_NAMES[array.dtype], list(array.shape)) for name, array in arrays.items()}
-    save_file(dict(arrays), path, metadata={_WITH: f"{_header_check(text, layout)} {_data_check(arrays)} {text}"})
+    told = f"{header_check(text, layout_of(arrays))} {data_check(arrays)} {text}"
+    save_file(dict(arrays), path, metadata={CHECKED: told})
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
 
@@ -77,7 +77,7 @@ def read(path: Path) -> Entry:
             raise Damaged("the file is cut short")
     data.flags.writeable = False
     arrays = {name: data[start:stop].view(dtype).reshape(shape) for name, (dtype, shape, start, stop) in header.parts.items()}
-    if header.data_check is not None and _data_check(arrays) != header.data_check:
+    if header.data_check is not None and data_check(arrays) != header.data_check:
         raise Damaged("the arrays do not match their checksum")
     return Entry(arrays, header.metadata)
 
@@ -93,6 +93,25 @@ def read_header(path: Path) -> tuple[dict[str, tuple[int, ...]], dict[str, Any]]
     with _opened(path) as file:
         header = _read_header(file)
     return {name: shape for name, (_, shape, _, _) in header.parts.items()}, header.metadata
+
+
+def map_entry(path: Path) -> Entry:
+    """The file with its arrays as read-only maps, of which nothing is read: only the header is compared with its checksum.
+
+    Raises as `read` does.
+    """
+    with _opened(path) as file:
+        header, begin = _read_header(file), file.tell()
+        arrays = {
+            name: np.memmap(file, dtype, "r", begin + start, shape) if stop > start else np.empty(shape, dtype)
+            for name, (dtype, shape, start, stop) in header.parts.items()
+        }
+    return Entry(arrays, header.metadata)
+
+
+def layout_of(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[str, list[int]]]:
+    """Type, by the name that safetensors has for it, and shape of each array."""
+    return {name: (_NAMES[array.dtype], list(array.shape)) for name, array in arrays.items()}
 
 
 @dataclass(frozen=True)
@@ -113,16 +132,16 @@ def _read_header(file: BinaryIO) -> _Header:
     try:
         told = json.loads(file.read(length))
         stored = told.pop("__metadata__", {})
-        data_check, text = None, stored.get(_WITHOUT)
+        check, text = None, stored.get(_WITHOUT)
         if text is None:
-            header_check, data_check, text = stored[_WITH].split(" ", 2)
-            if header_check != _header_check(text, {name: (part["dtype"], part["shape"]) for name, part in told.items()}):
+            told_check, check, text = stored[CHECKED].split(" ", 2)
+            if told_check != header_check(text, {name: (part["dtype"], part["shape"]) for name, part in told.items()}):
                 raise Damaged("the header does not match its checksum")
         parts = {name: _part(part, n_left - length) for name, part in told.items()}
         metadata = json.loads(text)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise Damaged(f"the header cannot be read, {type(error).__name__}: {error}") from error
-    return _Header(metadata, parts, n_left - length, data_check)
+    return _Header(metadata, parts, n_left - length, check)
 
 
 def _part(part: Mapping[str, Any], n_bytes: int) -> tuple[np.dtype, tuple[int, ...], int, int]:
@@ -132,11 +151,13 @@ def _part(part: Mapping[str, Any], n_bytes: int) -> tuple[np.dtype, tuple[int, .
     return dtype, shape, start, stop
 
 
-def _header_check(text: str, layout: Mapping[str, tuple[str, list[int]]]) -> str:
+def header_check(text: str, layout: Mapping[str, tuple[str, list[int]]]) -> str:
+    """The checksum of the metadata's JSON and the layout of the arrays."""
     return f"{zlib.crc32(json.dumps([text, sorted(layout.items())]).encode()):08x}"
 
 
-def _data_check(arrays: Mapping[str, np.ndarray]) -> str:
+def data_check(arrays: Mapping[str, np.ndarray]) -> str:
+    """The checksum of the bytes of all arrays, in the order of their names."""
     check = 0
     for name in sorted(arrays):
         check = zlib.crc32(arrays[name].reshape(-1).view(np.uint8), check)

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,14 @@ from relcore.access import expanded
 from relcore.spaces import SpaceError
 from relcore.store import entry_file, pins
 from relcore.store.entry_file import Damaged, Entry, Summary
+from relcore.store.environment import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, cache_folder, default_limit
 from relcore.store.finished import Finished, Made, finished
+from relcore.store.matrix_file import write_matrix
 from relcore.store.partial import bytes_in, orphaned, own_name
 
-ENVIRONMENT = "RELSCOPE_STORE"
-LIMIT_ENVIRONMENT = "RELSCOPE_STORE_GB"
 HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
 _KEY = re.compile(r"[0-9a-f]{16,128}")
 _log = logging.getLogger("relscope")
-
-
-class StoreError(RuntimeError):
-    """The store cannot save an entry: the disk is full, permission is missing, or the content cannot be written."""
 
 
 class Store:
@@ -60,10 +56,10 @@ class Store:
     ) -> None:
         self.finished = _finished(root is None if finished is None else finished)
         try:
-            self.root = expanded(root or os.environ.get(ENVIRONMENT) or _cache_folder()).absolute()
+            self.root = expanded(root or os.environ.get(ENVIRONMENT) or cache_folder()).absolute()
         except SpaceError as error:
             raise StoreError(f"{ENVIRONMENT}: {error}") from None
-        self.limit_bytes = _limit() if limit_bytes is None else limit_bytes
+        self.limit_bytes = default_limit() if limit_bytes is None else limit_bytes
         self._entries = self.root / "entries"
         self._partial = self.root / "partial"
         self._above_limit = False
@@ -133,22 +129,34 @@ class Store:
         StoreError
             Arrays of objects or strings, metadata that JSON cannot say, no room, no permission. What was there stays.
         """
-        path = self._path(key)
         arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
         try:
             text = json.dumps(dict(metadata or {}), ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise StoreError(f"metadata: expected JSON values, got {error}") from error
-        try:
-            self._require_room(sum(array.nbytes for array in arrays.values()) + len(text))
-            pins.note(self.root, key)
-            with self.scratch() as folder:
-                entry_file.write(folder / path.name, arrays, text)
-                path.parent.mkdir(exist_ok=True)
-                os.replace(folder / path.name, path)
-        except (OSError, SafetensorError) as error:
-            raise StoreError(f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}") from error
-        self._evict(keep=path)
+        n_bytes = sum(array.nbytes for array in arrays.values()) + len(text)
+        self._save(key, n_bytes, lambda path: entry_file.write(path, arrays, text))
+
+    def put_matrix(
+        self, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int], metadata: Mapping[str, Any], **others: np.ndarray
+    ) -> None:
+        """`put` float32 blocks (m, d) as the array `vectors` (n, d), with the memory of one block, and `others` beside it.
+
+        A ValueError where the blocks have another shape; then nothing is saved.
+        """
+        others = {name: _writable_form(name, array) for name, array in others.items()}
+        n_bytes, text = 4 * shape[0] * shape[1], json.dumps(dict(metadata))
+        self._save(key, n_bytes, lambda path: write_matrix(path, blocks, shape, others, text))
+
+    def mapped(self, key: str) -> Entry | None:
+        """As `get`, with arrays that are maps: what is not used is not read, and not compared with its checksum."""
+        path = self._path(key)
+        pins.note(self.root, key)
+        with suppress(OSError):
+            os.utime(path)
+        with suppress(Damaged, OSError, ValueError):
+            return entry_file.map_entry(path)
+        return None
 
     def identity(self) -> str:
         """A random name that the folder keeps, by which a worker knows whether it has this folder; "" where it has none."""
@@ -211,6 +219,19 @@ class Store:
     def clear(self) -> None:
         for key in self.entries():
             self.remove(key)
+
+    def _save(self, key: str, n_bytes: int, write: Callable[[Path], None]) -> None:
+        path = self._path(key)
+        try:
+            self._require_room(n_bytes)
+            pins.note(self.root, key)
+            with self.scratch() as folder:
+                write(folder / path.name)
+                path.parent.mkdir(exist_ok=True)
+                os.replace(folder / path.name, path)
+        except (OSError, SafetensorError) as error:
+            raise StoreError(f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}") from error
+        self._evict(keep=path)
 
     def _path(self, key: str) -> Path:
         if not isinstance(key, str) or not _KEY.fullmatch(key):
@@ -285,21 +306,6 @@ _ELSEWHERE = f"free some space, or {_ANOTHER}"
 
 def _finished(given: Finished | bool) -> Finished | None:
     return (finished() if given else None) if isinstance(given, bool) else given
-
-
-def _limit() -> int:
-    text = os.environ.get(LIMIT_ENVIRONMENT) or "10"
-    try:
-        gigabytes = float(text)
-    except ValueError:
-        gigabytes = 0.0
-    if not 0 < gigabytes < 1e6:
-        raise StoreError(f"{LIMIT_ENVIRONMENT}: expected a number of gigabytes above 0, got {text!r}; correct it or unset it")
-    return int(gigabytes * 1e9)
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relscope"
 
 
 def _writable_form(name: str, array: np.ndarray) -> np.ndarray:

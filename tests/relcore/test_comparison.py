@@ -1,18 +1,19 @@
 """Representations and scores of a pair whose answer is known: the second space is the first one, turned, scaled and shifted."""
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
 from relcore.comparing.exact_scores import ExactScores
+from relcore.comparing.row_neighbours import centred_neighbours, neighbour_agreement, neighbours_of
 from relcore.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
-    centred_neighbours,
     held_out,
-    neighbour_agreement,
-    neighbours_of,
     represent,
+    sample_pair,
     score_differences,
     score_pair,
     score_table,
@@ -163,10 +164,10 @@ def test_the_task_of_exact_scores_leaves_them_in_the_store(turned, tmp_path):
     task_job(context, task=task, inputs=[put_space(store, space) for space in spaces])
     found = task.read(store.get(KEYS[0])).scores
     made, split = represent(turned, "relative", turned.ids[:2], ProjectionSpec()), held_out(turned, turned.ids[:2])
-    assert found == score_pair(*made, split, k=5, convention="mutual")
-    assert [score.null for score in found.values()] == [
-        score.null for score in score_pair(*made, split, k=5, convention="mutual").values()
-    ]
+    expected = score_pair(*made, split, k=5, convention="mutual")
+    assert {name: float(score) for name, score in found.items()} == pytest.approx(expected, abs=1e-6)
+    for name, score in expected.items():
+        assert astuple(found[name].null) == pytest.approx(astuple(score.null), abs=1e-6)
     with pytest.raises(SpaceError, match=r"expected the encoding cccccccc… in .*, got none"):
         task_job(context, task=task, inputs=["c" * 32] * 2)
 
@@ -236,7 +237,7 @@ def test_neighbours_stand_side_by_side_with_their_cosines(rng, make_space):
 
 def test_k_is_cut_to_the_rows_there_are(make_space):
     pair = match(make_space(np.eye(4)), make_space(np.eye(4)))
-    assert centred_neighbours(pair, np.array([0]), k=50).k == 3
+    assert [lists.shape for lists in centred_neighbours(pair, np.array([0]), k=50)] == [(1, 3), (1, 3)]
     assert len(neighbours_of(pair, "r2", k=50)) == 3
 
 
@@ -266,3 +267,13 @@ def test_neighbours_in_another_representation_are_those_of_its_matrices(rng, mak
         cosines[7] = -2
         assert table[side].tolist() == [f"r{row}" for row in np.argsort(-cosines)[:6]]
     assert table["source"].tolist() != neighbours_of(pair, "r7", 6)["source"].tolist()
+
+
+def test_a_sample_of_a_pair_has_all_anchors_and_stays_paired(turned, anchors):
+    sample = sample_pair(turned, anchors, 15)
+    assert set(anchors) <= set(sample.ids)
+    assert len(sample) == 15 + len(anchors)
+    for side in ("source", "target"):
+        space, whole = getattr(sample, side), getattr(turned, side)
+        np.testing.assert_array_equal(space.vectors, whole.vectors[whole.rows(list(sample.ids))])
+    assert sample_pair(turned, anchors, len(turned) - len(anchors)) is turned

@@ -46,6 +46,8 @@ INVERSE = MESSAGES | {
 }
 STEEP = "where points coincide a float32 rounding of the cosine, 2e-7, is 2e-4 of half a turn; on some processors only"
 ROUNDED = {"check_methods_subset_invariance": STEEP, "check_methods_sample_order_invariance": STEEP}
+LAST_DIGIT = "the last digit of a float32 product depends on the place of the row among the others; on some processors only"
+PRODUCT = PAIRED | dict.fromkeys(ROUNDED, LAST_DIGIT)
 ESTIMATORS = [
     (RelativeProjection(), MESSAGES),
     (RelativeProjection(whiten=True), MESSAGES),
@@ -53,10 +55,10 @@ ESTIMATORS = [
     (RelativeProjection("euclidean"), MESSAGES),
     (RelativeProjection("l1"), MESSAGES),
     (RelativeProjection("quantised"), MESSAGES),
-    (Procrustes(), PAIRED),
-    (Procrustes(scale=False), PAIRED),
-    (LeastSquares(), PAIRED),
-    (Affine(), PAIRED),
+    (Procrustes(), PRODUCT),
+    (Procrustes(scale=False), PRODUCT),
+    (LeastSquares(), PRODUCT),
+    (Affine(), PRODUCT),
     (Within(delta=0.0), INVERSE),
     (Within("ridge"), INVERSE),
     (Within("whitened"), INVERSE),

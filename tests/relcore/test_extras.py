@@ -1,6 +1,7 @@
 """What is installed: ranges that hold the pins, extras that name their libraries, and an error where one is missing."""
 
 import builtins
+import sys
 import tomllib
 from pathlib import Path
 
@@ -84,6 +85,14 @@ def missing_map():
     reduce_spaces([np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)], ReductionSpec("umap"))
 
 
+def missing_widget():
+    from relcore import show
+
+    sys.modules.pop("relcore.panes.widget", None)  # a test before this one may have imported it
+    rows = np.random.default_rng(0).normal(size=(30, 5))
+    show(rows, rows)
+
+
 def missing_engine():
     from relcore.engine import Engine
 
@@ -96,6 +105,7 @@ def missing_engine():
         ("torch", "vision", missing_head),
         ("torch", "vision", missing_anchors),
         ("umap", "app", missing_map),
+        ("anywidget", "notebook", missing_widget),
         ("distributed", "cluster", missing_engine),
     ],
 )

@@ -2,10 +2,23 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import fractional_matrix_power
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import cosine_similarity
 
-from relcore.similarity import Quantiser, angular, cosine, euclidean, l1, project_directions, row_blocks, unit_rows
+from relcore import row_pass
+from relcore.similarity import (
+    AnchorAxes,
+    Quantiser,
+    angular,
+    cosine,
+    euclidean,
+    l1,
+    project_directions,
+    row_blocks,
+    unit_rows,
+    whitener,
+)
 from relcore.spaces import SpaceError
 
 
@@ -70,6 +83,29 @@ def test_projected_directions_are_unit_rows_times_the_basis(rows, rng):
     np.testing.assert_array_equal(project_directions(rows, basis)[4097:4100], project_directions(rows[4097:4100], basis))
 
 
+def test_machine_code_gives_the_unit_rows_of_numpy_for_any_magnitude(rng):
+    rows = rng.normal(size=(500, 30)).astype(np.float32) + 1
+    mean = rows.mean(axis=0)
+    rows[3] = mean
+    rows[4] *= 2.0**90
+    rows[5] = mean * np.float32(1 + 1e-6)
+    rows[6, 2] = np.nan
+    plain, compiled = (unit_rows(rows, mean, compiled=compiled) for compiled in (False, True))
+    assert np.isnan(plain[6]).any()
+    assert np.isnan(compiled[6]).all()
+    assert not compiled[3].any()
+    np.testing.assert_allclose(np.delete(compiled, 6, axis=0), np.delete(plain, 6, axis=0), atol=3e-7)
+    np.testing.assert_array_equal(unit_rows(np.ldexp(rows, -80), np.ldexp(mean, -80), compiled=True), compiled)
+
+
+def test_a_large_projection_is_that_of_its_parts(rng, monkeypatch):
+    X, basis = rng.normal(size=(300, 20)) + 3, unit_rows(rng.normal(size=(7, 20))).T
+    plain = project_directions(X, basis, X.mean(axis=0).astype(np.float32))
+    monkeypatch.setattr(row_pass, "PAYS", 1)
+    np.testing.assert_allclose(project_directions(X, basis, X.mean(axis=0).astype(np.float32)), plain, atol=1e-6)
+    np.testing.assert_allclose(project_directions(X, basis), unit_rows(X) @ basis, atol=1e-6)
+
+
 def test_the_quantiser_finds_the_clusters_that_are_there(rng):
     centres = np.eye(3)
     points = unit_rows(np.repeat(centres, 20, axis=0) + 0.01 * rng.normal(size=(60, 3)))
@@ -100,3 +136,32 @@ def test_beyond_max_rows_every_row_joins_the_nearest_centroid(rng):
 def test_the_quantiser_refuses_a_threshold_that_merges_nothing(threshold):
     with pytest.raises(SpaceError, match=f"threshold: expected a distance above 0, got {threshold}"):
         Quantiser(threshold).fit(np.eye(2), np.eye(2))
+
+
+@pytest.mark.parametrize("shape", [(20, 60), (40, 40), (60, 20)])
+@pytest.mark.parametrize("alike", [0.0, 1e-7, 1.0])  # the last anchors equal the first ones, almost, or not at all
+def test_the_axes_of_anchors_are_their_singular_values_and_vectors(rng, shape, alike):
+    anchors = rng.normal(size=shape).astype(np.float32)
+    anchors[-5:] = anchors[:5] + alike * anchors[-5:]
+    anchors = unit_rows(anchors)
+    axes, values = AnchorAxes.of(anchors), np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
+    np.testing.assert_allclose(np.sort(axes.stretch)[::-1], values, atol=1e-7)
+    np.testing.assert_allclose((axes.basis * axes.stretch) @ axes.turn.T, anchors, atol=1e-7)
+    for vectors in (axes.basis, axes.turn):
+        products = (vectors * axes.stretch).T @ (vectors * axes.stretch)
+        np.testing.assert_allclose(products, np.diag(axes.stretch**2), atol=1e-7)
+    expected = fractional_matrix_power(anchors @ anchors.T + 0.3 * np.eye(len(anchors)), -0.5)
+    np.testing.assert_allclose(whitener(anchors, 0.3), expected, atol=1e-5)
+
+
+def test_axes_are_kept_by_content_and_cannot_be_changed(rng):
+    anchors = unit_rows(rng.normal(size=(12, 30)).astype(np.float32))
+    first, again = AnchorAxes.of(anchors), AnchorAxes.of(anchors.copy())
+    assert again is first
+    with pytest.raises(ValueError, match="read-only"):
+        first.basis[0] = 0
+    anchors[0] = -anchors[0]
+    moved = AnchorAxes.of(anchors)
+    assert moved is not first
+    np.testing.assert_allclose((moved.basis * moved.stretch) @ moved.turn.T, anchors, atol=1e-6)
+    assert AnchorAxes.of(anchors.reshape(30, 12)).basis.shape == (30, 12)  # the same bytes, another set

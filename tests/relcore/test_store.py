@@ -52,6 +52,48 @@ def test_strided_and_foreign_byte_orders_keep_their_values(store):
     np.testing.assert_array_equal(arrays["big_endian"], matrix)
 
 
+def test_a_matrix_is_written_in_blocks_and_read_as_a_map(store):
+    rows = np.random.default_rng(0).standard_normal((10, 3), dtype=np.float32)
+    others = {"counts": np.arange(10), "ids": np.frombuffer(b"abc", np.uint8), "labels": np.zeros(0, np.uint8)}
+    store.put_matrix(KEY, (rows[start : start + 4] for start in (0, 4, 8)), (10, 3), {"file": "Größe"}, **others)
+    for entry in (store.mapped(KEY), store.get(KEY)):  # the latter compares the checksums
+        assert entry.metadata == {"file": "Größe"}
+        assert entry.arrays.keys() == {"vectors", *others}
+        for name, array in {"vectors": rows, **others}.items():
+            np.testing.assert_array_equal(entry.arrays[name], array)
+            assert entry.arrays[name].dtype == array.dtype
+    found = store.mapped(KEY).arrays["vectors"]
+    assert isinstance(found, np.memmap)
+    assert not found.flags.writeable
+    assert found.flags.aligned
+    assert partial_files(store) == []
+
+
+def test_a_matrix_of_another_number_of_rows_is_not_kept(store):
+    with pytest.raises(ValueError, match="expected 10 rows, got 4"):
+        store.put_matrix(KEY, iter([np.zeros((4, 3), np.float32)]), (10, 3), {})
+    with pytest.raises(ValueError, match="expected names before 'vectors', got 'words'"):
+        store.put_matrix(KEY, [np.zeros((4, 3), np.float32)], (4, 3), {}, words=np.zeros(2))
+    assert store.mapped(KEY) is None
+    assert partial_files(store) == []
+
+
+def test_a_byte_that_changed_on_disk_is_noticed_in_what_was_written_in_blocks(store):
+    store.put_matrix(KEY, [np.ones((1000, 3), np.float32)], (1000, 3), {}, counts=np.arange(4))
+    path = next(store.root.rglob(f"{KEY}.safetensors"))
+    content = bytearray(path.read_bytes())
+    content[-9000] ^= 1
+    path.write_bytes(content)
+    assert store.get(KEY) is None
+
+
+def test_no_map_of_what_is_cut_short(store):
+    store.put_matrix(KEY, [np.ones((1000, 3), np.float32)], (1000, 3), {})
+    path = next(store.root.rglob(f"{KEY}.safetensors"))
+    os.truncate(path, path.stat().st_size - 1)
+    assert store.mapped(KEY) is None
+
+
 def test_has_remove_clear_size_entries(store):
     assert not store.has(KEY)
     assert store.get(KEY) is None

@@ -94,6 +94,16 @@ def test_other_spaces_have_distinct_pivots_of_their_own(rng, make_space, n):
     assert len(space.rows(pivots)) == min(5, n)
 
 
+def test_default_pivots_of_a_large_space_are_chosen_among_a_sample_of_its_rows(make_space, monkeypatch):
+    asked = []
+    monkeypatch.setattr("relcore.views._CLUSTERED", 150)
+    monkeypatch.setattr("relcore.anchors.selection.select_anchors", lambda space, n, strategy: asked.append(space) or ["r0"])
+    space = make_space(np.random.default_rng(0).normal(size=(400, 3)))
+    default_pivots(space)
+    assert [len(one) for one in asked] == [150]
+    assert set(asked[0].ids) < set(space.ids)
+
+
 def test_default_pivots_are_never_zero_vectors(make_space):
     space = make_space(np.vstack([np.eye(4), np.zeros((4, 4))]))
     assert set(default_pivots(space)) == {"r0", "r1", "r2", "r3"}

@@ -1,9 +1,12 @@
 """Jaccard and MRR against neighbour lists found one by one, and their nulls against spaces that were really permuted."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 
-from relcore.metrics.neighbours import CONVENTIONS, find_neighbours, jaccard, mrr
+from relcore.metrics.neighbours import CONVENTIONS, find_neighbours, jaccard, jaccard_rows, mrr
 from relcore.metrics.search import _nearest_torch, nearest
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
@@ -249,7 +252,35 @@ def test_mrr_across_widths_is_refused_under_either_convention():
 
 def test_a_search_leaves_other_searches_of_the_process_as_they_were(rng):
     faiss = pytest.importorskip("faiss")
-    before = faiss.cvar.distance_compute_blas_threshold
+    names = ("distance_compute_blas_threshold", "distance_compute_blas_query_bs")
+    before = [getattr(faiss.cvar, name) for name in names]
     nearest(rng.normal(size=(5, 3)).astype(np.float32), rng.normal(size=(9, 3)).astype(np.float32), 2, device="cpu")
-    assert before != 20  # else this test could not fail
-    assert faiss.cvar.distance_compute_blas_threshold == before
+    assert before[0] != 20  # else this test could not fail
+    assert before[1] != 1024
+    assert [getattr(faiss.cvar, name) for name in names] == before
+
+
+def renamed_as_a_whole(found, rng):
+    """The permuted overlap of "mutual" with a name for every row, as its definition says."""
+    order = rng.permutation(len(found.queries))
+    rest = np.setdiff1d(np.arange(found.n), found.queries)
+    renamed = np.empty(found.n, dtype=np.int64)
+    renamed[found.queries[order]] = found.queries
+    renamed[rng.permutation(rest)] = rest
+    return jaccard_rows(found.own, renamed[found.other[order]]).mean()
+
+
+def test_only_the_rows_in_the_lists_are_renamed():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    every = find_neighbours(X, X + rng.normal(size=X.shape), 10, "mutual")
+    for state in range(3):
+        both = (one(np.random.default_rng(state)) for one in (every._permuted_overlap, partial(renamed_as_a_whole, every)))
+        assert next(both) == next(both)
+    some = replace(every, queries=every.queries[5::4][::-1], own=every.own[5::4][::-1], other=every.other[5::4][::-1])
+    ours, theirs = (
+        np.array([draw(rng) for _ in range(2000)]) for draw in (some._permuted_overlap, partial(renamed_as_a_whole, some))
+    )
+    error = np.hypot(ours.std(), theirs.std()) / np.sqrt(2000)
+    assert abs(ours.mean() - theirs.mean()) < 4 * error
+    assert ours.std() == pytest.approx(theirs.std(), rel=0.1)  # the standard error of either is 1.6 %

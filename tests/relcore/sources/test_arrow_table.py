@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pytest
 from datasets import Dataset, Features, Sequence, Value
 
@@ -111,6 +112,23 @@ def test_parts_of_unequal_width_are_refused(tmp_path):
         SpaceError, match=r"x-00001-of-00002\.arrow: expected vectors of 4 numbers as in the files before it, got 2"
     ):
         load_space(tmp_path)
+
+
+def test_feather(tmp_path):
+    wide = pa.table({"id": IDS, **{f"d{place}": column for place, column in enumerate(VECTORS.T)}})
+    for name, content in (("lists", table()), ("numbers", wide)):
+        path = tmp_path / f"{name}.feather"
+        feather.write_feather(content, path, compression="uncompressed", chunksize=7)
+        space = load_space(path)
+        assert shape_of(path) == (30, 4)
+        np.testing.assert_array_equal(space.vectors, VECTORS)
+        assert space.ids.tolist() == IDS
+    table().to_pandas().to_feather(path)  # compressed by default
+    with pytest.raises(SpaceError, match=r"numbers\.feather: .* got compressed ones; .*compression='uncompressed'"):
+        load_space(path)
+    feather.write_feather(wide, path, version=1)
+    with pytest.raises(SpaceError, match=r"numbers\.feather: expected version 2 of Feather, an Arrow table, got version 1"):
+        load_space(path)
 
 
 def test_compressed_batches_and_other_files_are_refused(tmp_path):

@@ -132,7 +132,7 @@ def test_load_goes_where_the_names_go(folder):
 
 
 def test_specs_that_are_none():
-    known = "'bundled', 'file', 'index', 'gensim-data', 'encoding', 'renamed'"
+    known = "'bundled', 'file', 'index', 'gensim-data', 'encoding', 'renamed', 'sample'"
     with pytest.raises(SpaceError, match=f"source: expected one of {known}, got 'hub'"):
         SpaceSpec("hub", "x")
     with pytest.raises(SpaceError, match="options: expected none for 'bundled', got 'invalid'"):

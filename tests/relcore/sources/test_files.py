@@ -100,7 +100,7 @@ def test_choices_that_are_none(table, choice, message):
 
 def test_columns_are_for_tables(tmp_path):
     np.save(tmp_path / "x.npy", np.eye(2))
-    with pytest.raises(SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, \.h5ad, got 'w' for \.npy"):
+    with pytest.raises(SpaceError, match=r"only for \.parquet, \.csv, \.tsv, \.arrow, \.feather, \.h5ad, got 'w' for \.npy"):
         load_space(tmp_path / "x.npy", id_column="w")
 
 

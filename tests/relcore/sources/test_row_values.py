@@ -104,8 +104,10 @@ def test_ids_of_npz(tmp_path, ids, message):
         load_space(tmp_path / "x.npz")
 
 
-@pytest.fixture
-def beside(tmp_path):
+@pytest.fixture(params=[4, 1 << 22], ids=["blocks of 4 bytes", "blocks of 4 MB"])
+def beside(tmp_path, monkeypatch, request):
+    monkeypatch.setattr("relcore.sources.row_values._BLOCK", request.param)
+
     def load(ids=None, labels=None, **options):
         np.save(tmp_path / "x.npy", np.eye(3))
         for what, content in (("ids", ids), ("labels", labels)):

@@ -1,0 +1,138 @@
+"""Sums of blocks do not depend on how the rows are cut, on their order, or on the process that added them."""
+
+import numpy as np
+import pytest
+
+from relcore.block_scores.block_sums import BlockSums
+from relcore.block_scores.device import NumpyDevice
+from relcore.block_scores.finished import FormSums, decisive_rows, neighbours_of
+from relcore.block_scores.first_pass import ColumnSums
+from relcore.block_scores.plan import BlockPlan
+from relcore.block_scores.question import Question, RowNumbers
+from relcore.block_scores.top_rows import TopRows
+from relcore.comparison import REPRESENTATIONS
+
+N, ANCHORS = 500, np.arange(20, 60)
+rng = np.random.default_rng(0)
+HIDDEN = rng.normal(size=(N, 5))
+SPACES = tuple((HIDDEN @ rng.normal(size=(5, 16)) + 0.3 * rng.normal(size=(N, 16))).astype(np.float32) for _ in range(2))
+QUERIES = {"all": np.arange(0, N, 7), "held out": np.arange(60, N, 7)}
+
+
+def take(side, rows):
+    return SPACES[side][rows]
+
+
+def column_sums(X, cuts):
+    parts = []
+    for block in np.split(X, cuts):
+        parts.append(ColumnSums(X.shape[1]))
+        parts[-1].add(block)
+    for part in parts[1:]:
+        parts[0].merge(ColumnSums.from_arrays(part.to_arrays()))
+    return parts[0]
+
+
+@pytest.fixture(scope="module")
+def plan():
+    sums = tuple(column_sums(X, [100]) for X in SPACES)
+    return BlockPlan.of(Question(REPRESENTATIONS, convention="mutual"), RowNumbers(N, ANCHORS, QUERIES), sums, take)
+
+
+def summed(plan, blocks, device="cpu"):
+    found = BlockSums(plan, device)
+    for rows in blocks:
+        found.add(*(X[rows] for X in SPACES), rows)
+    return found
+
+
+def scores(seen):
+    found = {}
+    for name in REPRESENTATIONS:
+        rows = decisive_rows(seen, name)
+        sums = FormSums(name, seen, rows)
+        lists = neighbours_of(seen, name, take)
+        found[name] = [sums.linear_cka(np.arange(N)), sums.mean_cosine(), lists.jaccard(), lists.mrr()]
+    return found
+
+
+def facts(found):
+    every = [score for each in found.values() for score in each]
+    return np.array([[score, score.null.mean, score.null.low, score.null.high] for score in every])
+
+
+def test_cuts_order_and_type_of_the_rows_change_nothing(plan):
+    whole = summed(plan, [np.arange(N)])
+    turned = summed(plan, np.array_split(np.random.default_rng(1).permutation(N), 7))
+    np.testing.assert_allclose(facts(scores(turned)), facts(scores(whole)), atol=1e-6)
+    for name, top in whole.tops.items():
+        np.testing.assert_array_equal(turned.tops[name].rows, top.rows)
+
+
+def test_parts_of_several_processes_are_one_whole(plan):
+    blocks = np.array_split(np.arange(N), 6)
+    whole = summed(plan, blocks)
+    carried = [BlockSums.from_arrays(plan, summed(plan, part).to_arrays()) for part in (blocks[:2], blocks[2:5], blocks[5:])]
+    for part in (carried[0], carried[2]):
+        carried[1].merge(part)
+    np.testing.assert_allclose(facts(scores(carried[1])), facts(scores(whole)), atol=1e-7)
+
+
+def test_what_is_carried_does_not_grow_with_the_rows(plan):
+    few, many = (summed(plan, [np.arange(n)]).to_arrays() for n in (200, N))
+    assert sum(map(np.size, few.values())) == sum(map(np.size, many.values()))
+
+
+def test_tensors_give_the_same_scores(plan):
+    pytest.importorskip("torch")
+    blocks = np.array_split(np.arange(N), 3)
+    here, there = summed(plan, blocks), summed(plan, blocks, "torch")
+    np.testing.assert_allclose(facts(scores(there)), facts(scores(here)), atol=1e-6)
+    carried = BlockSums.from_arrays(plan, there.to_arrays())
+    np.testing.assert_allclose(facts(scores(carried)), facts(scores(here)), atol=1e-6)
+
+
+def test_half_precision_blocks_are_read_as_float32(plan):
+    half = [X.astype(np.float16) for X in SPACES]
+    rows = np.arange(N)
+    found, expected = BlockSums(plan), BlockSums(plan)
+    found.add(*half, rows)
+    expected.add(*(X.astype(np.float32) for X in half), rows)
+    np.testing.assert_array_equal(facts(scores(found)), facts(scores(expected)))
+
+
+def test_column_sums_are_those_of_the_whole_space():
+    found = column_sums(SPACES[0], [17, 400])
+    np.testing.assert_allclose(found.mean, SPACES[0].mean(axis=0, dtype=np.float64), rtol=1e-12)
+    assert (found.n, found.largest, found.exponent) == (N, np.abs(SPACES[0]).max(), 0)
+
+
+def top_of(scores, k, seed=None, size=64):
+    top = TopRows(len(scores), k, seed)
+    for start in range(0, scores.shape[1], size):
+        block = scores[:, start : start + size]
+        top.add(NumpyDevice(), block, np.arange(start, start + block.shape[1]))
+    return top
+
+
+@pytest.mark.parametrize("ascending", [False, True])  # the worst order: every row is nearer than all before it
+def test_nearest_rows_are_those_of_a_full_sort(ascending):
+    given = np.random.default_rng(2).normal(size=(9, 3000)).astype(np.float32)
+    given = np.sort(given, axis=1) if ascending else given
+    found = top_of(given, 10)
+    np.testing.assert_array_equal(found.rows, np.argsort(-given, axis=1, kind="stable")[:, :10])
+    np.testing.assert_array_equal(found.values, -np.sort(-given, axis=1)[:, :10])
+
+
+def test_equal_scores_are_taken_in_row_order_or_at_random_by_the_seed():
+    equal = np.zeros((2, 5000), dtype=np.float32)
+    np.testing.assert_array_equal(top_of(equal, 4).rows, [[0, 1, 2, 3]] * 2)
+    drawn = [top_of(equal, 10, seed).rows[0] for seed in range(200)]
+    assert not np.intersect1d(drawn[0], drawn[1]).size
+    # The mean of 2,000 uniform row numbers of 5,000 has the standard error 5,000 / √12 / √2,000 = 32.
+    assert abs(np.mean(drawn) - 2499.5) < 4 * 32
+
+
+def test_fewer_rows_than_are_wanted_leave_places_empty():
+    found = top_of(np.array([[1.0, 3.0, 2.0]], dtype=np.float32), 5)
+    np.testing.assert_array_equal(found.rows, [[1, 2, 0, -1, -1]])

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+
+from relcore.block_scores.own_neighbours import own_neighbours
+from relcore.metrics.neighbours import neighbours_within
+from relcore.similarity import mean_row, unit_rows
+from relcore.spaces import SpaceError
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch"])
+@pytest.mark.parametrize("offset", [0, 3, 300])
+@pytest.mark.parametrize("centre", [True, False])
+def test_they_are_those_of_a_search_in_a_copy(rng, device, offset, centre):
+    X = (rng.normal(size=(9000, 6)) + offset).astype(np.float32)
+    mean = mean_row(X) if centre else None
+    queries = np.array([8999, 0, 4096, 17])
+    expected = neighbours_within(unit_rows(X, mean), queries, 7, "cpu")
+    np.testing.assert_array_equal(own_neighbours(X, mean, queries, 7, device), expected)
+
+
+def test_more_queries_than_fit_at_once(rng):
+    X = rng.normal(size=(5000, 3)).astype(np.float32)
+    expected = neighbours_within(unit_rows(X), np.arange(5000), 4, "cpu")
+    np.testing.assert_array_equal(own_neighbours(X, None, np.arange(5000), 4), expected)
+
+
+def test_rows_that_are_equal_do_not_agree_because_of_their_order(rng):
+    first = np.repeat(rng.normal(size=(2, 5)), 3000, axis=0).astype(np.float32)
+    second = np.repeat(rng.normal(size=(2, 5)), 3000, axis=0).astype(np.float32)
+    found, other = (own_neighbours(X, None, np.arange(100), 20) for X in (first, second))
+    assert (found < 3000).all()  # copies of themselves
+    assert (other < 3000).all()
+    assert not (found == np.arange(100)[:, None]).any()
+    shared = np.mean([len(np.intersect1d(*lists)) for lists in zip(found, other, strict=True)])
+    assert shared < 1  # by chance 20 · 20 / 2,999 = .13, and 20 in the order of the rows
+
+
+def test_more_neighbours_than_rows(rng):
+    with pytest.raises(SpaceError, match="expected 1 … 4 neighbours among 5 rows, got 5"):
+        own_neighbours(np.eye(5, dtype=np.float32), None, np.array([0]), 5)

@@ -1,0 +1,125 @@
+"""Rows on disk are read as the same float32 numbers that NumPy makes of them, and no more of them than are used."""
+
+import numpy as np
+import pytest
+
+from relcore.mapped import MappedRows, as_float32, mapped
+
+X = np.random.default_rng(0).standard_normal((9000, 5), dtype=np.float32)
+WAYS = {
+    "one part": [X],
+    "three parts": [X[:4000], X[4000:4001], X[4001:]],
+    "an empty part": [X[:0], X[:100], X[100:100], X[100:]],
+}
+
+
+@pytest.fixture(params=WAYS)
+def rows(request):
+    return MappedRows(WAYS[request.param])
+
+
+def test_every_half_is_the_float32_of_numpys_cast():
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(256, 256)
+    np.testing.assert_array_equal(as_float32(halves), halves.astype(np.float32))  # NaN and infinities among them
+    numbers = halves[np.isfinite(halves).all(axis=1)]
+    np.testing.assert_array_equal(as_float32(numbers).view(np.uint32), numbers.astype(np.float32).view(np.uint32))
+
+
+def test_bfloat16_is_the_upper_half_of_float32():
+    upper = X.view(np.uint32) & 0xFFFF0000
+    np.testing.assert_array_equal(as_float32((upper >> 16).astype(np.uint16)), upper.view(np.float32))
+
+
+def test_float64_beyond_float32_becomes_infinite():
+    assert as_float32(np.array([[1e39, -1e39, 1.0]])).tolist() == [[np.inf, -np.inf, 1]]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        slice(3990, 4010),
+        slice(None),
+        slice(10, 5),
+        slice(20_000, None),
+        slice(None, None, 7),
+        slice(None, None, -1),
+        [4001, 0, -1, 4000, 4001],
+        np.array([[1, 2], [3, 4000]]),
+        X[:, 0] > 0,
+        4000,
+        [],
+        (slice(3999, 4002), slice(1, 3)),
+        (slice(3999, 4002), 2),
+        ([4000, 1], [0, 4]),
+    ],
+    ids=str,
+)
+def test_what_is_read_is_what_an_array_gives(rows, chosen):
+    chosen = np.array(chosen, dtype=int) if isinstance(chosen, list) else chosen
+    found = rows[chosen]
+    np.testing.assert_array_equal(found, X[chosen])
+    assert found.dtype == np.float32
+
+
+@pytest.mark.parametrize("chosen", [[9000], [-9001], np.ones(3, bool)], ids=["beyond", "before", "another mask"])
+def test_rows_that_are_not_there_are_refused(rows, chosen):
+    with pytest.raises(IndexError, match="expected"):
+        rows[chosen]
+
+
+def test_numpys_functions_take_the_whole(rows):
+    mean = X.mean(axis=0)
+    np.testing.assert_array_equal(rows - mean, X - mean)
+    np.testing.assert_array_equal(mean - rows, mean - X)
+    np.testing.assert_array_equal(np.arange(9000.0) @ rows, np.arange(9000.0) @ X)
+    np.testing.assert_array_equal(rows.T, X.T)
+    np.testing.assert_array_equal(np.ldexp(rows, 2), 4 * X)
+    np.testing.assert_array_equal(rows.astype(np.float64), X.astype(np.float64))
+    np.testing.assert_array_equal(np.concatenate([rows, X[:2]]), np.concatenate([X, X[:2]]))
+    assert (rows.max(), rows.min(), rows.size, rows.nbytes, len(rows)) == (X.max(), X.min(), X.size, X.nbytes, 9000)
+    np.testing.assert_array_equal(rows.max(axis=1), X.max(axis=1))
+    np.testing.assert_array_equal(rows.min(axis=0), X.min(axis=0))
+
+
+def test_the_mean_has_the_digits_of_numpys(rows):
+    np.testing.assert_array_equal(rows.mean(axis=0, dtype=np.float64), X.mean(axis=0, dtype=np.float64))
+    assert rows.mean() == X.mean()
+
+
+def test_blocks_cover_every_row_once(rows):
+    found = list(rows.blocks(999))
+    assert [block.stop - block.start for block, _ in found] == [999] * 9 + [9]
+    np.testing.assert_array_equal(np.concatenate([one for _, one in found]), X)
+
+
+def test_lengths_are_those_of_float64_and_show_rows_that_are_not_finite():
+    given = X.copy()
+    given[[0, 5000, 8999], [1, 2, 0]] = np.nan, np.inf, 3e38
+    given[7] = 0
+    found = MappedRows([given[:6000], given[6000:]]).lengths
+    assert np.flatnonzero(~np.isfinite(found)).tolist() == [0, 5000]
+    finite = np.isfinite(found)
+    np.testing.assert_allclose(found[finite], np.linalg.norm(given[finite].astype(np.float64), axis=1), rtol=1e-6)
+
+
+def saved(folder, vectors, mode="r"):
+    np.save(folder / "rows.npy", vectors)
+    return np.load(folder / "rows.npy", mmap_mode=mode)
+
+
+def test_a_read_only_map_is_known_whatever_view_it_is_of(tmp_path):
+    there = saved(tmp_path, X)
+    for view in (there, np.asarray(there), there[10:], np.asarray(there)[:5]):
+        assert np.shares_memory(mapped(view).plain, there)
+    assert mapped(saved(tmp_path, X.astype(np.float16))).plain is None
+
+
+def test_an_array_that_may_change_or_must_be_converted_is_no_map(tmp_path):
+    writable = saved(tmp_path, X, "r+")
+    frozen = writable.view()
+    frozen.flags.writeable = False
+    alone = X.copy()
+    alone.flags.writeable = False
+    given = [writable, frozen, saved(tmp_path, X, "c"), alone, X.tolist(), saved(tmp_path, X)[:, :2], saved(tmp_path, X)[0]]
+    given += [saved(tmp_path, X.astype(kind)) for kind in (np.float64, ">f4", np.int16)]
+    assert [mapped(one) for one in given] == [None] * len(given)
