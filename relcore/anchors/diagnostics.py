@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.anchors.selection import select_anchors, shared_anchors
-from relcore.similarity import mean_row, project_directions, unit_rows
+from relcore.similarity import mean_of, mean_row, project_directions, unit_rows
 from relcore.spaces import LatentSpace, quote
 
 _SAMPLED_ROWS = 1000
@@ -59,7 +59,7 @@ def diagnose_anchors(
         Anchors that the space lacks, twice the same, or none.
     """
     ids = shared_anchors(anchor_ids, space)
-    mean = mean_row(space.vectors)
+    mean = mean_of(space)
     anchors = unit_rows(space.vectors[space.rows(ids)], mean)
     singular_values = np.linalg.svd(anchors.astype(np.float64), compute_uv=False)
     floor = singular_values[0] * max(anchors.shape) * np.finfo(np.float32).eps

@@ -14,6 +14,7 @@ import numpy as np
 from relcore.spaces import SpaceError
 
 RIDGE = 1.0  # on rows of cosines: as much as one row with similarity 1
+_ROUNDING = 1e-12  # of CKA, from its sums: less is no gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,7 @@ class Products:
         while len(steps) < n and allowed.any() and (columns.sum() > 2 or not columns[allowed].any()):
             after = np.where(allowed, self.cka_changed(columns), -np.inf)
             best = int(np.nanargmax(after))
-            if not after[best] > now:
+            if not after[best] > now + _ROUNDING:
                 break
             columns[best], allowed[best], now = not columns[best], False, float(after[best])
             steps.append(best)

@@ -44,7 +44,7 @@ def id_column(schema: Any) -> str:
 
 def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: int) -> Block:
     """A record batch as a block; rows without a column of ids are numbered from `first` on."""
-    found = _matrix(name, batch.column(vectors), first, width)
+    found = matrix_of(name, batch.column(vectors), first, width)
     names = [str(row) for row in range(first, first + len(found))]
     if ids:
         names = checked_ids(batch.column(ids).to_pylist(), name)
@@ -53,7 +53,14 @@ def block_of(name: str, batch: Any, first: int, vectors: str, ids: str, width: i
     return Block(names, found, payload)
 
 
-def _matrix(name: str, column: Any, first: int, width: int) -> np.ndarray:
+def matrix_of(name: str, column: Any, first: int, width: int) -> np.ndarray:
+    """A column of vectors as (m, width) float32; `first` is the number of its first row, for the error.
+
+    Raises
+    ------
+    SpaceError
+        A row of another width.
+    """
     import pyarrow.compute as compute
 
     column = stored(column)
