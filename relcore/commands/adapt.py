@@ -16,6 +16,8 @@ COPY = "none"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.by_shard import add_shards
+
     places = "; ".join(one.help for one in INDEXES.values())
     parser.description += (
         " Rows are streamed, so that millions take little memory; progress is saved, so that a stopped run resumes. Ids stay, "
@@ -30,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the rows are vectors of the old model, for adapters that project them; else queries of the new one",
     )
     parser.add_argument("--add", action="store_true", help="add the rows to a collection or table that exists already")
+    add_shards(parser)
     parser.epilog = (
         "example:\n"
         "  relscope adapt bridge\n"
@@ -42,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from pathlib import Path
 
+    from relcore.commands.by_shard import by_shard
     from relcore.commands.running import bar
     from relcore.migration.streaming import adapt
     from relcore.migration.take_away import load
@@ -54,11 +58,30 @@ def run(options: argparse.Namespace) -> None:
         return
     if options.target is None:
         raise SpaceError("expected a source and a target, got one of them; name both, or an adapter alone to see its card")
+    if by_shard(options, options.source):
+        _by_shard(options, adapter)
+        return
     source, goal = (place_named(text) for text in (options.source, options.target))
     side = "corpus" if options.corpus else "queries"
     with bar(options) as line:
         target = adapt(adapter, source, goal, side=side, add=options.add, report=line.show)
     print(f"{goal.text}: {target.n:,} rows × {target.width:,}, {told(adapter, side)}")
+
+
+def _by_shard(options: argparse.Namespace, adapter: LoadedAdapter | None) -> None:
+    from relcore.commands import by_shard
+    from relcore.sharded.adapt import adapt_shards
+    from relcore.spaces import SpaceError
+
+    if adapter is None or options.add:
+        raise SpaceError(
+            "expected an adapter, and a new folder, for a folder of shards; copy the folder itself to copy its rows"
+        )
+    source, side = by_shard.opened(options.source), "corpus" if options.corpus else "queries"
+    with by_shard.runner(options, len(source.shards)) as run:
+        found = adapt_shards(adapter, source, options.target, run, side=side)
+    print(f"{found.goal}: {found.n:,} rows × {found.width:,} in {len(source.shards):,} shards, {told(adapter, side)}")
+    print("\n".join(by_shard.told(run)))
 
 
 def place_named(text: str) -> Place:

@@ -23,11 +23,13 @@ SHARED = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.app_samples import add_samples
     from relcore.commands.naming import SPACE_HELP
 
     parser.description += (
         " The first two become source and target. A table without vectors and with as many rows as the file before it gives "
-        "that file its ids, labels and texts. A folder of vector files, as of checkpoints, opens all of them. Stop the app "
+        "that file its ids, labels and texts. A folder of vector files, as of checkpoints, opens all of them. A folder of "
+        "shards with more than a million rows, or at an address such as s3://…, opens as a sample of its rows. Stop the app "
         "with Ctrl-C."
     )
     parser.add_argument("spaces", metavar="SPACE", nargs="*", help=SPACE_HELP)
@@ -39,27 +41,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "named here and uploads (the same as RELSCOPE_SHARE=1)",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser; the terminal shows the address")
+    parser.add_argument(
+        "--print-selection",
+        action="store_true",
+        help="print each new selection as one line of JSON: ids, row numbers, names and digests of the spaces; a selection of "
+        "more than 10,000 rows is written to a file that the line names. Everything else is then printed on stderr",
+    )
+    add_samples(parser)
     parser.epilog = "example:\n  relscope app first.npy second.parquet\n  relscope app first.npy metadata.csv second.parquet"
+    parser.epilog += "\n  relscope app first.npy second.npy --print-selection | python my_script.py"
 
 
 def run(options: argparse.Namespace) -> None:
     from relcore import access, record
     from relcore.cli import unconfined
     from relcore.extras import missing_library
+    from relcore.selections import LINES
+    from relcore.spaces import SpaceError
 
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
+    shared = options.share or access.shared()
+    if options.print_selection and shared:
+        raise SpaceError(
+            "--print-selection: expected an app for one user, got --share or RELSCOPE_SHARE; what visitors select is theirs; "
+            "share without --print-selection, and let them save session files"
+        )
     with unconfined():  # whoever types the command opens these files to all who use the app
-        specs = [record.to_json(one) for one in opened(options.spaces)]
+        specs = [record.to_json(one) for one in opened(options.spaces, options)]
     settings = [f"--server.port={options.port}"] if options.port else []
     settings += ["--server.headless=true"] if options.no_browser else []
     environment = {**os.environ, access.OPENED: json.dumps(specs)}
-    if options.share or access.shared():
+    if shared:
         settings += ["--server.address=0.0.0.0", "--server.allowedHosts=*"]
         environment[access.ENVIRONMENT] = "1"
         print(what_sharing_means(options.port), flush=True)
+    if options.print_selection:
+        environment[LINES] = str(lines_stream())
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(main_script().with_name("serve.py")), *settings]
     os.execve(sys.executable, command, environment)
+
+
+def lines_stream() -> int:
+    """A descriptor of stdout for the lines of selections; what else the server prints goes to stderr from now on."""
+    sys.stdout.flush()
+    stream = os.dup(1)
+    os.set_inheritable(stream, True)
+    os.dup2(2, 1)
+    return stream
 
 
 def what_sharing_means(port: int | None) -> str:
@@ -79,21 +108,23 @@ def own_address() -> str:
             return socket.gethostname()
 
 
-def opened(names: list[str]) -> list:
+def opened(names: list[str], options: argparse.Namespace | None = None) -> list:
     """The `SpaceSpec` of each name, with the full path of files; all are loaded once, so that errors appear here.
 
-    A table without vectors is the metadata of the file before it, see `relcore.sources.belonging.joined`.
+    A table without vectors is the metadata of the file before it, see `relcore.sources.belonging.joined`. With `options`,
+    folders that are too large are samples, see `app_samples.sampled`.
 
     Raises
     ------
     SpaceError
         A space that cannot be loaded.
     """
+    from relcore.commands.app_samples import sampled
     from relcore.commands.naming import space_specs
     from relcore.recipe import load_again
     from relcore.sources.belonging import joined
 
-    specs = joined([spec for name in names for spec in space_specs(name)])
+    specs = joined([spec for name in names for spec in (options and sampled(options, name)) or space_specs(name)])
     for spec in specs:
         load_again(spec)
     return [with_full_paths(spec) for spec in specs]

@@ -21,9 +21,9 @@ _MOST_LISTED = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.by_shard import add_sample
     from relcore.commands.naming import add_pair, add_random_state
     from relcore.commands.output import add_format, add_recipe
-    from relcore.commands.running import add_scheduler
 
     parser.description += (
         " If the spaces share ids, the pairing is hidden, and what is found is compared with it. Use --real for spaces without "
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help="write the pairs (.tsv): source, target, and how each was found"
     )
     add_recipe(parser)
-    add_scheduler(parser)
+    add_sample(parser)
     add_format(parser)
     parser.epilog = "example:\n  relscope bootstrap word2vec-novels fasttext-novels --seeds 15 -o pairs.tsv"
 
@@ -67,14 +67,13 @@ def run(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
-    from relcore.commands.naming import space_spec
+    from relcore.commands.by_shard import need_loadable, samples
     from relcore.commands.output import need_suffix, show, write_recipe
     from relcore.commands.running import computed
-    from relcore.recipe import load_again
 
     need_suffix(options.output, [".tsv"])
-    specs = [space_spec(one) for one in (options.source, options.target)]
-    spaces = [load_again(one) for one in specs]
+    specs, spaces, told = samples(options, (options.source, options.target), seed_ids(options))
+    need_loadable(options, told)
     spec = spec_of(options, *spaces)
     outcome = computed(spec, specs, spaces, options)
     pairs = pd.DataFrame(found_pairs(outcome), columns=list(HEAD))
@@ -94,8 +93,17 @@ def run(options: argparse.Namespace) -> None:
         "anchors": len(result.anchors),
     }
     scores = {form: {name: score.to_record() for name, score in found.items()} for form, found in outcome.scores.items()}
-    lines = lines_of(outcome) + ([str(options.output)] if options.output else [])
-    show(options, pairs, lines, **facts, pairs=len(result.pairs), wrong=outcome.wrong(), scores=scores)
+    lines = [*lines_of(outcome), *([str(options.output)] if options.output else []), *told]
+    show(options, pairs, lines, **facts, pairs=len(result.pairs), wrong=outcome.wrong(), scores=scores, sample=told)
+
+
+def seed_ids(options: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of the seeds in a file, of either space: they are in every sample."""
+    from relcore.access import expanded
+
+    if is_number("--seeds", options.seeds) or options.seeds == "none":
+        return (), ()
+    return tuple(zip(*read_seeds(expanded(options.seeds)), strict=True))
 
 
 def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import whole
-from relcore.names import METRICS
+from relcore.commands.numbers import finite, is_number, whole
+from relcore.names import METRICS, SEARCHES
 from relcore.numbers import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from relcore.comparison import ProjectionSpec
     from relcore.metrics.calibration import Score
+    from relcore.sources.catalog import SpaceSpec
+    from relcore.spaces import Match
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.by_shard import add_shards
     from relcore.commands.naming import add_anchors, add_pair, add_projection, add_random_state
     from relcore.commands.output import add_format, add_recipe
 
@@ -32,28 +37,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="paper: both neighbourhoods are rows of the target; mutual: each is of its own space",
     )
     parser.add_argument(
-        "--exact", action="store_true", help="take every held-out row as a query, instead of 300 random ones as on the page"
+        "--queries",
+        default="",
+        metavar="N|all",
+        help="number of random held-out rows whose neighbours are searched, or all of them (default: 300, as on the page); all "
+        "run in blocks, and a stopped command resumes",
+    )
+    parser.add_argument("--exact", action="store_true", help="the same as --queries all")
+    parser.add_argument(
+        "--neighbours",
+        default="exact",
+        metavar="SEARCH",
+        help=f"how the neighbours of all queries are searched: {', '.join(SEARCHES)}; ivf and hnsw are approximate and tell "
+        "their measured recall",
+    )
+    parser.add_argument(
+        "--recall", type=finite, default=0.95, metavar="SHARE", help="recall that the setting of ivf or hnsw is chosen for"
     )
     add_random_state(parser)
+    add_shards(parser)
     add_recipe(parser)
     add_format(parser)
-    parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --exact"
+    parser.epilog = "example:\n  relscope compare word2vec-novels fasttext-novels --anchors 300 --queries all"
 
 
 def run(options: argparse.Namespace) -> None:
+    from relcore.block_scores.scoring import score_forms
+    from relcore.commands.by_shard import by_shard
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of, projection_of
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
     from relcore.comparing.figures import Scores
     from relcore.comparison import (
-        LIVE_QUERIES,
         REPRESENTATIONS,
         cautions,
         class_labels,
-        held_out,
-        represent,
         score_notes,
-        score_pair,
         score_table,
     )
     from relcore.metrics.neighbours import CONVENTIONS
@@ -63,41 +82,116 @@ def run(options: argparse.Namespace) -> None:
     need_one_of("--convention", options.convention, CONVENTIONS)
     if options.k < 1:
         raise SpaceError(f"-k: expected 1 neighbour or more, got {options.k}")
+    n_queries = _n_queries(options)
+    if by_shard(options, options.source, options.target):
+        _by_shard(options)
+        return
     specs, pair = pair_of(options)
     anchors = anchors_of(options, pair.source)
     if options.recipe and not anchors:
         raise SpaceError(
             "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or leave --recipe out"
         )
-    settings = {"k": options.k, "convention": options.convention, "n_queries": None if options.exact else LIVE_QUERIES}
+    settings = {"k": options.k, "convention": options.convention, "n_queries": n_queries}
     labels = class_labels(pair)
-    forms, scores = REPRESENTATIONS if anchors else ("absolute",), {}
-    with bar(options) as line:
-        for number, form in enumerate(forms):
-            line.show(number, len(forms), form)
-            split = held_out(pair, anchors, form)
-            scores[form] = score_pair(*represent(pair, form, anchors, projection), split, labels=labels, **settings)
+    forms = REPRESENTATIONS if anchors else ("absolute",)
+    if n_queries is None:
+        scores = _scores_of_every_row(options, forms, specs, pair, anchors, projection)
+    else:
+        with bar(options) as line:
+            done = partial(line.show, text="blocks of rows")
+            scores = score_forms(pair, forms, anchors, projection, labels=labels, done=done, **settings)
     if options.recipe:
-        settings["class_agreement"] = labels is not None
+        settings |= {"class_agreement": labels is not None, "neighbours": options.neighbours, "target_recall": options.recall}
         write_recipe(options, Scores.of(comparison_recipe(specs, pair, anchors, projection), **settings).draw(scores))
     table, names = score_table(scores), distinct_names((pair.source, pair.target))
     head = f"{names[0]} and {names[1]}, {counted(len(anchors), 'anchor')}"
+    if pair.n_source_only or pair.n_target_only:
+        alone = f"{pair.n_source_only:,} and {pair.n_target_only:,} in one only"
+        head += f"; {counted(len(pair), 'row')} in both, left out: {alone}"
     facts = {"source": names[0], "target": names[1], "n": len(pair), "anchors": anchors}
     told = score_notes(scores) + cautions(pair, anchors)
     notes = [line for note in told for line in ("", f"Note: {note}")]
     show(options, table, [head, "", printed(table), "", circumstances(scores), *notes], **facts, notes=told)
 
 
+def _n_queries(options: argparse.Namespace) -> int | None:
+    """Of --queries and --exact: the number of queries, None for all."""
+    from relcore.comparison import LIVE_QUERIES
+    from relcore.spaces import SpaceError, need_one_of
+
+    need_one_of("--neighbours", options.neighbours, SEARCHES)
+    text = "all" if options.exact else options.queries
+    if text == "all":
+        return None
+    if options.neighbours != "exact":
+        raise SpaceError(f"--neighbours {options.neighbours}: expected --queries all; a sample is searched exactly")
+    if text and (not is_number("--queries", text) or not int(text)):
+        raise SpaceError(f"--queries: expected a number above 0, or all, got {text!r}")
+    return int(text) if text else LIVE_QUERIES
+
+
+def _scores_of_every_row(
+    options: argparse.Namespace,
+    forms: Sequence[str],
+    specs: Sequence[SpaceSpec],
+    pair: Match,
+    anchors: Sequence[str],
+    projection: ProjectionSpec,
+) -> dict[str, dict[str, Score]]:
+    from relcore.commands.running import all_computed
+    from relcore.comparing.exact_scores import ExactScores
+
+    settings = {"search": options.neighbours, "target_recall": options.recall}
+    tasks = [ExactScores.on(form, anchors, projection, options.k, options.convention, **settings) for form in forms]
+    found = all_computed(tasks, specs, (pair.source, pair.target), options)
+    return {form: one.scores for form, one in zip(forms, found, strict=True)}
+
+
+def _by_shard(options: argparse.Namespace) -> None:
+    from relcore.commands import by_shard
+    from relcore.commands.naming import anchors_by_shard, projection_of
+    from relcore.commands.output import show
+    from relcore.comparison import score_notes, score_table
+    from relcore.sharded.compare import compare_shards
+    from relcore.spaces import SpaceError, distinct_names
+
+    by_shard.need_loadable(options, ["by shard"])
+    source, target = by_shard.opened(options.source), by_shard.opened(options.target)
+    settings = {"k": options.k, "convention": options.convention, "random_state": options.random_state}
+    if options.neighbours != "exact":
+        raise SpaceError(f"--neighbours: expected 'exact' for folders of shards, got {options.neighbours!r}; leave it out")
+    settings["n_queries"] = _n_queries(options) or source.n
+    with by_shard.runner(options, len(source.shards)) as run:
+        found = compare_shards(source, target, anchors_by_shard(options, source.n), run, projection_of(options), **settings)
+    table, names = score_table(found.scores), distinct_names((source, target))
+    n_anchors, notes = len(found.anchors), score_notes(found.scores)
+    head = f"{names[0]} and {names[1]}, {counted(n_anchors, 'anchor')}, {counted(len(source.shards), 'shard')} each"
+    lines = [line for note in notes for line in ("", f"Note: {note}")]
+    facts = {"source": names[0], "target": names[1], "n": found.n, "anchors": source.ids_of(found.anchors), "notes": notes}
+    facts |= {"passes": run.told(), "worker_mb": run.peaks}
+    show(options, table, [head, "", printed(table), "", circumstances(found.scores), *lines, *by_shard.told(run)], **facts)
+
+
 def printed(table: pd.DataFrame) -> list[list[str]]:
-    """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band."""
+    """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band, and the recall of
+    approximate neighbours."""
     from relcore.stitching.figures import short
 
-    rows = [["representation", "metric", "score", "±", "chance level", "its 95 %"]]
+    approximate = "recall" in table
+    rows = [
+        ["representation", "metric", "score", "±", "chance level", "its 95 %"] + approximate * ["recall, its 95 %, queries"]
+    ]
     for row in table.itertuples():
         reach = "" if row.low != row.low else short((row.high - row.low) / 2)  # NaN where all rows are queries
         none = row.chance != row.chance
         band = "" if none else f"{short(row.null_low)} … {short(row.null_high)}"
-        rows.append([row.form, row.metric.split(",")[0], short(row.score), reach, "" if none else short(row.chance), band])
+        cells = [row.form, row.metric.split(",")[0], short(row.score), reach, "" if none else short(row.chance), band]
+        if approximate:
+            here = row.recall == row.recall
+            interval = f"{short(row.recall_low)} … {short(row.recall_high)}" if here else ""
+            cells.append(f"{short(row.recall)}, {interval}, {row.recall_queries:.0f}" if here else "")
+        rows.append(cells)
     return rows
 
 

@@ -11,11 +11,12 @@ from relcore.names import DELTA, INVERSES
 from relcore.numbers import counted, short
 
 if TYPE_CHECKING:
-    from relcore.inverting.recovery import Inversion
+    from relcore.inverting.recovery import Inversion, InversionSpec
     from relcore.spaces import Match
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.by_shard import add_shards
     from relcore.commands.naming import add_anchors, add_pair, add_random_state
     from relcore.commands.output import add_format, add_recipe
 
@@ -43,14 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pruning-state", type=random_state, default=0, metavar="N", help="random state of the first anchor of each pruning"
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write the recovered rows (.npz, .safetensors or .parquet)"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write the recovered rows (.npz, .safetensors or .parquet; of shards a new folder, with every row)",
     )
+    add_shards(parser)
     add_recipe(parser)
     add_format(parser)
     parser.epilog = "example:\n  relscope invert word2vec-novels fasttext-novels --delta 0.7 --omega 8 -o recovered.npz"
 
 
 def run(options: argparse.Namespace) -> None:
+    from relcore.commands.by_shard import by_shard
     from relcore.commands.naming import anchors_of, comparison_recipe, pair_of
     from relcore.commands.output import need_space_file, show, write_recipe, write_space
     from relcore.inverting.figures import RecoveryErrors
@@ -58,20 +64,50 @@ def run(options: argparse.Namespace) -> None:
 
     settings = (options.route, options.method, options.omega, options.delta, options.ridge, options.pruning_state)
     spec = InversionSpec(*settings, tuned=options.auto)
-    need_space_file(options.output)
+    if by_shard(options, options.source, options.target):
+        _by_shard(options, spec)
+        return
+    goal = Path(options.output) if options.output else None
+    need_space_file(goal)
     specs, pair = pair_of(options)
     anchors = anchors_of(options, pair.source)
     found = invert_pair(pair, anchors, spec)
     spec = found.spec
-    if options.output:
-        write_space(recovered_space(pair, found), options.output)
+    if goal:
+        write_space(recovered_space(pair, found), goal)
     if options.recipe:
         write_recipe(options, RecoveryErrors.of(comparison_recipe(specs, pair, anchors), inversion=spec).draw(found))
     source, target = side_names(pair, spec.route)
     route = f"{source}, recovered from its relative space" if source == target else f"{source} → {target}"
     facts = {"source": source, "target": target, "rank": found.rank, "condition": found.condition, "kept": found.kept}
     lines = [f"Mean cosine of recovered and true rows: {route}", "", methods(found), "", *told(found)]
-    show(options, found.summary(), lines + ([str(options.output)] if options.output else []), **facts)
+    show(options, found.summary(), lines + ([str(goal)] if goal else []), **facts)
+
+
+def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
+    import pandas as pd
+
+    from relcore.commands import by_shard
+    from relcore.commands.naming import anchors_by_shard
+    from relcore.commands.output import show
+    from relcore.sharded.invert import invert_shards
+
+    by_shard.need_loadable(options, ["by shard"])
+    source, target = by_shard.opened(options.source), by_shard.opened(options.target)
+    settings = {"goal": options.output or "", "random_state": options.random_state}
+    with by_shard.runner(options, len(source.shards)) as run:
+        found = invert_shards(source, target, anchors_by_shard(options, source.n), run, spec, **settings)
+    score, null = found.score, found.score.null
+    row = {"method": found.spec.title, "cosine": float(score), "chance": null.mean, "low": null.low, "high": null.high}
+    table = pd.DataFrame([row | {"n": score.n, "anchors": len(found.anchors)}])
+    cells = [
+        ["method", "cosine", "chance level, 95 %"],
+        [row["method"], short(score), f"{short(null.low)} … {short(null.high)}"],
+    ]
+    told = f"{found.spec.settings()}; scored on all {counted(score.n, 'held-out row')}; chance level: these rows permuted"
+    head = f"Mean cosine of recovered and true rows: {source.name} → {target.name}"
+    lines = [head, "", cells, "", told, *([found.goal] if found.goal else []), *by_shard.told(run)]
+    show(options, table, lines, source=source.name, target=target.name, passes=run.told(), worker_mb=run.peaks)
 
 
 def methods(found: Inversion) -> list[list[str]]:

@@ -11,17 +11,23 @@ from relcore.commands.numbers import whole
 from relcore.names import ADAPTERS, STRATEGIES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
 
     from relcore.migration.migrate import Migration
     from relcore.migration.result import MigrationResult
+    from relcore.sharded.pair import ShardedPair
+    from relcore.sharded.space import ShardedSpace
     from relcore.spaces import LatentSpace
+
+    Model = LatentSpace | ShardedSpace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.by_shard import add_sample
     from relcore.commands.naming import SPACE_HELP, add_random_state
     from relcore.commands.output import add_format, add_recipe
-    from relcore.commands.running import add_scheduler
 
     parser.description += (
         " Rows that both models have embedded are the pairs; they belong together by id. Without judgements, pairs that are "
@@ -51,7 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_random_state(parser, "the pairs, the folds and the held-out rows")
     add_recipe(parser)
-    add_scheduler(parser)
+    add_sample(
+        parser,
+        None,
+        "measure on N rows of each space, drawn by a hash of their ids; default: all rows where the shards of OLD and NEW hold "
+        "the same rows in the same order, without --qrels, --labels and --strategy; else 20,000",
+    )
     add_format(parser)
     parser.epilog = (
         "example:\n"
@@ -61,20 +72,69 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.commands.naming import space_spec
-    from relcore.commands.output import show, write_recipe
+    from relcore.commands.by_shard import need_loadable, samples
+    from relcore.commands.output import write_recipe
     from relcore.commands.running import computed
     from relcore.migration.figures import MigrationChart
-    from relcore.recipe import load_again
 
-    specs = [space_spec(one) for one in names_of(options)]
-    spaces = [load_again(one) for one in specs]
-    task = task_of(options)
+    names, task = names_of(options), task_of(options)
+    pair, why = pair_by_shard(options, names, task)
+    if pair is not None:
+        _by_shard(options, task, pair)
+        return
+    specs, spaces, told = samples(options, names, [()] * 4)
+    told = [*why, *told] if told else []
+    need_loadable(options, told)
     result = computed(task, specs, spaces, options)
     if options.recipe:
         digests = tuple(space.digest for space in spaces)
         write_recipe(options, MigrationChart(spaces=tuple(specs), digests=digests, migration=task).draw(result))
-    written = take_away(options.take_away, task, result, spaces) if options.take_away else ()
+    old, new = spaces[:2]
+    _show(options, result, lambda: (new.vectors[new.rows(old.ids[result.pairs])], old.vectors[result.pairs]), (new, old), told)
+
+
+def pair_by_shard(options: argparse.Namespace, names: Sequence[str], task: Migration) -> tuple[ShardedPair | None, list[str]]:
+    """The folders of shards that are measured on all rows; or None, and why a sample of them is taken."""
+    from relcore.commands.by_shard import by_shard, opened
+    from relcore.sharded.migrate import needs_a_sample
+    from relcore.sharded.pair import ShardedPair
+    from relcore.spaces import SpaceError
+
+    if options.sample is not None or not all(by_shard(options, place) for place in names):
+        return None, []
+    if what := needs_a_sample(task):
+        return None, [f"Not all rows are measured: {what} needs its rows at once."]
+    try:
+        return ShardedPair(*map(opened, names)), []
+    except SpaceError as error:
+        return None, [f"Not all rows are measured: {error}."]
+
+
+def _by_shard(options: argparse.Namespace, task: Migration, pair: ShardedPair) -> None:
+    from relcore.commands.by_shard import need_loadable, runner, told
+    from relcore.sharded.migrate import migrate_shards
+
+    need_loadable(options, ["by shard"])
+    old, new = pair.source, pair.target
+    with runner(options, len(pair.parts)) as run:
+        result = migrate_shards(task, pair, run, run.report)
+    searched = f"Searched: {result.n_rows:,} held-out rows of {old.n:,}, by {len(result.queries):,} of them as queries; "
+    some = f"the adapter is fitted on {result.n_pairs:,} rows, "
+    some += "checked and chosen on at most 2,000 of these, and the curve searches at most 20,000 rows."
+    _show(options, result, lambda: (new.take(result.pairs), old.take(result.pairs)), (new, old), [searched + some, *told(run)])
+
+
+def _show(
+    options: argparse.Namespace,
+    result: MigrationResult,
+    pairs: Callable[[], tuple[np.ndarray, np.ndarray]],
+    models: tuple[Model, Model],
+    told: list[str],
+) -> None:
+    """Print the result; `pairs` gives the fitted rows of the models, the new and the old one."""
+    from relcore.commands.output import show
+
+    written = take_away(options.take_away, result, pairs(), models) if options.take_away else ()
     facts = {
         "verdict": {"option": result.verdict.option, "clear": result.verdict.is_clear, "sentence": result.verdict.sentence},
         "adapter": result.adapter,
@@ -84,8 +144,9 @@ def run(options: argparse.Namespace) -> None:
         "candidates": [asdict(one) for one in result.candidates],
         "curve": [asdict(one) for one in result.curve],
         "cautions": list(result.cautions),
+        "sample": told,
     }
-    show(options, result.table(), [*lines_of(result), *(str(path) for path in written)], **facts)
+    show(options, result.table(), [*lines_of(result), *(str(path) for path in written), *told], **facts)
 
 
 def names_of(options: argparse.Namespace) -> list[str]:
@@ -127,22 +188,21 @@ def task_of(options: argparse.Namespace) -> Migration:
     )
 
 
-def take_away(folder: Path, task: Migration, result: MigrationResult, spaces: Sequence[LatentSpace]) -> tuple[Path, ...]:
-    """Fit the adapter of the result again, and write it with its card."""
+def take_away(
+    folder: Path, result: MigrationResult, rows: tuple[np.ndarray, np.ndarray], models: tuple[Model, Model]
+) -> tuple[Path, ...]:
+    """Fit the adapter of the result again, on rows of the new and the old model, and write it with its card."""
     from relcore.migration.card import CardScore, card_of
     from relcore.migration.take_away import write
     from relcore.migration.verdict import TITLES
     from relcore.papers.commit import commit_of
 
-    old, new = spaces[:2]
-    ids = old.ids[result.pairs]
-    rows = new.vectors[new.rows(ids)], old.vectors[result.pairs]
     scores = [
         CardScore(f"{result.metric}, {TITLES[one.option]}", one.value, one.low, one.high, len(result.queries))
         for one in result.options
     ]
     adapter = result.fitted(*rows)
-    names = {"new_model": new.name, "old_model": old.name}
+    names = {"new_model": models[0].name, "old_model": models[1].name}
     card = card_of(adapter, *rows, method=result.adapter, scores=scores, commit=commit_of(), **names)
     return write(adapter, card, folder)
 

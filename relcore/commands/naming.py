@@ -225,6 +225,24 @@ def anchors_of(options: argparse.Namespace, space: LatentSpace) -> tuple[str, ..
     return tuple(select_anchors(space, wanted, options.strategy, random_state=options.random_state)) if wanted else ()
 
 
+def anchors_by_shard(options: argparse.Namespace, n: int) -> int | tuple[str, ...]:
+    """The anchors of --anchors for a space of n rows that is read shard by shard: a number to draw, or ids.
+
+    Raises
+    ------
+    SpaceError
+        Another strategy than "random", which needs all rows at once.
+    """
+    from relcore.spaces import SpaceError
+
+    if options.strategy != "random":
+        raise SpaceError(
+            f"--strategy: expected 'random', which shards are read for, got {options.strategy!r}; choose anchors in a sample "
+            "of the rows, and name their ids with --anchors"
+        )
+    return min(USUAL_ANCHORS, n // 2) if options.anchors is None else number_or_ids(options.anchors)
+
+
 def number_or_ids(text: str) -> int | tuple[str, ...]:
     """``"300"`` as a number; else the distinct ids in a file, one per line, or separated by commas."""
     from relcore.access import expanded

@@ -136,7 +136,7 @@ def _safetensors(space: LatentSpace, path: Path) -> None:
 
     from relcore.spaces import SpaceError
 
-    arrays = {"vectors": space.vectors} | ({} if space.counts is None else {"counts": space.counts})
+    arrays = {"vectors": np.asarray(space.vectors)} | ({} if space.counts is None else {"counts": space.counts})
     for name, column in _texts(space).items():
         if any("\n" in text for text in column):
             raise SpaceError(
@@ -147,11 +147,12 @@ def _safetensors(space: LatentSpace, path: Path) -> None:
 
 
 def _parquet(space: LatentSpace, path: Path) -> None:
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     columns = {name.removesuffix("s"): pa.array(column.tolist(), pa.string()) for name, column in _texts(space).items()}
     if space.counts is not None:
         columns["count"] = pa.array(space.counts)
-    columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(space.vectors.ravel()), space.dimension)
+    columns["vector"] = pa.FixedSizeListArray.from_arrays(pa.array(np.asarray(space.vectors).ravel()), space.dimension)
     parquet.write_table(pa.table(columns), path)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.by_shard import add_shards
     from relcore.commands.naming import SPACE_HELP, add_anchors, add_projection, add_random_state
 
     parser.description += (
@@ -20,8 +21,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_random_state(parser)
     parser.add_argument("--save-anchors", type=Path, metavar="FILE", help="also write the ids of the anchors, one per line")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", required=True, help="the file to write: .npz, .safetensors or .parquet"
+        "-o",
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="the file to write: .npz, .safetensors or .parquet; of shards the new folder, or its address",
     )
+    add_shards(parser)
     parser.epilog = (
         "example:\n"
         "  relscope project word2vec-novels --anchors 300 --save-anchors anchors.txt -o first.npz\n"
@@ -31,13 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from relcore.anchors.selection import shared_anchors
+    from relcore.commands.by_shard import by_shard
     from relcore.commands.naming import anchors_of, projection_of, space_spec
     from relcore.commands.output import need_space_file, write_space
     from relcore.numbers import counted
     from relcore.recipe import load_again
     from relcore.spaces import LatentSpace, SpaceError
 
-    need_space_file(options.output)
+    if by_shard(options, options.space):
+        _by_shard(options)
+        return
+    goal = Path(options.output)
+    need_space_file(goal)
     if options.whiten and options.similarity != "cosine":
         raise SpaceError(
             f"--whiten: expected the similarity 'cosine', got {options.similarity!r}; remove one of the two options"
@@ -47,11 +58,29 @@ def run(options: argparse.Namespace) -> None:
     anchors = shared_anchors(anchors_of(options, space), space)
     relative = spec.projection(options.whiten).fit(space.vectors, anchors=space.rows(anchors)).transform(space.vectors)
     name = f"{space.name}, relative"
-    write_space(LatentSpace(relative, space.ids, name=name, labels=space.labels, counts=space.counts), options.output)
+    write_space(LatentSpace(relative, space.ids, name=name, labels=space.labels, counts=space.counts), goal)
     if options.save_anchors:
         options.save_anchors.write_text("\n".join(anchors) + "\n", encoding="utf-8")
     how = "whitened cosine" if options.whiten else options.similarity
     print(
-        f"{options.output}: {counted(len(relative), 'row')} × {counted(len(anchors), 'anchor')}, "
+        f"{goal}: {counted(len(relative), 'row')} × {counted(len(anchors), 'anchor')}, "
         f"{how}{', centred' if options.center else ''}"
     )
+
+
+def _by_shard(options: argparse.Namespace) -> None:
+    from relcore.commands.by_shard import opened, runner, told
+    from relcore.commands.naming import anchors_by_shard, projection_of
+    from relcore.numbers import counted
+    from relcore.sharded.project import project_shards
+
+    source, spec = opened(options.space), projection_of(options)
+    settings = {"whiten": options.whiten, "random_state": options.random_state}
+    with runner(options, len(source.shards)) as run:
+        found = project_shards(source, anchors_by_shard(options, source.n), options.output, run, spec, **settings)
+    if options.save_anchors:
+        options.save_anchors.write_text("\n".join(source.ids_of(found.anchors)) + "\n", encoding="utf-8")
+    how = "whitened cosine" if options.whiten else options.similarity
+    shape = f"{counted(found.n, 'row')} × {counted(found.width, 'anchor')} in {counted(len(source.shards), 'shard')}"
+    print(f"{found.goal}: {shape}, {how}{', centred' if options.center else ''}")
+    print("\n".join(told(run)))

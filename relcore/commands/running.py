@@ -176,19 +176,30 @@ def computed(
     task: Task[Result], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
 ) -> Result:
     """What a task finds: from the store, at once where it is quick, else by a job."""
+    return all_computed([task], specs, spaces, options)[0]
+
+
+def all_computed(
+    tasks: Sequence[Task[Result]], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
+) -> list[Result]:
+    """What each of some tasks on the same spaces finds, as `computed`; their jobs run beside each other."""
     from relcore.store import Store
     from relcore.task import inputs_of, task_job
 
-    store, key = Store(), task.key(spaces)
-    if (kept := store.get(key)) is not None:
-        return task.read(kept)
-    if (task.seconds(spaces) < AT_ONCE_SECONDS and not options.scheduler) or not _writable(store):
+    store, keys = Store(), [task.key(spaces) for task in tasks]
+    found = {key: task.read(kept) for key, task in zip(keys, tasks, strict=True) if (kept := store.get(key)) is not None}
+    missing = {key: task for key, task in zip(keys, tasks, strict=True) if key not in found}
+    seconds = sum(task.seconds(spaces) for task in missing.values())
+    if missing and ((seconds < AT_ONCE_SECONDS and not options.scheduler) or not _writable(store)):
         with bar(options) as line:
-            return task.compute(store, spaces, warnings.warn, line.show)
-    with engine(options, n_jobs=1) as made:
-        job = made.submit(key, task_job, title=task.title, task=task, inputs=inputs_of(store, specs, spaces))
-        follow(made, [job], options)
-        return task.read(job.result())
+            found |= {key: task.compute(store, spaces, warnings.warn, line.show) for key, task in missing.items()}
+    elif missing:
+        with engine(options, n_jobs=len(missing)) as made:
+            settings = {"inputs": inputs_of(store, specs, spaces)}
+            jobs = {key: made.submit(key, task_job, title=task.title, task=task, **settings) for key, task in missing.items()}
+            follow(made, list(jobs.values()), options)
+            found |= {key: missing[key].read(job.result()) for key, job in jobs.items()}
+    return [found[key] for key in keys]
 
 
 def _writable(store: Store) -> bool:

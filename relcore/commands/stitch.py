@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from relcore.commands.by_shard import add_sample
     from relcore.commands.naming import SPACE_HELP, add_anchors
     from relcore.commands.output import add_format, add_recipe
-    from relcore.commands.running import add_scheduler
 
     parser.description += (
         " The numbers are those of the Stitch page. Rows that the networks of stored encodings were trained on are not used as "
@@ -57,12 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spec", type=Path, metavar="FILE", help="read all settings from a .json file, instead of the options")
     parser.add_argument("--metric", default="accuracy", help=", ".join(STITCH_METRICS))
     add_recipe(parser)
-    add_scheduler(parser)
+    add_sample(parser)
     add_format(parser)
     parser.epilog = "example:\n  relscope stitch mlp.npz cnn.npz --methods relative,irp-pruned --anchors 128 --states 5"
 
 
 def run(options: argparse.Namespace) -> None:
+    from relcore.commands.by_shard import by_shard
     from relcore.commands.naming import space_spec
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import computed
@@ -71,6 +72,9 @@ def run(options: argparse.Namespace) -> None:
     from relcore.stitching.classification import share_rows
     from relcore.stitching.figures import StitchMatrix, cell_table, summary_table
 
+    if by_shard(options, *options.spaces):
+        _by_shard(options)
+        return
     specs = [space_spec(one) for one in options.spaces]
     spaces = [load_again(one) for one in specs]
     shared = share_rows(spaces, tuple(options.order.split(",")) if options.order else ())
@@ -105,8 +109,7 @@ def spec_of(
     if given and not 0 < options.test_fraction < 1:
         raise SpaceError(f"--test-fraction: expected a share above 0 and below 1, got {options.test_fraction:g}; try 0.2")
     test_ids = () if given else held_out_ids(specs, spaces, shared.ids)
-    wanted = [one.strip() for one in options.methods.split(",") if one.strip()]
-    methods = tuple(one for one in METHODS if one in wanted) + tuple(one for one in wanted if one not in METHODS)
+    methods = methods_of(options)
     settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
     spec = StitchSpec(
         methods,
@@ -122,6 +125,58 @@ def spec_of(
     usual = min(2 * max(space.dimension for space in spaces), n_train // 2)
     anchors = usual if options.anchors is None else number_or_ids(options.anchors)
     return replace(spec, n_anchors=anchors) if isinstance(anchors, int) else replace(spec, anchors=anchors)
+
+
+def methods_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """The methods of --methods, in the order of the page; unknown ones last."""
+    wanted = [one.strip() for one in options.methods.split(",") if one.strip()]
+    return tuple(one for one in METHODS if one in wanted) + tuple(one for one in wanted if one not in METHODS)
+
+
+def _by_shard(options: argparse.Namespace) -> None:
+    import pandas as pd
+
+    from relcore.commands import by_shard
+    from relcore.commands.naming import anchors_by_shard
+    from relcore.commands.output import show
+    from relcore.evaluation import TEST_FRACTION
+    from relcore.sharded.stitch import stitch_shards
+    from relcore.spaces import SpaceError, need_one_of
+    from relcore.stitching.figures import short
+    from relcore.stitching.methods import MethodSettings
+    from relcore.stitching.spec import StitchSpec
+
+    by_shard.need_loadable(options, ["by shard"])
+    need_one_of("--metric", options.metric, ("accuracy", "f1"))
+    spaces = [by_shard.opened(place) for place in options.spaces]
+    anchors = anchors_by_shard(options, 4 * max(space.width for space in spaces))
+    if options.spec or options.order or options.states > 1 or not isinstance(anchors, int):
+        raise SpaceError("stitch: expected one random state and a number of anchors for folders of shards, got other settings")
+    settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
+    share = TEST_FRACTION if options.test_fraction is None else options.test_fraction
+    spec = StitchSpec(methods_of(options), options.head, n_anchors=anchors, test_fraction=share, settings=settings)
+    with by_shard.runner(options, len(spaces[0].shards)) as run:
+        found = stitch_shards(spaces, spec, run, options.sample)
+    cells, lines = [], []
+    for method in spec.methods:
+        scores = found.matrix(method, options.metric)
+        named = list(zip(found.encoders, scores, strict=True))
+        cells += [
+            {"method": METHODS[method].title, "encoder": one, "head": other, "score": float(score)}
+            for one, row in named
+            for other, score in zip(found.encoders, row, strict=True)
+        ]
+        table = [[one, *("–" if score != score else short(score) for score in row)] for one, row in named]
+        lines += [f"{METHODS[method].title}, {options.metric}", [["encoder \\ head", *found.encoders], *table], ""]
+    told = f"{found.n_test:,} test rows; heads fitted on {found.n_trained:,} of {found.n_train:,} training rows"
+    lines += [f"{told}; {counted(anchors, 'anchor')}; chance level {short(found.chance(options.metric))}", *by_shard.told(run)]
+    facts = {
+        "encoders": found.encoders,
+        "metric": options.metric,
+        "chance": found.chance(options.metric),
+        "n_test": found.n_test,
+    }
+    show(options, pd.DataFrame(cells), lines, **facts, trained=found.n_trained, passes=run.told(), worker_mb=run.peaks)
 
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:

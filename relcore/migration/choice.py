@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.evaluation import row_keys
+from relcore.evaluation import drawn_rows, row_keys
 from relcore.migration.retrieval import K, Relevance, ndcg, neighbours_as_truth, search
 from relcore.names import ADAPTERS
 from relcore.progress import Report, silent
@@ -68,7 +68,7 @@ def choose(
     """
     kept = np.sort(np.argsort(row_keys(ids, "chosen on", random_state))[:MOST_PAIRS])
     new, old, ids = unit_rows(new[kept]), unit_rows(old[kept]), np.asarray(ids, dtype=object)[kept]
-    others = corpus[np.sort(np.random.default_rng(random_state).permutation(len(corpus))[:MOST_ROWS])]
+    others = corpus[drawn_rows(len(corpus), MOST_ROWS, random_state)]
     folds, k = folds_of(ids, random_state), min(K, len(ids) - 1)
     truth = neighbours_as_truth(search(new, new, k, np.arange(len(new))), len(new))
     found = []

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from relcore.evaluation import row_keys
+from relcore.evaluation import smallest_keys
 from relcore.migration.adapter import Adapter
 from relcore.migration.fusion import searched_twice
 from relcore.migration.retrieval import K, Relevance, search
@@ -66,20 +66,27 @@ class Trial:
         if n <= most:
             return self
         needed = np.unique(np.concatenate([self.relevance.row, self.own if self.own is not None else []])).astype(np.int64)
-        others = np.setdiff1d(np.arange(n), needed)
-        keys = row_keys(others.astype(str), "corpus", random_state)
-        kept = np.sort(np.concatenate([needed, others[np.argsort(keys)[: max(0, most - len(needed))]]]))
-        place = np.full(n, -1)
-        place[kept] = np.arange(len(kept))
-        relevance = self.relevance
+        kept = fewer_rows(n, needed, most, random_state)
         return replace(
             self,
             old_corpus=self.old_corpus[kept],
             new_corpus=None if self.new_corpus is None else self.new_corpus[kept],
-            relevance=Relevance.of(relevance.query, place[relevance.row], relevance.grade, relevance.n_queries, len(kept)),
-            own=None if self.own is None else place[self.own],
+            relevance=among(self.relevance, kept),
+            own=None if self.own is None else np.searchsorted(kept, self.own),
             rows=self.rows[kept],
         )
+
+
+def fewer_rows(n: int, needed: np.ndarray, most: int, random_state: int = 0) -> np.ndarray:
+    """The rows `needed` of a corpus of n rows, and others drawn at random, `most` together or a little more; ascending."""
+    others = smallest_keys(n, most - len(needed), "corpus", random_state, needed)
+    return np.sort(np.concatenate([needed, others]))
+
+
+def among(relevance: Relevance, kept: np.ndarray) -> Relevance:
+    """Of a corpus that consists of these of its rows, ascending; all relevant ones are among them."""
+    rows = np.searchsorted(kept, relevance.row)
+    return Relevance.of(relevance.query, rows, relevance.grade, relevance.n_queries, len(kept))
 
 
 @dataclass(frozen=True)

@@ -66,12 +66,17 @@ def added_scores(
         Of the corpora, where they are known.
     """
     shared = corpora[0] is corpora[1]
-    first, second = moments or (Moments.of(corpora[0]), None if shared else Moments.of(corpora[1]))
+    moments = moments or (Moments.of(corpora[0]), None if shared else Moments.of(corpora[1]))
+    return added_queries(old, new, moments, weight), corpora[0] if shared else np.column_stack(corpora)
+
+
+def added_queries(old: np.ndarray, new: np.ndarray, moments: tuple[Moments, Moments | None], weight: float = 1.0) -> np.ndarray:
+    """The queries of `added_scores`: (m, d) where both search the old vectors, whose moments then come alone, else
+    (m, d_old + d), for corpus rows side by side."""
+    first, second = moments
     old = first.standardised(old)
     new = np.float32(weight) * (second or first).standardised(new)
-    if shared:
-        return old + new, corpora[0]
-    return np.column_stack([old, new]), np.column_stack(corpora)
+    return old + new if second is None else np.column_stack([old, new])
 
 
 def reciprocal_ranks(

@@ -36,9 +36,7 @@ _TRUTHS = {
     "both": "with the neighbours in both models together as relevant",
     "old": "with the old model's neighbours as relevant (it contains what the new one knows)",
 }
-
-
-_UNJUDGED = (
+UNJUDGED = (
     "No judgements: vectors do not tell which model serves users better, and which neighbours count as relevant decides this "
     "verdict. Judge some queries, or use labels, before a dear decision."
 )
@@ -147,14 +145,14 @@ class Migration(Task[MigrationResult]):
             Fewer than 25 pairs, pairs that do not pair, judgements without queries or of unknown ids, labels that are missing.
         """
         report(0, 10, "checking the pairs")
-        return self.answer(self.ground(spaces), spaces[0], report)
+        return self.answer(self.ground(spaces), spaces[0].vectors, report)
 
-    def answer(self, ground: Ground, old: LatentSpace, report: Report = silent) -> MigrationResult:
-        """The result on this ground; adapters are chosen by the ranks of partners in the old space."""
+    def answer(self, ground: Ground, corpus: np.ndarray, report: Report = silent) -> MigrationResult:
+        """The result on this ground; adapters are chosen by the ranks of partners among the old rows `corpus` (n, d_old)."""
         report(1, 10, "choosing an adapter")
         sides = ground.new, ground.old, ground.ids
         given = self.adapter != AUTO
-        candidates = () if given else choose(*sides[:2], old.vectors, ground.ids, random_state=self.random_state)
+        candidates = () if given else choose(*sides[:2], corpus, ground.ids, random_state=self.random_state)
         name = self.adapter if given else candidates[0].adapter
         report(3, 10, "weighting the two searches")
         weight = fused_weight(name, *sides, ground.richer, self.random_state)
@@ -180,7 +178,7 @@ class Migration(Task[MigrationResult]):
             trial = held_out_trial(paired, parts, self.relevance, which, self.k, self.random_state)
             held = paired.ids[trial.rows]
             truth = which if self.relevance == "neighbours" else self.relevance
-            cautions += (_UNJUDGED,) if truth == which else ()
+            cautions += (UNJUDGED,) if truth == which else ()
             return Ground(*fitted, which, truth, trial, tuple(held[trial.own]), old.index.get_indexer(held), pairs, cautions)
         if len(spaces) != 4:
             raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
@@ -245,9 +243,15 @@ def _cautions(spaces: Sequence[LatentSpace], paired: Match, parts: Parts) -> lis
     if len(spaces) == 4:
         for name, corpus, queries in zip(("old", "new"), spaces[:2], spaces[2:], strict=True):
             cautions += length_cautions(corpus.vectors, queries.vectors, name)
-    if parts.n_repeated:
-        repeated = counted(parts.n_repeated, "held-out row repeats", "held-out rows repeat")
+    return cautions + left_out_cautions(parts.n_repeated, paired.n_zero)
+
+
+def left_out_cautions(n_repeated: int, n_zero: int) -> list[str]:
+    """How many pairs are not used: rows that repeat a fitted one, and rows that are zero in a space."""
+    cautions = []
+    if n_repeated:
+        repeated = counted(n_repeated, "held-out row repeats", "held-out rows repeat")
         cautions.append(f"{repeated} a row that the adapter was fitted on, and are left out.")
-    if paired.n_zero:
-        cautions.append(f"{counted(paired.n_zero, 'pair')} with a zero vector left out.")
+    if n_zero:
+        cautions.append(f"{counted(n_zero, 'pair')} with a zero vector left out.")
     return cautions

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from relcore.evaluation import row_keys
+from relcore.evaluation import smallest_keys
 from relcore.migration.relative import WhitenedRelativeAdapter
 from relcore.numbers import counted, short
 from relcore.similarity import unit_rows
@@ -94,13 +95,7 @@ def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pair
     SpaceError
         Fewer than 25 pairs.
     """
-    m = len(new)
-    if m < FEWEST:
-        raise SpaceError(f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}; embed some more")
-    reach = max(SHIFTS)
-    inner = np.arange(reach, m - reach) if m >= FEWEST + 2 * reach else np.arange(m)
-    rows = np.sort(inner[np.argsort(row_keys(inner.astype(str), "pairing", random_state))[:_MOST_ROWS]])
-    shifts = SHIFTS if len(inner) < m else (0,)
+    rows, shifts = tried_rows(len(new), random_state)
     found = {shift: _reciprocal_ranks(unit_rows(new[rows]), unit_rows(old[rows + shift])) for shift in shifts}
     halves = [len(rows) - len(rows) // 2, len(rows) // 2]
     chances = [_chance(n) for n in halves]
@@ -120,6 +115,23 @@ def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pair
     return tried[0]
 
 
+def tried_rows(m: int, random_state: int = 0) -> tuple[np.ndarray, Sequence[int]]:
+    """The new rows (t,) that `check_pairs` tries, and the shifts at which it tries old ones.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than 25 pairs.
+    """
+    if m < FEWEST:
+        raise SpaceError(f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}; embed some more")
+    reach = max(SHIFTS)
+    if m < FEWEST + 2 * reach:
+        return smallest_keys(m, _MOST_ROWS, "pairing", random_state), (0,)
+    ends = np.concatenate([np.arange(reach), np.arange(m - reach, m)])  # an end has no row so much further on
+    return smallest_keys(m, _MOST_ROWS, "pairing", random_state, ends), SHIFTS
+
+
 def _reciprocal_ranks(new: np.ndarray, old: np.ndarray) -> np.ndarray:
     found, odd = np.empty(len(new)), np.arange(len(new)) % 2 == 1
     for held in (odd, ~odd):
@@ -137,8 +149,13 @@ def _chance(n: int) -> tuple[float, float]:
 
 
 def preprocessing_cautions(new: np.ndarray, old: np.ndarray) -> list[str]:
-    """What repeated and zero rows tell about how the two models' inputs were prepared, from the pairs' rows."""
-    shares = {"new": _repeated(new), "old": _repeated(old)}
+    """What repeated rows tell about how the two models' inputs were prepared, from the pairs' rows."""
+    return repeated_cautions(_repeated(new), _repeated(old))
+
+
+def repeated_cautions(new: float, old: float) -> list[str]:
+    """A caution where the share of repeated rows of one model is much larger than that of the other."""
+    shares = {"new": new, "old": old}
     cautions = []
     for name, other in (("new", "old"), ("old", "new")):
         if shares[name] > _REPEATED and shares[other] < _REPEATED_LESS * shares[name]:

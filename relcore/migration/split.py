@@ -35,6 +35,20 @@ class Parts:
     n_repeated: int
 
 
+def n_random(n: int, n_pairs: int, judged: bool = False) -> int:
+    """How many of n pairs are fitted on where they are drawn at random; arguments and errors as `parts_of`."""
+    least = 0 if judged else FEWEST
+    if n_pairs and n_pairs < FEWEST:
+        raise SpaceError(f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models relate")
+    if n < FEWEST + least or n_pairs > n - least:
+        wanted = f"{n_pairs or FEWEST:,} to fit on" + (f" and {least} held out" if least else "")
+        raise SpaceError(
+            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed more"
+        )
+    kept = n if judged else n - max(FEWEST, int(n * TEST_FRACTION))
+    return min(n_pairs or kept, MOST_FITTED)
+
+
 def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_state: int = 0) -> Parts:
     """Pairs to fit on, chosen by the strategy in the old space, and pairs that are held out, drawn by their ids before that.
 
@@ -53,18 +67,11 @@ def parts_of(paired: Match, n_pairs: int, strategy: str, judged: bool, random_st
         Too few pairs for both parts.
     """
     n, least = len(paired), 0 if judged else FEWEST
-    if n_pairs and n_pairs < FEWEST:
-        raise SpaceError(f"n_pairs: expected {FEWEST} or more, got {n_pairs}; fewer pairs do not tell how two models relate")
-    if n < FEWEST + least or n_pairs > n - least:
-        wanted = f"{n_pairs or FEWEST:,} to fit on" + (f" and {least} held out" if least else "")
-        raise SpaceError(
-            f"pairs: expected {wanted}, got {n:,} rows that both models have embedded; choose fewer, or embed more"
-        )
+    at_random = n_random(n, n_pairs, judged)
     keys = row_keys(paired.ids, "pairs", random_state)
     order = np.argsort(keys, kind="stable")
     if strategy == "random" or not n_pairs:
-        kept = n if judged else n - max(FEWEST, int(n * TEST_FRACTION))
-        fitted = order[: min(n_pairs or kept, MOST_FITTED)]
+        fitted = order[:at_random]
         held = order[len(fitted) :]
     else:
         n_held = min(n - n_pairs, max(least, int(n * TEST_FRACTION)))

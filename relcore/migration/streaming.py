@@ -81,15 +81,20 @@ def _map(adapter: Adapter | None, side: str, index: VectorIndex) -> tuple[Callab
     """The function from rows to mapped rows, and the width of these."""
     if adapter is None:
         return lambda rows: rows, index.width
+    need_width(adapter, side, index.width, index.name)
+    found = adapter.transform if side == "queries" else adapter.corpus
+    return found, found(np.ones((1, index.width), np.float32)).shape[1]
+
+
+def need_width(adapter: Adapter, side: str, width: int, name: str) -> None:
+    """Raise a SpaceError where an adapter takes no rows of this width: "queries" of the new model, "corpus" of the old."""
     expected = adapter.n_features_in_ if side == "queries" else adapter.n_features_old_
-    if index.width != expected:
+    if width != expected:
         model = "new" if side == "queries" else "old"
         raise SpaceError(
-            f"{index.name}: expected rows of the {model} model, of width {expected}, got {index.width}; name its vectors"
+            f"{name}: expected rows of the {model} model, of width {expected}, got {width}; name its vectors"
             + ", or use --corpus for those of the old model" * (side == "queries")
         )
-    found = adapter.transform if side == "queries" else adapter.corpus
-    return found, found(np.ones((1, expected), np.float32)).shape[1]
 
 
 def _key(adapter: Adapter | None, side: str, source: Place, goal: Place, index: VectorIndex) -> str:

@@ -34,7 +34,7 @@ def judged_trial(
     old, new, old_queries, new_queries = spaces
     asked = match(old_queries, new_queries)
     relevance, unknown = relevance_of(judgements, asked.ids, old.ids)
-    answered = _sampled(asked.ids, np.flatnonzero(relevance.counts), random_state)
+    answered = _sampled(asked.ids, np.flatnonzero(relevance.counts), random_state, MOST_QUERIES)
     place = new.index.get_indexer(old.index)
     trial = Trial(
         unit_rows(asked.source.vectors[answered]),
@@ -70,13 +70,10 @@ def held_out_trial(paired: Match, parts: Parts, relevance: str, truth: str, k: i
         No labels, or labels that no two held-out rows share; too few held-out rows.
     """
     held = parts.held_out
-    if len(held) < FEWEST:
-        raise SpaceError(
-            f"pairs: expected {FEWEST} or more held out, got {len(held)} that repeat no fitted row; embed more rows"
-        )
+    need_held_out(len(held))
     held = np.sort(_sampled(paired.ids, held, random_state, MOST_ROWS))
     old, new = unit_rows(paired.source.vectors[held]), unit_rows(paired.target.vectors[held])
-    queries = np.sort(_sampled(paired.ids[held], np.arange(len(held)), random_state))
+    queries = np.sort(_sampled(paired.ids[held], np.arange(len(held)), random_state, MOST_QUERIES))
     if relevance == "labels":
         found = _by_label(paired, held, queries)
         kept = np.flatnonzero(found.counts)
@@ -88,6 +85,12 @@ def held_out_trial(paired: Match, parts: Parts, relevance: str, truth: str, k: i
     return Trial(old[queries], new[queries], old, new, found, queries, held)
 
 
+def need_held_out(n: int) -> None:
+    """Raise a SpaceError where too few rows are held out."""
+    if n < FEWEST:
+        raise SpaceError(f"pairs: expected {FEWEST} or more held out, got {n} that repeat no fitted row; embed more rows")
+
+
 def _by_label(paired: Match, held: np.ndarray, queries: np.ndarray) -> Relevance:
     labels = paired.source.labels if paired.source.labels is not None else paired.target.labels
     if labels is None:
@@ -95,7 +98,7 @@ def _by_label(paired: Match, held: np.ndarray, queries: np.ndarray) -> Relevance
     return same_label(labels[held], queries)
 
 
-def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int = MOST_QUERIES) -> np.ndarray:
+def _sampled(ids: np.ndarray, rows: np.ndarray, random_state: int, most: int) -> np.ndarray:
     """At most this number of the rows, by their ids' keys, in the order of the rows."""
     if len(rows) <= most:
         return rows

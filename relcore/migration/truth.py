@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from relcore.evaluation import drawn_rows
 from relcore.migration.evaluate import Bootstrap, Interval
 from relcore.migration.fusion import searched_twice
 from relcore.migration.retrieval import Relevance, neighbours_as_truth, search
@@ -55,7 +56,7 @@ def richer(old: np.ndarray, new: np.ndarray, random_state: int = 0) -> tuple[str
     old, new : arrays (n, d_old), (n, d_new)
         Paired rows of length 1; at most 2,000 of them are looked at.
     """
-    kept = np.sort(np.random.default_rng(random_state).permutation(len(old))[:MOST_ROWS])
+    kept = drawn_rows(len(old), MOST_ROWS, random_state)
     from_old, from_new = imbalance(old[kept], new[kept]), imbalance(new[kept], old[kept])
     ratio = Bootstrap(len(kept), random_state=random_state).ratio(from_old, from_new)
     if ratio.low > CLEAR:

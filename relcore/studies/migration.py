@@ -80,7 +80,7 @@ class MigrationQuality(Study):
         report(1, 4, "searching")
         task = Migration(**plan, **known)
         ground = task.ground(material.spaces)
-        found = task.answer(ground, material.spaces[0])
+        found = task.answer(ground, material.spaces[0].vectors)
         report(2, 4, "every method")
         values = values_of(found) | methods_of(ground)
         values[CHOSEN] = found.option("bridge").value

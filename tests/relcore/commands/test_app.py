@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from relcore import access
 from relcore.cli import main
 from relcore.commands import app
+from relcore.selections import LINES
 from relcore.sources.catalog import SpaceSpec
 
 ROOT = Path(__file__).parents[3]
@@ -97,3 +99,27 @@ def test_an_installed_wheel_brings_its_own_app(monkeypatch, tmp_path):
     assert app.main_script() == tmp_path / "site-packages" / "app" / "main.py"
     (package / "_app").mkdir(parents=True)
     assert app.main_script() == package / "_app" / "app" / "main.py"
+
+
+def test_selections_are_printed_where_the_command_printed(started, files, monkeypatch):
+    monkeypatch.setattr(app, "lines_stream", lambda: 7)
+    assert main(["app", "first.npz", "--print-selection"]) == 0
+    assert main(["app", "first.npz"]) == 0
+    assert [environment.get(LINES) for _, environment in started] == ["7", None]
+
+
+def test_what_else_is_printed_goes_to_stderr(tmp_path):
+    script = "import os; from relcore.commands.app import lines_stream; stream = lines_stream(); print('address', flush=True); "
+    script += "assert os.get_inheritable(stream); os.write(stream, b'line')"
+    ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("line", "address\n")
+
+
+@pytest.mark.parametrize("by", ["--share", "RELSCOPE_SHARE"])
+def test_a_shared_app_prints_no_selections(started, refuse, files, monkeypatch, by):
+    if by == "RELSCOPE_SHARE":
+        monkeypatch.setenv(by, "1")
+    assert "what visitors select is theirs" in refuse(
+        "app", "first.npz", "--print-selection", *([by] if by == "--share" else [])
+    )
+    assert not started

@@ -1,6 +1,7 @@
 """compare: the numbers of the Compare page, whatever the format."""
 
 import json
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, he
 from relcore.numbers import short
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import match
+
+ROUNDING = 1e-6  # float32 products of other blocks of rows
 
 
 @pytest.fixture
@@ -46,7 +49,8 @@ def test_numbers_are_those_that_the_page_computes(run, files, pair):
     )
     assert found["n"] == len(pair) == 150
     for column in ("score", "null_low", "null_high", "chance"):
-        assert [row[column] for row in found["rows"]] == page[column].tolist()
+        # The page sums the cosines of rows, which it keeps, where the command sums products of blocks.
+        np.testing.assert_allclose([row[column] for row in found["rows"]], page[column], rtol=1e-6)
 
 
 def test_the_table_shows_the_digits_of_the_page(run, files, pair):
@@ -79,7 +83,8 @@ def test_settings_reach_the_functions(run, files, pair):
     found = run("compare", *files, "--anchors", 9, "--random-state", 2, *options, "--csv")
     anchors = select_anchors(pair.source, 9, "k-means", random_state=2)
     table = expected(pair, anchors, ProjectionSpec("angular", center=False, ridge=1), k=4, convention="mutual")
-    assert found == table.to_csv(index=False, lineterminator="\n")
+    read = pd.read_csv(StringIO(found)).fillna({"convention": ""})
+    pd.testing.assert_frame_equal(read, table, check_dtype=False, rtol=0, atol=ROUNDING)
 
 
 def test_exact_asks_every_row_and_else_a_sample(run, files, monkeypatch):
@@ -137,3 +142,54 @@ def test_what_decides_a_score_is_noted_below_it(run, tmp_path):
     notes = json.loads(run("compare", *names, "--anchors", 20, "--json"))["notes"]
     assert any(note.startswith("One long row, '17', moves the mean of 'long'") for note in notes)
     assert json.loads(run("compare", names[1], names[1], "--anchors", 20, "--json"))["notes"] == []
+
+
+@pytest.mark.parametrize("search", ["ivf", "hnsw"])
+def test_approximate_neighbours_tell_their_recall_beside_the_score(run, files, search):
+    settings = ("compare", *files, "--anchors", 5, "--queries", "all", "--neighbours", search)
+    rows = json.loads(run(*settings, "--json"))["rows"]
+    listed = [row for row in rows if row["k"]]
+    assert listed
+    for row in listed:
+        assert 0.85 <= row["recall_low"] <= row["recall"] <= row["recall_high"] <= 1
+        assert row["recall_queries"] == row["n"]  # of so few rows all are searched exactly, too
+    out = run(*settings)
+    assert "Jaccard (absolute), MRR (absolute), class agreement (absolute): approximate neighbours" in out
+    assert "missed neighbours can change it by at most" in out
+    lines = [line for line in out.splitlines() if line.strip().startswith("relative") and "MRR" in line]
+    recall = next(row["recall"] for row in listed if row["form"] == "relative")
+    assert short(recall) in lines[0]
+    table = run(*settings, "--csv").splitlines()
+    assert table[0].endswith("search,recall,recall_low,recall_high,recall_queries")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--neighbours", "ivf"), "--neighbours ivf: expected --queries all"),
+        (("--queries", "all", "--neighbours", "lsh"), "--neighbours: expected one of exact, ivf, hnsw, got 'lsh'"),
+        (("--queries", "some"), "--queries: expected a number above 0, or all, got 'some'"),
+        (("--queries", "0"), "--queries: expected a number above 0, or all, got '0'"),
+        (("--queries", "all", "--neighbours", "ivf", "--recall", "2"), "recall: expected a share above 0"),
+    ],
+)
+def test_wrong_queries_and_searches_are_refused(refuse, files, options, message):
+    assert message in refuse("compare", *files, "--anchors", 5, *options)
+
+
+def test_the_recipe_of_approximate_neighbours_searches_approximately(run, files, tmp_path):
+    run("compare", *files, "--anchors", 5, "--queries", "all", "--neighbours", "ivf", "--recipe", "recipe.json")
+    run("figure", "recipe.json", "-o", "again.csv")
+    assert "recall" in pd.read_csv(tmp_path / "again.csv").columns
+
+
+def test_rows_in_one_file_only_are_told_and_how_to_leave_out_others(run, refuse, tmp_path):
+    rng = np.random.default_rng(0)
+    longer, shorter, broken = (str(tmp_path / name) for name in ("longer.npy", "shorter.npy", "broken.npy"))
+    np.save(longer, rng.normal(size=(60, 6)))
+    np.save(shorter, rng.normal(size=(50, 6)))
+    np.save(broken, np.full((50, 6), np.nan))
+    head = run("compare", longer, shorter, "--anchors", 20).splitlines()[0]
+    assert head == "longer and shorter, 20 anchors; 50 rows in both, left out: 10 and 0 in one only"
+    assert "left out" not in run("compare", shorter, shorter, "--anchors", 20)
+    assert "FILE#invalid=drop" in refuse("compare", broken, shorter, "--anchors", 20)

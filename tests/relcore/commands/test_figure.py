@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 from relcore.anchors.diagnostics import diagnose_anchors
+from relcore.block_scores.scoring import score_forms
 from relcore.cli import main
 from relcore.comparing.figures import Norms, Panes, Scores, Spectrum, exportable
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
-from relcore.comparison import REPRESENTATIONS, held_out, represent, score_pair
+from relcore.comparison import REPRESENTATIONS
 from relcore.figures.export import histogram_exportable
 from relcore.figures.palette import DARK, LIGHT
 from relcore.figures.style import PAPER, Style
@@ -60,15 +61,7 @@ def original(recipe, specs):
         if kind == "comparison":
             return Panes.of(recipe).draw(comparison_scene(recipe, pair))
         if kind == "scores":
-            scores = {
-                form: score_pair(
-                    *represent(pair, form, recipe.anchors, recipe.projection),
-                    held_out(pair, recipe.anchors, form),
-                    k=5,
-                    n_queries=60,
-                )
-                for form in ("absolute", "relative", "whitened", "procrustes")
-            }
+            scores = score_forms(pair, REPRESENTATIONS, recipe.anchors, recipe.projection, k=5, n_queries=60)
             return Scores.of(recipe, k=5, n_queries=60).draw(scores)
         if kind == "spectrum":
             return Spectrum.of(recipe).draw({s.name: diagnose_anchors(s, recipe.anchors) for s in (pair.source, pair.target)})

@@ -51,7 +51,7 @@ def test_a_rotated_copy_is_at_distance_zero_at_every_t_and_loses_rows_all_the_sa
     assert table.distance.max() == pytest.approx(0, abs=1e-4)
     assert table.mrr.iloc[0] == pytest.approx(1, abs=0.01)
     assert table["distinct rows"].is_monotonic_decreasing
-    assert table.mrr.iloc[-1] < 0.3, "t = 3 leaves a few clusters, and a row ties with all of its own"
+    assert table.mrr.iloc[-1] < 0.4, "t = 3 leaves a few clusters, and a row ties with all of its own"
     assert table.accuracy.min() > 0.8
     charts = study.charts(settings, table)
     assert list(charts) == ["digits: price", "digits: distance"]

@@ -1,0 +1,169 @@
+"""Commands on folders of shards: the same numbers as on the rows in one file."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relcore.cli import main
+from relcore.migration import take_away
+from relcore.migration.adapter_file import FILE, read_adapter
+from relcore.migration.card import card_of
+from relcore.names import ADAPTERS
+from relcore.sharded.made_shard import made
+from relcore.sharded.space import ShardedSpace
+from tests.relcore.sharded.folders import X, write_npy, write_parquet
+
+SIZES = (30, 50, 20)
+IDS = [f"row-{row}" for row in range(100)]
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """a and b, in shards, and a.npy and b.npy with the same rows."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    rng = np.random.default_rng(8)
+    Y = (X @ rng.normal(size=(6, 6)) + 0.3 * rng.normal(size=X.shape)).astype(np.float32)
+    for name, rows, write in (("a", X, write_npy), ("b", Y, write_parquet)):
+        write(tmp_path / name, rows, SIZES, ids=IDS)
+        np.save(f"{name}.npy", rows)
+        (tmp_path / f"{name}.ids.txt").write_text("\n".join(IDS) + "\n")
+    return Y
+
+
+def test_project_writes_a_folder(folders, capsys):
+    arguments = ["--anchors", "12", "--random-state", "2", "--whiten"]
+    assert main(["project", "a", *arguments, "-o", "by-shard", "--save-anchors", "anchors.txt"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("by-shard: 100 rows × 12 anchors in 3 shards, whitened cosine, centred\n")
+    assert "survey: 3 shards" in told
+    assert "Most memory of a worker: " in told
+    assert main(["project", "a.npy", *arguments, "-o", "whole.npz", "--save-anchors", "whole.txt"]) == 0
+    assert Path("anchors.txt").read_text() == Path("whole.txt").read_text()
+    np.testing.assert_allclose(ShardedSpace.open("by-shard").whole().vectors, np.load("whole.npz")["vectors"], atol=1e-6)
+    assert main(["project", "a", "--anchors", "anchors.txt", "-o", "by-id"]) == 0
+    assert main(["project", "a", "--strategy", "k-means", "-o", "other"]) == 2
+    assert "--strategy: expected 'random'" in capsys.readouterr().err
+
+
+def test_adapt_writes_a_folder(folders, tmp_path, capsys):
+    adapter = ADAPTERS["ridge"].load()().fit(X[:60], folders[:60])
+    take_away.write(adapter, card_of(adapter, X[:60], folders[:60], method="ridge"), tmp_path / "bridge")
+    assert main(["adapt", "bridge", "a", "adapted"]) == 0
+    assert capsys.readouterr().out.startswith("adapted: 100 rows × 6 in 3 shards, queries mapped by ")
+    np.testing.assert_allclose(ShardedSpace.open("adapted").whole().vectors, adapter.transform(X), atol=1e-6)
+    assert main(["adapt", "none", "a", "copied"]) == 2
+    assert "expected an adapter" in capsys.readouterr().err
+
+
+def test_a_made_space_is_read_by_shard(folders, capsys):
+    assert main(["project", made(rows=500, width=4, shards=3), "--anchors", "0,7,9", "-o", "from-made"]) == 0
+    assert ShardedSpace.open("from-made").n == 500
+
+
+def test_compare_prints_the_same_scores(folders, capsys):
+    arguments = ["--anchors", "15", "--random-state", "3", "-k", "4", "--json"]
+    assert main(["compare", "a", "b", *arguments]) == 0
+    by_shard = json.loads(capsys.readouterr().out)
+    assert main(["compare", "a.npy", "b.npy", *arguments]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert by_shard["anchors"] == whole["anchors"]
+    assert len(by_shard["rows"]) == len(whole["rows"]) == 16
+    for one, other in zip(by_shard["rows"], whole["rows"], strict=True):
+        assert (one["metric"], one["form"], one["n"], one["queries"]) == (
+            other["metric"], other["form"], other["n"], other["queries"],
+        )  # fmt: skip
+        for name in ("score", "chance", "null_low", "null_high"):
+            assert one[name] == pytest.approx(other[name], abs=1e-5, rel=1e-5)
+    assert by_shard["passes"][0].startswith("survey: 3 shards")
+    assert main(["compare", "a", "b", "--recipe", "x.json"]) == 2
+    assert "got folders of shards" in capsys.readouterr().err
+    assert main(["compare", "a", "b.npy"]) == 2
+    assert "expected one space, got a folder that may hold several" in capsys.readouterr().err
+
+
+def test_invert_scores_every_row_and_writes_them(folders, capsys):
+    arguments = ["--anchors", "30", "--method", "whitened", "--ridge", "0.2", "--json"]
+    assert main(["invert", "a", "b", *arguments, "-o", "recovered"]) == 0
+    by_shard = json.loads(capsys.readouterr().out)["rows"]
+    assert main(["invert", "a.npy", "b.npy", *arguments]) == 0
+    whole = json.loads(capsys.readouterr().out)["rows"]
+    assert by_shard[0] == pytest.approx(whole[0], abs=1e-5)
+    assert ShardedSpace.open("recovered").n == 100
+    assert main(["invert", "a", "b", "--route", "within"]) == 2
+    assert "expected 'forward' by shard" in capsys.readouterr().err
+
+
+def test_migrate_measures_all_rows(folders, capsys):
+    arguments = ["--no-curve", "--adapter", "ridge", "--json", "--take-away"]
+    assert main(["migrate", "a", "b", *arguments, "by-shard"]) == 0
+    by_shard = json.loads(capsys.readouterr().out)
+    assert main(["migrate", "a.npy", "b.npy", *arguments, "whole"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    told = by_shard.pop("sample")
+    assert told[0].startswith("Searched: 25 held-out rows of 100, by 25 of them as queries; the adapter is fitted on 75 rows")
+    assert told[2].startswith("survey: 3 shards")
+    assert whole.pop("sample") == []
+    for one, other in zip(by_shard["rows"], whole["rows"], strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+    assert by_shard["verdict"] == whole["verdict"]
+    assert by_shard["cautions"] == whole["cautions"]
+    taken = [read_adapter(Path(name) / FILE).transform(folders) for name in ("by-shard", "whole")]
+    np.testing.assert_allclose(*taken, atol=1e-6)
+
+
+def test_migrate_says_why_it_takes_a_sample(folders, tmp_path, capsys):
+    write_npy(tmp_path / "cut otherwise", X, (50, 50), ids=IDS)
+    reasons = (
+        (["cut otherwise", "b"], "Not all rows are measured: expected shards with the same rows in the same order"),
+        (["a", "b", "--pairs", "40", "--strategy", "k-means"], "Not all rows are measured: choosing pairs by 'k-means' needs"),
+    )
+    for arguments, reason in reasons:
+        assert main(["migrate", *arguments, "--no-curve", "--adapter", "ridge", "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)["sample"]
+        assert told[0].startswith(reason)
+        assert told[1].startswith("On a sample: 100 of 100 rows of ")
+    assert main(["migrate", "a", "b", "--recipe", "x.json"]) == 2
+    assert "got folders of shards" in capsys.readouterr().err
+
+
+def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
+    migrate = ["migrate", "--no-curve", "--adapter", "ridge", "--sample", "100"]
+    for command in (migrate, ["bootstrap", "--anchors", "20", "--seeds", "seeds.txt"]):
+        Path("seeds.txt").write_text("".join(f"row-{row}\trow-{row}\n" for row in range(0, 60, 4)))
+        name, *arguments = command
+        assert main([name, "a", "b", *arguments, "--json"]) == 0
+        by_shard = json.loads(capsys.readouterr().out)
+        assert main([name, "a.npy", "b.npy", *arguments, "--json"]) == 0
+        whole = json.loads(capsys.readouterr().out)
+        assert by_shard.pop("sample")[0] == "On a sample: 100 of 100 rows of a, 100 of 100 rows of b."
+        assert whole.pop("sample") == []
+        assert by_shard == whole
+
+
+def test_a_sample_has_the_same_rows_of_both_folders(folders, capsys):
+    arguments = ["--anchors", "20", "--seeds", "none", "--sample", "60", "--json"]
+    assert main(["bootstrap", "a", "b", *arguments]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["sample"][0] == "On a sample: 60 of 100 rows of a, 60 of 100 rows of b."
+    assert found["share"] is not None  # every row has its partner in the sample
+    assert main(["migrate", "a", "b.npy"]) == 2
+    assert "expected folders of shards only, or none, got both" in capsys.readouterr().err
+
+
+def test_stitch_tests_every_shard(folders, tmp_path, capsys):
+    labels = [("red", "green")[int(row[0] > 0)] for row in X]
+    for name, rows in (("a", X), ("b", folders)):
+        write_npy(tmp_path / f"labelled-{name}", rows, SIZES, ids=IDS, labels=labels)
+        (tmp_path / f"{name}.labels.txt").write_text("\n".join(labels) + "\n")
+    arguments = ["--anchors", "10", "--methods", "relative,procrustes", "--json"]
+    assert main(["stitch", "labelled-a", "labelled-b", *arguments]) == 0
+    by_shard = json.loads(capsys.readouterr().out)
+    assert main(["stitch", "a.npy", "b.npy", *arguments]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    wanted = [row["score"] for row in whole["rows"] if row["metric"] == "accuracy"]
+    assert [row["score"] for row in by_shard["rows"]] == pytest.approx(wanted, abs=1e-6)
+    assert main(["stitch", "labelled-a", "labelled-b", "--states", "3"]) == 2
+    assert "expected one random state" in capsys.readouterr().err

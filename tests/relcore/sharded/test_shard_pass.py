@@ -1,0 +1,188 @@
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from relcore.engine import Engine
+from relcore.evaluation import Split
+from relcore.sharded.gather import put_rows
+from relcore.sharded.made_shard import made
+from relcore.sharded.pair import ShardedPair
+from relcore.sharded.project import alone
+from relcore.sharded.shard_pass import FAN, ShardPass, ShardWork
+from relcore.sharded.space import ShardedSpace
+from relcore.sharded.survey import Survey
+from relcore.spaces import SpaceError, match
+from relcore.store import Store
+from tests.relcore.sharded.folders import X, write_npy, write_parquet
+
+
+@dataclass(frozen=True)
+class Sums(ShardWork):
+    """Sums of the rows; leaves a line for each shard that is computed, and kills its process once in one of them."""
+
+    kind: ClassVar[str] = "sums of a test"
+
+    log: str
+    dies_in: str = ""
+    fails_in: str = ""
+
+    def of_shard(self, shards, store, report=lambda *told: None):
+        with open(self.log, "a") as file:
+            file.write(f"{shards[0].name}\n")
+        if shards[0].name == self.fails_in and Path(self.log).read_text().count(self.fails_in) == 1:
+            raise SpaceError(f"{shards[0].name}: broken")
+        if shards[0].name == self.dies_in and Path(self.log).read_text().count(self.dies_in) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"sum": sum(block.vectors.sum(axis=0, dtype=np.float64) for block in shards[0].blocks())}, {"n": shards[0].n}
+
+    def merged(self, first, second, store):
+        facts = [one.metadata["facts"]["n"] for one in (first, second)]
+        return {"sum": first.arrays["sum"] + second.arrays["sum"]}, {"n": sum(facts)}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory):
+    engine = Engine(n_workers=2, store=Store(tmp_path_factory.mktemp("store")))
+    yield engine
+    engine.close()
+
+
+def space_of(n_shards, rows=400):
+    return ShardedSpace.open(made(rows=rows, width=3, shards=n_shards))
+
+
+def computed(log):
+    return sorted(Path(log).read_text().split()) if Path(log).exists() else []
+
+
+def test_a_killed_worker_costs_one_shard(engine, tmp_path):
+    space, log = space_of(12), str(tmp_path / "log")
+    work = Sums(log, dies_in=space.shards[5].name)
+    found = ShardPass(work, alone(space), engine.store, engine).run()
+    names = [shard.name for shard in space.shards]
+    assert computed(log) == sorted([*names, names[5]])
+    np.testing.assert_allclose(found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12)
+    assert (found.facts["n"], found.computed, [one.shard for one in found.ran]) == (400, 12, names)
+    assert all(peak > 0 for peak in found.peaks.values())
+
+
+def test_a_run_that_failed_resumes_with_the_shards_that_are_missing(engine, tmp_path):
+    space, log = space_of(6), str(tmp_path / "log")
+    work = Sums(log, fails_in=space.shards[4].name)
+    with pytest.raises(SpaceError, match=f"^{space.shards[4].name}: broken$"):
+        ShardPass(work, alone(space), engine.store).run()
+    assert len(computed(log)) == 5
+    found = ShardPass(work, alone(space), engine.store, engine).run()  # another process takes it up
+    assert found.computed == 2
+    assert len(computed(log)) == 7
+    again = ShardPass(work, alone(space), engine.store, engine).run()
+    assert (again.computed, len(computed(log))) == (0, 7)
+    np.testing.assert_array_equal(again.arrays["sum"], found.arrays["sum"])
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, FAN, FAN + 1, 3 * FAN + 5])
+def test_groups_are_merged_to_the_last_bit_alike_and_leave_one_result(tmp_path, n_shards):
+    space, store = space_of(n_shards), Store(tmp_path / "store")
+    work = Sums(str(tmp_path / "log"))
+    reports = []
+    one_pass = ShardPass(work, alone(space), store, report=lambda done, total, text: reports.append((done, total)), title="add")
+    found = one_pass.run()
+    np.testing.assert_allclose(found.arrays["sum"], space.whole().vectors.sum(axis=0, dtype=np.float64), rtol=1e-12)
+    assert [one.shard for one in found.ran] == [shard.name for shard in space.shards]
+    assert store.entries() == [work.key(alone(space))]
+    assert reports[-1] == (n_shards, n_shards)
+    assert [done for done, _ in reports] == sorted(done for done, _ in reports)
+
+
+def test_a_cluster_merges_as_one_process_does(engine, tmp_path):
+    space, store = space_of(2 * FAN + 3), Store(tmp_path / "store")
+    works = [Sums(str(tmp_path / name)) for name in ("here", "there")]
+    here = ShardPass(works[0], alone(space), store).run()
+    there = ShardPass(works[1], alone(space), engine.store, engine).run()
+    np.testing.assert_array_equal(here.arrays["sum"], there.arrays["sum"])
+    assert len(engine.store.entries()) >= 1
+    assert there.computed == len(space.shards)
+
+
+def test_a_stopped_run_keeps_groups_that_were_merged(tmp_path):
+    space, store, log = space_of(FAN + 4), Store(tmp_path / "store"), str(tmp_path / "log")
+    work, parts = Sums(log), alone(space)
+    one_pass = ShardPass(work, parts, store)
+    ShardPass(work, parts[:FAN], store).run()  # the first group
+    found = one_pass.run()
+    assert found.computed == 4
+    assert len(computed(log)) == len(space.shards)
+
+
+def test_a_shard_that_was_written_again_is_computed_again(tmp_path):
+    write_npy(tmp_path / "s", X, (60, 40))
+    store, work = Store(tmp_path / "store"), Sums(str(tmp_path / "log"))
+    before = ShardPass(work, alone(ShardedSpace.open(tmp_path / "s")), store).run()
+    np.save(tmp_path / "s" / "part-00001.npy", 2 * X[60:])
+    after = ShardPass(work, alone(ShardedSpace.open(tmp_path / "s")), store).run()
+    assert not np.allclose(before.arrays["sum"], after.arrays["sum"])
+
+
+def pair_in_folders(tmp_path, ids=None, sizes=(30, 50, 20), change=None):
+    Y = X @ np.random.default_rng(1).normal(size=(6, 4)).astype(np.float32)
+    A = X.copy()
+    A[[3, 35]] = 0
+    Y[[35, 70]] = 0
+    if change:
+        change(A, Y)
+    write_npy(tmp_path / "a", A, sizes, ids=ids)
+    write_parquet(tmp_path / "b", Y, sizes, ids=ids)
+    return ShardedPair(ShardedSpace.open(tmp_path / "a"), ShardedSpace.open(tmp_path / "b"))
+
+
+@pytest.mark.parametrize("ids", [None, [f"row-{row}" for row in range(100)]])
+def test_the_survey_is_that_of_the_matched_spaces(tmp_path, ids):
+    pair = pair_in_folders(tmp_path, ids)
+    store = Store(tmp_path / "store")
+    wanted = tuple(ids[row] for row in (99, 0)) if ids else ()
+    found = ShardPass(Survey(12, random_state=4, wanted=wanted), pair.parts, store).run()
+    whole = match(pair.source.whole(), pair.target.whole())
+    assert (found.facts["n"], found.arrays["dropped"].tolist()) == (len(whole), [3, 35, 70])
+    for side, space in enumerate((whole.source, whole.target)):
+        np.testing.assert_allclose(found.arrays[f"sum_{side}"], space.vectors.sum(axis=0, dtype=np.float64), rtol=1e-10)
+        squares = np.sum(space.vectors.astype(np.float64) ** 2)
+        np.testing.assert_allclose(found.arrays["squares"][side], squares, rtol=1e-6)  # a row's own is float32
+    asked = Split.held_out(whole.ids, random_state=4).queries(12)
+    names = pair.source.whole().ids
+    assert sorted(names[found.arrays["rows"]]) == sorted(whole.ids[asked])
+    assert found.arrays["wanted"].T.tolist() == ([[1, 0], [0, 99]] if ids else [])
+    rows = np.array([3, 29, 30, 99])
+    gathered = ShardPass(put_rows(store, rows), pair.parts, store).run().arrays
+    np.testing.assert_array_equal(gathered["vectors_1"], pair.target.whole().vectors[rows])
+
+
+def test_nan_is_named_by_shard_and_row(tmp_path):
+    def spoil(A, Y):
+        Y[41, 2] = np.nan
+
+    pair = pair_in_folders(tmp_path, change=spoil)
+    with pytest.raises(SpaceError, match=r"part-00001\.parquet, row 12: .* first '41'"):
+        ShardPass(Survey(), pair.parts, Store(tmp_path / "store")).run()
+
+
+def test_ids_in_another_order_are_found(tmp_path):
+    ids = [f"row-{row}" for row in range(100)]
+    pair = pair_in_folders(tmp_path, ids)
+    ids[40], ids[41] = ids[41], ids[40]
+    write_npy(tmp_path / "a", X, (30, 50, 20), ids=ids)
+    pair = ShardedPair(ShardedSpace.open(tmp_path / "a"), pair.target)
+    with pytest.raises(SpaceError, match=r"row 11: expected the same id in both, got 'row-41', 'row-40'; sort"):
+        ShardPass(Survey(), pair.parts, Store(tmp_path / "store")).run()
+
+
+def test_an_id_twice_in_a_shard(tmp_path):
+    ids = [f"row-{row}" for row in range(100)]
+    ids[7] = ids[8]
+    pair = pair_in_folders(tmp_path, ids)
+    with pytest.raises(SpaceError, match="ids must be distinct, 1 occur more than once, first 'row-8'"):
+        ShardPass(Survey(3), pair.parts, Store(tmp_path / "store")).run()
