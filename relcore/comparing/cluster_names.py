@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from relcore.charts.scene import Clusters
-from relcore.similarity import mean_row
+from relcore.similarity import mean_of
 from relcore.spaces import LatentSpace
 from relcore.views import View
 
@@ -129,7 +129,7 @@ def _terms(ids: np.ndarray, numbers: np.ndarray, texts: Callable[[Sequence[str]]
 
 def _central_words(space: LatentSpace, rows: np.ndarray, numbers: np.ndarray) -> list[str]:
     """Of each cluster the word with the highest cosine to its mean, among its frequent ones where frequencies are known."""
-    vectors = space.vectors[rows] - mean_row(space.vectors)
+    vectors = space.vectors[rows] - mean_of(space)
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float32).tiny)
     names = []
     for number in range(numbers.max() + 1):

@@ -7,24 +7,26 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from relcore.anchors.diagnostics import AnchorDiagnostics, diagnose_anchors
+from relcore.block_scores.scoring import score_forms
 from relcore.charts.scene import Scene
 from relcore.charts.star_look import StarLook
 from relcore.comparing.all_pairs import SETTINGS, AllPairs, used_settings
+from relcore.comparing.exact_scores import TARGET_RECALL, ExactScores, need_search
 from relcore.comparing.map_look import MapLook
 from relcore.comparing.pair_scores import PairScores
 from relcore.comparing.pairs_figure import pair_matrices
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair, score_table
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, score_table
 from relcore.figures.export import (
     Exportable,
     histogram_exportable,
-    scene_exportable,
     scores_exportable,
     spectrum_exportable,
 )
 from relcore.figures.matrices import matrices_exportable
 from relcore.figures.training import Curves, curve_of, training_exportable
 from relcore.metrics.calibration import Score
+from relcore.panes.export import scene_exportable
 from relcore.recipe import Recipe, load_all, recipe_of
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec
@@ -94,7 +96,10 @@ def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
 
 @dataclass(frozen=True)
 class Scores(Recipe, ComparisonRecipe):
-    """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or `n_queries`."""
+    """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or `n_queries`.
+
+    The neighbours of all may be searched approximately: see `ExactScores`.
+    """
 
     figure: ClassVar[str] = "scores"
     newer: ClassVar[tuple[str, ...]] = ("class_agreement",)
@@ -103,10 +108,20 @@ class Scores(Recipe, ComparisonRecipe):
     convention: str = "paper"
     n_queries: int | None = None
     class_agreement: bool = False
+    neighbours: str = "exact"
+    target_recall: float = TARGET_RECALL
 
     def __post_init__(self) -> None:
         super().__post_init__()
         need_counts(self.k, self.n_queries)
+        need_search(self.neighbours, self.target_recall)
+        if self.neighbours != "exact" and self.n_queries is not None:
+            raise SpaceError(f"n_queries: expected none with approximate neighbours, got {self.n_queries}; leave it out")
+
+    def to_json(self) -> dict[str, Any]:
+        """Without the settings of an approximate search where the search is exact, as earlier versions wrote it."""
+        exact = ("neighbours", "target_recall") if self.neighbours == "exact" else ()
+        return {name: value for name, value in super().to_json().items() if name not in exact}
 
     def draw(self, result: Mapping[str, Mapping[str, Score]] | None = None) -> Exportable:
         return scores_exportable(score_table(result or self._scores()), self.to_json(), "relscope-scores")
@@ -114,11 +129,12 @@ class Scores(Recipe, ComparisonRecipe):
     def _scores(self) -> dict[str, dict[str, Score]]:
         pair, settings = load_pair(self), {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
         settings["labels"] = class_labels(pair) if self.class_agreement else None
-        found = {}
-        for form in REPRESENTATIONS:
-            made, split = represent(pair, form, self.anchors, self.projection), held_out(pair, self.anchors, form)
-            found[form] = score_pair(*made, split, **settings)
-        return found
+        if self.neighbours != "exact":
+            search = {"search": self.neighbours, "target_recall": self.target_recall}
+            shared = self.anchors, self.projection, self.k, self.convention
+            tasks = {form: ExactScores.on(form, *shared, **search) for form in REPRESENTATIONS}
+            return {form: task.run((pair.source, pair.target)).scores for form, task in tasks.items()}
+        return score_forms(pair, REPRESENTATIONS, self.anchors, self.projection, **settings)
 
 
 @dataclass(frozen=True)

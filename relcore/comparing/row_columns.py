@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.coloring import EDGES, ColorScale, told
-from relcore.comparison import neighbour_agreement
+from relcore.comparing.row_neighbours import neighbour_agreement
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.more_columns import more_columns, read_column
 from relcore.spaces import LatentSpace, Match, SpaceError
 from relcore.views import COLUMN, NUMBERS, View, ViewSpec
 
-AGREEMENT_ROWS = 4000  # rows whose neighbourhoods are compared at once; a second's work
+AGREEMENT_ROWS = (500, 4000)  # rows at least and at most whose neighbourhoods are compared at once
+_COMPARED = 250_000_000  # with how many pairs of rows: a second's work
 MOST_CLASSES = 20  # the number of distinguishable colours
 WHOLE_CLASSES = 12  # a column with at most as many whole numbers holds classes, not quantities
 Cells = Callable[[str], pd.Series]
@@ -38,7 +39,7 @@ def cells_of(source: SpaceSpec, target: SpaceSpec, load: Callable[[SpaceSpec], L
 
 
 def values_of(match: Match, column: str, rows: np.ndarray) -> np.ndarray:
-    """One number per row (m,), NaN where it was not computed: agreement is that of `AGREEMENT_ROWS` rows at most.
+    """One number per row (m,), NaN where it was not computed: agreement is that of a sample, see `agreement_rows`.
 
     Raises
     ------
@@ -144,11 +145,17 @@ def _order(names: Sequence[str]) -> Callable[[str], Any]:
     return lambda name: (sizes.get(name, 0.0), name)
 
 
+def agreement_rows(n: int) -> int:
+    """The number of rows, of n, whose neighbourhoods are compared: fewer where each takes longer."""
+    least, most = AGREEMENT_ROWS
+    return int(np.clip(_COMPARED // n, least, most))
+
+
 def _agreement(match: Match, rows: np.ndarray) -> np.ndarray:
-    """Of a random sample where there are more rows than `AGREEMENT_ROWS`."""
-    compared = np.arange(len(rows))
-    if len(rows) > AGREEMENT_ROWS:
-        compared = np.sort(np.random.default_rng(0).choice(len(rows), AGREEMENT_ROWS, replace=False))
+    """Of a random sample where there are more rows than `agreement_rows`."""
+    compared, most = np.arange(len(rows)), agreement_rows(len(match))
+    if len(rows) > most:
+        compared = np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))
     found = neighbour_agreement(match, rows[compared])
     values = np.full(len(match), np.nan)
     values[found.row] = found.overlap

@@ -13,9 +13,9 @@ from relcore.charts.scene import Clusters, Pane, Scene
 from relcore.comparing.cluster_names import named_clusters, needs_clusters
 from relcore.comparing.map_look import FACING, MapLook
 from relcore.comparing.orientation import orient_pairs
+from relcore.comparing.pane_maps import map_pair
 from relcore.comparing.row_columns import Cells, cells_of, colored
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.names import REDUCTIONS
+from relcore.comparison import REPRESENTATIONS, ProjectionSpec
 from relcore.numbers import counted
 from relcore.recipe import load_again, need_same_content
 from relcore.reduction import ReductionSpec, reduce_spaces
@@ -69,35 +69,10 @@ def load_pair(recipe: ComparisonRecipe) -> Match:
     return matched
 
 
-def pane_matrices(
-    matched: Match, rows: np.ndarray, anchors: Sequence[str], spec: ProjectionSpec, pane: str
-) -> list[np.ndarray]:
-    """The drawn rows of both spaces in one representation, [(m, d_source), (m, d_target)]."""
-    return [matrix[rows] for matrix in represent(matched, pane, anchors, spec)]
-
-
 def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
     """The rows to draw; t-SNE takes a sample where there are more than its `max_points`."""
     drawn = make_view(space, view, anchors)
     return sample_view(drawn, reduction.max_points, reduction.random_state) if reduction.method == "tsne" else drawn
-
-
-def fitting_reduction(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> ReductionSpec:
-    """`spec`, but each space fitted apart where the widths differ: the first one's map cannot take the second."""
-    same_width = len({matrix.shape[1] for matrix in matrices}) == 1
-    return spec if same_width else dataclasses.replace(spec, fit="apart")
-
-
-def reduction_note(spec: ReductionSpec) -> str:
-    """How the coordinates of a pane came about, in a few words."""
-    how = "fitted on the first space" if spec.fit == "first" else "each space fitted apart"
-    return f"{REDUCTIONS[spec.method].title}, {how}{', aligned by Procrustes' if spec.align else ''}"
-
-
-def reduce_pair(matrices: Sequence[np.ndarray], spec: ReductionSpec) -> tuple[list[np.ndarray], str]:
-    """Coordinates of a pair of matrices, and a note on how they came about."""
-    fitting = fitting_reduction(matrices, spec)
-    return reduce_spaces(matrices, fitting), reduction_note(fitting)
 
 
 def assemble_scene(
@@ -113,7 +88,7 @@ def assemble_scene(
         for representation, (pair, _) in pairs.items()
         for name, coordinates in zip(names, pair, strict=True)
     )
-    ids = spaces[0].ids[view.rows]
+    ids = spaces[0].ids if len(view.rows) == len(spaces[0]) else spaces[0].ids[view.rows]  # rows are distinct and ascending
     anchor_rows = spaces[0].rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
     places = np.searchsorted(view.rows, anchor_rows)
     drawn = (places < len(view.rows)) & (view.rows[np.minimum(places, len(view.rows) - 1)] == anchor_rows)
@@ -154,6 +129,16 @@ def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters
     return dataclasses.replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
 
 
+def _reference(
+    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]], source: LatentSpace, view: View, reduction: ReductionSpec
+) -> np.ndarray:
+    """PCA of the drawn rows of the absolute source space, (m, c), which may be among the maps."""
+    if reduction.method == "pca" and "absolute" in pairs:
+        return pairs["absolute"][0][0]
+    vectors = source.vectors if len(view.rows) == len(source) else source.vectors[view.rows]
+    return reduce_spaces([vectors], dataclasses.replace(reduction, method="pca", align=False))[0]
+
+
 def comparison_scene(
     recipe: ComparisonRecipe, matched: Match | None = None, oriented: bool = False, look: MapLook | None = None
 ) -> Scene:
@@ -162,13 +147,10 @@ def comparison_scene(
     cells = cells_of(recipe.source, recipe.target, load_again)
     view = colored(matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells)
     pairs = {
-        pane: reduce_pair(pane_matrices(matched, view.rows, recipe.anchors, recipe.projection, pane), recipe.reduction)
-        for pane in recipe.panes
+        pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction) for pane in recipe.panes
     }
     if oriented:
-        pca = dataclasses.replace(recipe.reduction, method="pca", align=False)
-        [reference] = reduce_spaces([matched.source.vectors[view.rows]], pca)
-        pairs = orient_pairs(pairs, reference, matched, recipe.reduction)
+        pairs = orient_pairs(pairs, _reference(pairs, matched.source, view, recipe.reduction), matched, recipe.reduction)
     scene = assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
     if look is None:
         return scene

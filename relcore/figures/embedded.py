@@ -39,6 +39,12 @@ def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
     return recipe
 
 
+def recipe_script(recipe: str | None) -> str:
+    """The element that holds a recipe in JSON in a page; empty without one. No text of it can end the element."""
+    safe = None if recipe is None else recipe.replace("<", "\\u003c")  # in JSON a "<" is as well written so
+    return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
+
+
 def _content(path: Path) -> bytes:
     size = regular_file(path).stat().st_size
     if size > _LARGEST:

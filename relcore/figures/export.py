@@ -23,9 +23,8 @@ import pandas as pd
 
 from relcore.charts.lines import Lines
 from relcore.charts.options import Options
-from relcore.charts.scene import Scene
 from relcore.extras import extra
-from relcore.figures.embedded import KEY
+from relcore.figures.embedded import KEY, recipe_script
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table, printed_scores, score_table, spectrum_table
@@ -66,6 +65,8 @@ class Exportable:
         The settings that draw the figure again; JSON values only.
     latex : () → DataFrame, optional
         The printed table, if it is small.
+    page : (theme, recipe in JSON) → bytes, optional
+        Its HTML, where this is not the plotly Figure.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Exportable:
     table: Callable[[], pd.DataFrame]
     recipe: Mapping[str, Any] | None = None
     latex: Callable[[], pd.DataFrame] | None = None
+    page: Callable[[Theme, str | None], bytes] | None = None
 
     def filename(self, kind: str) -> str:
         return f"{self._slug}.{kind}"
@@ -92,7 +94,7 @@ class Exportable:
         described = self.recipe if full_paths else without_paths(self.recipe)
         recipe = None if described is None else _to_json(described)
         if kind == "html":
-            return self._html(theme or (style.theme if style else LIGHT), recipe)
+            return (self.page or self._html)(theme or (style.theme if style else LIGHT), recipe)
         if kind == "csv":
             return self.table().to_csv(index=False, lineterminator="\n").encode()
         if kind == "tex":
@@ -130,13 +132,10 @@ class Exportable:
             div_id=f"relscope-{self._slug}",  # else a random one, and other bytes each time
             config={"responsive": True, "displaylogo": False, "scrollZoom": True},
         )
-        # In JSON a "<" is as well written so, and then no text can end the script early.
-        safe = None if recipe is None else recipe.replace("<", "\\u003c")
-        script = f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
         return (
             f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(plot)}">\n'
-            f"<title>{escape(self.name)}</title>\n{script}"
+            f"<title>{escape(self.name)}</title>\n{recipe_script(recipe)}"
             f"<style>body {{ margin: 16px; background: {theme.surface}; }}</style>\n</head>\n"
             f'<body>\n<main role="img" aria-label="{alt}">{plot}</main>\n</body>\n</html>\n'
         ).encode()
@@ -177,12 +176,6 @@ def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Fig
         return lambda look: getattr(import_module(f"relcore.figures.{module}"), function)(*data, look)
 
     return renderer(screen), renderer(paper)
-
-
-def scene_exportable(scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes") -> Exportable:
-    """The panes of a scene; their table is `Scene.table`."""
-    renderers = drawn("panes_interactive:panes_figure", "panes_publication:panes_figure", scene)
-    return Exportable(name, *renderers, scene.table, recipe)
 
 
 def lines_exportable(

@@ -80,7 +80,11 @@ def _middles(coordinates: np.ndarray, groups: np.ndarray) -> list[tuple[int, int
 
 
 def _cut(name: str) -> str:
-    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
+    """At most `_LETTERS` letters; paths and addresses, which have no spaces, differ at their ends and lose their middle."""
+    if len(name) <= _LETTERS:
+        return name
+    end = 0 if " " in name else _LETTERS // 2
+    return f"{name[: _LETTERS - 1 - end]}…{name[len(name) - end :]}"
 
 
 def _touch(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

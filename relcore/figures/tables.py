@@ -42,7 +42,8 @@ def score_table(table: pd.DataFrame) -> pd.DataFrame:
 def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
     """What a paper prints of a `score_table`: a row per form; each metric's score, its chance level in brackets, and n.
 
-    The chance level is its 95 % band; a score without one stands alone. n is left out where the table does not have it.
+    The chance level is its 95 % band; a score without one stands alone. n is left out where the table does not have it. The
+    recall of approximate neighbours follows.
     """
     forms, metrics = list(dict.fromkeys(table.form)), list(dict.fromkeys(table.metric))
     cells = {(row.form, row.metric): _printed(row) for row in table.itertuples()}
@@ -54,7 +55,8 @@ def printed_scores(table: pd.DataFrame) -> pd.DataFrame:
 
 def _printed(row: Any) -> str:
     chance = "" if np.isnan(row.null_low) else f" [{row.null_low:.3f}, {row.null_high:.3f}]"
-    return f"{row.score:.3f}{chance}"
+    recall = getattr(row, "recall", np.nan)
+    return f"{row.score:.3f}{chance}" + ("" if np.isnan(recall) else f", recall {recall:.3f}")
 
 
 def score_places(table: pd.DataFrame) -> tuple[pd.DataFrame, float]:

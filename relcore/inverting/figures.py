@@ -11,12 +11,13 @@ import pandas as pd
 
 from relcore.charts.scene import Pane, Scene
 from relcore.comparing.scene import ComparisonRecipe, load_pair
-from relcore.figures.export import Exportable, histogram_exportable, scene_exportable
+from relcore.figures.export import Exportable, histogram_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.inverting.recovery import Inversion, InversionSpec, invert_pair, side_names
 from relcore.inverting.sweep import Sweep, SweepSpec, inversion_sweep
 from relcore.magnitude import lengths as row_lengths
 from relcore.numbers import band, counted, general, short
+from relcore.panes.export import scene_exportable
 from relcore.recipe import Recipe, load_all
 from relcore.reduction import ReductionSpec, reduce_spaces
 from relcore.similarity import mean_row

@@ -109,7 +109,7 @@ def split_rows(
         )
     if len(anchors) or anchor_vectors is not None:
         return split
-    anchors = _chosen_anchors(shared, spec, split.train, random_state)
+    anchors = chosen_anchors(shared, spec, split.train, random_state)
     return replace(split, anchors=anchors, train=np.setdiff1d(split.train, anchors))
 
 
@@ -121,7 +121,8 @@ def _given_anchors(shared: SharedRows, spec: StitchSpec, vectors: Sequence[np.nd
     return shared.spaces[0].rows(shared_anchors(spec.anchors, *shared.spaces)) if spec.anchors else np.empty(0, np.int64)
 
 
-def _chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, random_state: int) -> np.ndarray:
+def chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, random_state: int) -> np.ndarray:
+    """As many anchors as the spec says, by its strategy, among training rows that have a direction in every space."""
     first = shared.spaces[0]
     alive = train[np.all([space.norms[train] > 0 for space in shared.spaces], axis=0)]
     labels = [shared.classes[number] for number in shared.targets[alive]]
@@ -138,6 +139,8 @@ class Stitching:
     anchor_vectors : one array (k, d) an encoder, optional
         Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the rows, and a row that
         is one of them is not tested.
+    split : Split, optional
+        Instead of `split_rows`: of shared rows that were drawn elsewhere.
 
     Attributes
     ----------
@@ -152,11 +155,12 @@ class Stitching:
         random_state: int = 0,
         anchor_vectors: Sequence[np.ndarray] | None = None,
         report: Report | None = None,
+        split: Split | None = None,
     ) -> None:
         self.shared, self.spec, self.random_state = shared, spec, random_state
         if anchor_vectors is not None:
             self._check_anchors(anchor_vectors)
-        self.split = split_rows(shared, spec, random_state, anchor_vectors)
+        self.split = split or split_rows(shared, spec, random_state, anchor_vectors)
         if anchor_vectors is None:
             anchor_vectors = [space.vectors[self.split.anchors] for space in shared.spaces]
         pairs, known = zip(shared.spaces, anchor_vectors, strict=True), self.split.known

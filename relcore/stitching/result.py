@@ -137,7 +137,7 @@ class StitchResult:
 
     def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
         """Columns: class, precision, recall, f1, rows (how many test rows have it), one row per class."""
-        precision, recall, f1, support = _class_scores(self.confusion(method, encoder, head))
+        precision, recall, f1, support = class_scores(self.confusion(method, encoder, head))
         columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
         return pd.DataFrame(columns)
 
@@ -170,7 +170,7 @@ class StitchResult:
             return float(np.mean(answers == run.truth))
         if metric == "mae":
             return float(np.mean(np.abs(answers.astype(np.int64) - run.truth)))
-        *_, f1, support = _class_scores(_confusion(run.truth, answers, len(self.classes)))
+        *_, f1, support = class_scores(_confusion(run.truth, answers, len(self.classes)))
         return float(np.average(f1, weights=support))
 
 
@@ -180,7 +180,7 @@ def _confusion(truth: np.ndarray, answers: np.ndarray, n_classes: int) -> np.nda
     return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
 
 
-def _class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Precision, recall, F1 and number of rows of each class; 0 where a class was never answered or never there."""
     right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
     precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)

@@ -4,7 +4,7 @@ import numpy as np
 
 from relcore.comparing.figures import panes_of
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene
-from relcore.figures.export import scene_exportable
+from relcore.panes.export import scene_exportable
 from relcore.reduction import ReductionSpec
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.spaces import match

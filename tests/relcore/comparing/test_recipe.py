@@ -9,16 +9,8 @@ import pytest
 from relcore import __version__
 from relcore.charts.star_look import StarLook
 from relcore.comparing.figures import Panes, exportable
-from relcore.comparing.scene import (
-    ComparisonRecipe,
-    comparison_scene,
-    drawn_view,
-    fitting_reduction,
-    load_pair,
-    pane_matrices,
-    reduce_pair,
-    reduction_note,
-)
+from relcore.comparing.pane_maps import fitting_reduction, pane_matrices, reduce_pair, reduction_note
+from relcore.comparing.scene import ComparisonRecipe, comparison_scene, drawn_view, load_pair
 from relcore.comparison import ProjectionSpec
 from relcore.recipe import recipe_of
 from relcore.reduction import ReductionSpec
@@ -111,7 +103,7 @@ def without(name):
         (BARE | {"source": "word2vec-novels"}, "recipe of comparison: source: expected an object, got 'word2vec-novels'"),
         (
             BARE | {"source": {"source": "web", "name": "a"}},
-            "source: expected one of 'bundled', 'file', 'index', 'gensim-data', 'encoding', 'renamed', got 'web'",
+            "source: expected one of 'bundled', 'file', 'index', 'gensim-data', 'encoding', 'renamed', 'sample', got 'web'",
         ),
         (BARE | {"reduction": {"method": "mds"}}, "method: expected one of 'pca', 'umap', 'tsne', got 'mds'"),
     ],
@@ -209,8 +201,8 @@ def test_only_t_sne_draws_a_sample(pair):
 def test_spaces_of_different_widths_are_fitted_apart(rng):
     narrow, wide = rng.normal(size=(20, 3)), rng.normal(size=(20, 5))
     first = ReductionSpec(fit="first")
-    assert fitting_reduction([narrow, wide], first).fit == "apart"
-    assert fitting_reduction([wide, wide], first) == first
+    assert fitting_reduction([3, 5], first).fit == "apart"
+    assert fitting_reduction([5, 5], first) == first
     pictures, note = reduce_pair([narrow, wide], first)
     assert [picture.shape for picture in pictures] == [(20, 2), (20, 2)]
     assert note == "PCA, each space fitted apart"

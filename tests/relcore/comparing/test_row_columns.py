@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from relcore.charts.coloring import RAMP, STEPS
-from relcore.comparing.row_columns import MOST_CLASSES, classes_of, colored, columns_of, values_of
+from relcore.comparing.row_columns import MOST_CLASSES, agreement_rows, classes_of, colored, columns_of, values_of
+from relcore.comparing.row_neighbours import neighbour_agreement
 from relcore.comparing.scene import ComparisonRecipe, comparison_scene
-from relcore.comparison import neighbour_agreement
 from relcore.figures.palette import DARK, LIGHT
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError, match
@@ -67,7 +67,7 @@ def test_values_are_those_of_the_spaces_and_of_the_agreement(pair):
 
 
 def test_agreement_of_many_rows_is_that_of_a_sample(pair, monkeypatch):
-    monkeypatch.setattr("relcore.comparing.row_columns.AGREEMENT_ROWS", 20)
+    monkeypatch.setattr("relcore.comparing.row_columns.AGREEMENT_ROWS", (20, 20))
     assert np.isfinite(values_of(pair, "agreement", np.arange(80))).sum() == 20
 
 
@@ -113,3 +113,8 @@ def test_the_ramp_rises_in_lightness_and_is_seen_on_both_pages(theme):
     page = luminance(theme.surface)
     contrast = [(max(page, one) + 0.05) / (min(page, one) + 0.05) for one in found]
     assert min(contrast) > 1.3
+
+
+def test_fewer_rows_are_compared_where_each_has_more_rows_to_search():
+    found = [agreement_rows(n) for n in (100, 20_000, 100_000, 250_000, 10**9)]
+    assert found == [4000, 4000, 2500, 1000, 500]

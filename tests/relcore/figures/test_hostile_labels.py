@@ -18,13 +18,13 @@ from relcore.figures.embedded import read_recipe
 from relcore.figures.export import (
     histogram_exportable,
     lines_exportable,
-    scene_exportable,
     scores_exportable,
     spectrum_exportable,
 )
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.figures.style import Style
 from relcore.figures.training import training_exportable
+from relcore.panes.export import scene_exportable
 
 MARK = '$x^{$</script><script>alert(1)</script>"><img src=x onerror=alert(2)>%{x} --> ]]> \\input{a} \x00\x1b[2J\u202e {&amp;'
 SMALL = Style(dpi=72, width=3.25)
@@ -80,17 +80,18 @@ class Page(HTMLParser):
         self.elements.append((tag, dict(attrs)))
 
 
-@pytest.mark.parametrize("name", ["panes", "lines"])  # a page is 5 MB; what a figure's texts are, the next test reads
-def test_an_exported_page_has_its_own_elements_only(name):
+# The panes: the recipe, the numbers, and what draws them. Plotly: the recipe, its settings, its script of 5 MB, and the figure.
+@pytest.mark.parametrize(("name", "scripts", "run"), [("panes", 3, 1), ("lines", 4, 3)])
+def test_an_exported_page_has_its_own_elements_only(name, scripts, run):
     data = FIGURES[name]().bytes("html")
     page = Page(data.decode())
     tags = [tag for tag, _ in page.elements]
     assert "img" not in tags
-    assert tags.count("script") == 4  # the recipe, Plotly's settings, Plotly, and the figure
+    assert tags.count("script") == scripts
     assert not [1 for _, attributes in page.elements if any(one.startswith("on") for one in attributes)]
     (policy,) = [attributes["content"] for _, attributes in page.elements if attributes.get("http-equiv")]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
-    assert policy.count("'sha256-") == 3
+    assert policy.count("'sha256-") == run
     assert "script-src 'unsafe-inline'" not in policy
     assert read_recipe(data) == RECIPE
 

@@ -54,6 +54,12 @@ def test_steps_of_a_number_have_no_names_but_clusters_have(make_scene):
     assert names(scene) == ["c"]
 
 
+def test_long_names_lose_their_end_but_paths_their_middle(make_scene):
+    named = ("a sentence of very many words and letters", "https://example.org/a/long/path/to/picture-17.png")
+    found = names(make_scene(category_names=named))
+    assert found[:2] == ["a sentence of very many words…", "https://exampl…/picture-17.png"]
+
+
 def test_names_do_not_lie_on_one_another(make_scene):
     near = make_scene()
     crowded = Scene(

@@ -1,0 +1,63 @@
+/* Gestures: a drag draws the edge of a selection, moves or turns the picture, as the tool says; a click without one is on a row; the wheel
+   zooms with every tool. */
+
+/* Hear what the mouse or a finger does on a pane. */
+function listenTo(pane) {
+  const { plot, owner } = pane;
+  const at = (event) => {
+    const box = plot.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  };
+  let drag = null;
+  plot.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return;
+    plot.setPointerCapture(event.pointerId);
+    drag = { path: [at(event)], view: pane.view, turn: pane.turn, tool: owner.tool, moved: false };
+    owner.hovered(-1, pane);
+  });
+  plot.addEventListener("pointermove", (event) => {
+    const [x, y] = at(event);
+    if (!drag) return pane.hover(x, y);
+    const [[startX, startY], [lastX, lastY]] = [drag.path[0], drag.path.at(-1)];
+    drag.moved ||= Math.hypot(x - startX, y - startY) > 4;
+    if (!drag.moved) return;
+    if (drag.tool === "pan") {
+      const [across, up] = pane.scales(pane.width, pane.height);
+      const [dx, dy] = [(x - startX) / pane.width, (y - startY) / pane.height];
+      pane.setView({ ...drag.view, x: drag.view.x - (2 * dx) / across, y: drag.view.y + (2 * dy) / up });
+      owner.viewed(pane);
+    } else if (drag.tool === "turn") {
+      owner.turned(turnedBy(drag.turn, x - startX, y - startY));
+    } else if (drag.tool === "box") {
+      drag.path = [drag.path[0], [x, startY], [x, y], [startX, y]];
+    } else if (Math.hypot(x - lastX, y - lastY) > 3) {
+      drag.path.push([x, y]);
+    }
+    if (DRAWING.has(drag.tool)) pane.lasso.setAttribute("d", `M${drag.path.map((point) => point.map(Math.round).join(" ")).join("L")}Z`);
+  });
+  const end = (event) => {
+    if (!drag) return;
+    const { moved, tool, path } = drag;
+    drag = null;
+    pane.lasso.removeAttribute("d");
+    if (event.type === "pointercancel") return;
+    if (!moved) owner.clicked(pane.rowAt(...at(event)));
+    else if (tool === "turn") owner.settled();
+    else if (DRAWING.has(tool)) {
+      const polygon = path.map(([x, y]) => pane.unit(x, y));
+      owner.brushed(pane.rowsWithin(polygon), event.shiftKey, polygon);
+    }
+  };
+  plot.addEventListener("pointerup", end);
+  plot.addEventListener("pointercancel", end);
+  plot.addEventListener("pointerleave", () => pane.hover(-1e4, -1e4));
+  plot.addEventListener("dblclick", () => owner.doubleClicked(pane));
+  plot.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      pane.zoomAt(...at(event), Math.exp(-clamp(event.deltaY, -120, 120) * (event.ctrlKey ? 0.006 : 0.0025)));
+    },
+    { passive: false },
+  );
+}

@@ -1,0 +1,56 @@
+/* The panes in a file of their own: what Python does in the other homes, such as answering events, is done here. */
+
+async function unpacked(id) {
+  const packed = Uint8Array.from(atob(document.getElementById(id).textContent), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return unpack(new Uint8Array(await new Response(stream).arrayBuffer()));
+}
+
+/* What an event changes in the header; it keeps its other parts, which the panes compare with the one before. */
+const LOOKS = {
+  stars: (header, { size, opacity, shown }) => ({ stars: { size, opacity, shown } }),
+  hidden: (header, { hidden }) => ({ colorings: header.colorings.map((one, i) => ({ ...one, hidden: hidden[i] })) }),
+  named: (header, { named }) => ({ named }),
+  turn: (header, { turn }) => ({ turn }),
+};
+
+async function open(main) {
+  const { header: first, take } = await unpacked("relscope-panes");
+  const column = (name) => first.files[name] && new TextColumn(take(name, Uint8Array));
+  const [host, texts, notes] = [element("div", "ls-page-panes"), column("texts"), column("notes")];
+  let [header, selected, scatter] = [first, rowsAsBits([], first.n), null];
+  const bits = () => Uint8Array.from(atob(selected), (letter) => letter.charCodeAt(0));
+  const home = {
+    background: first.themes[first.dark ? 1 : 0].surface,
+    load: async (name) => new Blob([take(name, Uint8Array)]),
+    send: (events) => {
+      for (const event of events) {
+        if (event.kind === "select") selected = event.bits;
+        else if (event.kind === "click") selected = rowsAsBits([event.row], first.n);
+        else header = { ...header, ...LOOKS[event.kind](header, event) };
+        header = { ...header, answered: event.serial };
+      }
+      draw();
+    },
+  };
+  const pick = (row) => {
+    selected = rowsAsBits([row], first.n);
+    draw();
+  };
+  const describe = (row) => {
+    const [coloring] = scatter.colorings.list;
+    const anchor = scatter.anchors.indexOf(row) + 1;
+    return { id: scatter.idOf(row), text: texts?.at(row), note: notes?.at(row), category: coloring.say(row), color: coloring.colorOf(row), anchor };
+  };
+  const inspector = new Inspector(pick, describe);
+  const draw = () => {
+    const arrays = { ...first.arrays, selected: [0, (first.n + 7) >> 3, selected] };
+    scatter = render(host, { header: { ...header, arrays }, take: (name, kind) => (name === "selected" ? bits() : take(name, kind)) }, home);
+    inspector.show(scatter.rows);
+  };
+  main.replaceChildren(host, inspector.root);
+  draw();
+}
+
+const main = document.querySelector("main");
+open(main).catch((error) => main.replaceChildren(element("p", "", { role: "alert" }, error.message)));

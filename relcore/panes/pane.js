@@ -1,0 +1,298 @@
+/* Pane: one picture of the rows. Positions live in units of the full range, -1 … 1 in x and y, so that a view { x, y, zoom } means the same
+   part of every pane, whatever its scale: linking zooms is sharing views. Of three dimensions, `units` is what the turn shows. */
+
+const MARGIN = 1.08;
+const CLOSEST = 8; // how far "zoom to the selection" goes into a single point
+const REACH = 9; // pixels within which the pointer takes a point
+const DRAWING = new Set(["lasso", "box"]); // tools that draw the edge of a selection
+const HOME = Object.freeze({ x: 0, y: 0, zoom: 1 });
+
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+const opacity = (n) => clamp(1.08 - 0.1 * Math.log10(Math.max(n, 1)), 0.5, 0.95);
+
+function element(tag, className = "", attributes = {}, ...children) {
+  const svg = ["svg", "g", "path", "circle", "polygon", "text"].includes(tag);
+  const node = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  if (className) node.setAttribute("class", className);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+function rgb(hex) {
+  const number = parseInt(hex.slice(1), 16);
+  return [number >> 16, (number >> 8) & 255, number & 255];
+}
+
+class Pane {
+  /* `owner` hears what happens: brush(pane, polygon, add), click(row), hover(row, pane), view(pane), double(pane); and knows the tool. */
+  constructor(owner) {
+    this.owner = owner;
+    this.view = HOME;
+    this.title = element("span", "ls-title");
+    this.note = element("span", "ls-note");
+    this.density = element("canvas", "ls-density");
+    this.canvas = element("canvas", "ls-points");
+    this.key = new DensityKey();
+    this.stars = new Stars();
+    this.names = new Names();
+    this.moving = new Moving(this);
+    this.turn = FACING;
+    this.lasso = element("path", "ls-lasso");
+    this.ring = element("circle", "ls-ring", { r: 8, visibility: "hidden" });
+    this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.stars.root, this.names.root, this.ring, this.lasso);
+    this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
+    this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
+    this.points = new Points(this.canvas);
+    this.points.onrestored = () => this.redraw();
+    this.observer = new ResizeObserver(() => {
+      this.measure();
+      this.redraw();
+    });
+    this.observer.observe(this.plot);
+    listenTo(this);
+  }
+
+  setTitle({ title, note }) {
+    if (this.title.textContent && this.title.textContent !== title) this.setView(HOME); // another picture
+    this.title.textContent = title;
+    this.note.textContent = note;
+    this.label = [title, note].filter(Boolean).join(", ");
+  }
+
+  /* Where the rows are: coordinates (n × 2 or 3), or steps of the full range (n × 2) where there are very many. */
+  setPositions(places, dimensions) {
+    this.dense?.dispose();
+    this.dense = places instanceof Uint16Array ? new DensePane(this, places, this.owner.turns) : null;
+    this.root.dataset.dense = this.dense ? places.length / 2 : "";
+    this.density.style.visibility = "hidden";
+    this.regroup = true;
+    if (!this.dense) return this.setCoordinates(places, dimensions);
+    [this.solid, this.depths, this.units] = [null, null, unitsOf(places)];
+    this.redraw();
+  }
+
+  /* Each axis to its own full range in the plane, all to that of the longest in a solid, which must not bend. */
+  setCoordinates(coordinates, dimensions) {
+    const n = coordinates.length / dimensions;
+    const ranges = Array.from({ length: dimensions }, (_, axis) => {
+      let [low, high] = [Infinity, -Infinity];
+      for (let i = axis; i < coordinates.length; i += dimensions) {
+        if (coordinates[i] < low) low = coordinates[i];
+        if (coordinates[i] > high) high = coordinates[i];
+      }
+      return [(low + high) / 2, (high - low) / 2];
+    });
+    const longest = Math.max(...ranges.map(([, half]) => half)) || 1;
+    const units = new Float32Array(coordinates.length);
+    ranges.forEach(([middle, half], axis) => {
+      const unit = dimensions === 3 ? longest : half || 1;
+      for (let i = axis; i < units.length; i += dimensions) units[i] = (coordinates[i] - middle) / unit;
+    });
+    this.solid = dimensions === 3 ? units : null;
+    this.depths = this.solid && new Float32Array(n);
+    this.units = this.solid ? new Float32Array(2 * n) : units;
+    if (!this.solid && this.points.content.depth) this.points.upload("depth", new Float32Array(n));
+    if (this.solid) return this.setTurn(this.turn);
+    this.points.upload("position", units);
+    this.redraw();
+  }
+
+  setTurn(turn) {
+    this.turn = turn;
+    if (!this.solid) return;
+    project(this.solid, turn, this.units, this.depths);
+    this.points.upload("position", this.units);
+    this.points.upload("depth", this.depths);
+    if (this.flags?.length === this.depths.length) this.points.upload("order", paintingOrder(this.flags, this.depths));
+    this.redraw();
+  }
+
+  /* Which rows are selected, hidden or have no category; `order()` gives that of painting, the same for all flat panes. */
+  setFlags(flags, selected, order) {
+    this.flags = flags;
+    if (this.dense) this.dense.setFlags(flags, selected);
+    else {
+      this.points.upload("flags", flags);
+      this.points.upload("order", this.solid ? paintingOrder(flags, this.depths) : order());
+    }
+    this.redraw();
+  }
+
+  paint() {
+    if (this.dense) this.dense.setColoring(this.coloring);
+    else this.points.upload("color", this.coloring.colors);
+  }
+
+  /* The size of the plot: kept, as reading it amid changes of a frame would lay the page out again each time. */
+  measure() {
+    [this.width, this.height] = [this.plot.clientWidth, this.plot.clientHeight];
+  }
+
+  redraw() {
+    if (this.frame || this.disposed) return;
+    this.frame = requestAnimationFrame((time) => {
+      this.frame = 0;
+      this.draw(time);
+      this.owner.drawn(this);
+      if (this.dense && !this.dense.final) this.redraw();
+    });
+  }
+
+  draw(time) {
+    if (!this.width) this.measure();
+    const { width, height } = this;
+    const ratio = Math.min(devicePixelRatio || 1, 2);
+    if (!width || !height || !this.units || !this.flags) return this.dense?.rest();
+    const [columns, rows] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (this.canvas.width !== columns || this.canvas.height !== rows) this.points.resize(columns, rows);
+    const scale = this.scales(width, height);
+    const offset = [-this.view.x * scale[0], -this.view.y * scale[1]];
+    this.dense?.draw(width, height, ratio, time);
+    const most = this.moving.most(time);
+    this.key.show(this.dense, this.moving.told);
+    const label = [this.label, this.key.said].filter(Boolean).join(", ");
+    if (this.root.getAttribute("aria-label") !== label) this.root.setAttribute("aria-label", label);
+    const growth = this.dense?.growth ?? this.view.zoom ** 0.35; // zooming in spreads the points, so they may grow, but less
+    const { sizes, alphas } = this.coloring.style;
+    if (this.dense?.hasPoints !== false || !this.blank) this.points.draw({ scale, offset, sizes: sizes.map((size) => Math.min(size * growth, 14)), alphas, ...this.owner.brush, surface: this.owner.surface, ratio, most, crowded: !(this.moving.sampled && this.moving.whole) });
+    this.blank = this.dense?.hasPoints === false; // nothing to wipe off
+    this.stars.place((row) => (this.hides(row) ? null : this.pixel(row, width, height)), width);
+    this.names.place(this, this.owner, width, height);
+    this.placeRing();
+  }
+
+  /* Shares of half the width and half the height by a unit: in the plane the picture fills the pane, a solid keeps its form. */
+  scales(width, height) {
+    const scale = this.view.zoom / MARGIN;
+    const side = Math.min(width, height);
+    return this.solid ? [(scale * side) / width, (scale * side) / height] : [scale, scale];
+  }
+
+  pixel(row, width = this.width, height = this.height) {
+    return this.place(this.units[2 * row], this.units[2 * row + 1], width, height);
+  }
+
+  place(unitX, unitY, width, height) {
+    const [across, up] = this.scales(width, height);
+    const [x, y] = [(unitX - this.view.x) * across, (unitY - this.view.y) * up];
+    return [((1 + x) / 2) * width, ((1 - y) / 2) * height];
+  }
+
+  unit(x, y, width = this.width, height = this.height) {
+    const [across, up] = this.scales(width, height);
+    return [((2 * x) / width - 1) / across + this.view.x, (1 - (2 * y) / height) / up + this.view.y];
+  }
+
+  hides(row) {
+    return (this.flags[row] & HIDDEN) > 0;
+  }
+
+  /* The row under a pixel or -1: anchors first, then the nearest. */
+  rowAt(x, y) {
+    const reach = Math.max(REACH, this.stars.reach);
+    let [best, nearest] = [-1, reach * reach];
+    const { width, height } = this;
+    for (const row of this.stars.shown ? this.stars.rows : []) {
+      if (this.hides(row)) continue;
+      const [px, py] = this.pixel(row, width, height);
+      const distance = (px - x) ** 2 + (py - y) ** 2;
+      if (distance <= nearest) [best, nearest] = [row, distance];
+    }
+    if (best >= 0) return best;
+    nearest = REACH * REACH;
+    const [ux, uy] = this.unit(x, y);
+    const [across, up] = this.scales(width, height);
+    const [toX, toY, units] = [(across / 2) * width, (up / 2) * height, this.units];
+    if (this.dense) return this.dense.rowAt(ux, uy, toX, toY);
+    for (let row = 0, i = 0; i < units.length; row++, i += 2) {
+      const [dx, dy] = [(units[i] - ux) * toX, (units[i + 1] - uy) * toY];
+      const distance = dx * dx + dy * dy;
+      if (distance < nearest && !this.hides(row)) [best, nearest] = [row, distance];
+    }
+    return best;
+  }
+
+  /* Rows within a polygon of unit coordinates, by the even-odd rule. */
+  rowsWithin(polygon) {
+    if (this.dense) return this.dense.rowsWithin(polygon);
+    const [xs, ys] = [polygon.map(([x]) => x), polygon.map(([, y]) => y)];
+    const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+    const rows = [];
+    for (let row = 0; row < this.units.length / 2; row++) {
+      const [x, y] = [this.units[2 * row], this.units[2 * row + 1]];
+      if (x < left || x > right || y < low || y > high || this.hides(row)) continue;
+      if (isWithin(x, y, polygon)) rows.push(row);
+    }
+    return rows;
+  }
+
+  setRing(row) {
+    this.ringed = row;
+    this.placeRing();
+  }
+
+  placeRing() {
+    const shown = this.ringed >= 0;
+    this.ring.setAttribute("visibility", shown ? "visible" : "hidden");
+    if (!shown) return;
+    const [x, y] = this.pixel(this.ringed);
+    this.ring.setAttribute("cx", x);
+    this.ring.setAttribute("cy", y);
+  }
+
+  /* What is on the screen: "points", "density", or while the view moves some "sampled" points or a "stretched" density. */
+  get picture() {
+    if (!this.dense) return this.moving.sampled ? "sampled" : "points";
+    if (this.dense.asPoints) return "points";
+    return this.dense.final ? "density" : "stretched";
+  }
+
+  get closest() {
+    return this.dense ? CLOSEST_DENSE : 500;
+  }
+
+  setView(view) {
+    const edge = 1.2; // the cloud cannot be lost out of sight
+    this.view = { x: clamp(view.x, -edge, edge), y: clamp(view.y, -edge, edge), zoom: clamp(view.zoom, 0.5, this.closest) };
+    this.redraw();
+  }
+
+  zoomAt(x, y, factor) {
+    const [before, zoom] = [this.unit(x, y), clamp(this.view.zoom * factor, 0.5, this.closest)];
+    const scale = this.view.zoom / zoom;
+    this.setView({ x: before[0] + (this.view.x - before[0]) * scale, y: before[1] + (this.view.y - before[1]) * scale, zoom });
+    this.owner.viewed(this);
+  }
+
+  /* Show these rows as large as the pane allows, with room around them. */
+  zoomTo(rows) {
+    const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
+    for (const row of rows) {
+      for (const axis of [0, 1]) {
+        low[axis] = Math.min(low[axis], this.units[2 * row + axis]);
+        high[axis] = Math.max(high[axis], this.units[2 * row + axis]);
+      }
+    }
+    const half = Math.max(high[0] - low[0], high[1] - low[1]) / 2;
+    this.setView({ x: (low[0] + high[0]) / 2, y: (low[1] + high[1]) / 2, zoom: clamp((0.75 * MARGIN) / half, 0.5, CLOSEST) });
+  }
+
+  hover(x, y) {
+    this.pointer = [x, y];
+    this.hovering ||= requestAnimationFrame(() => {
+      this.hovering = 0;
+      if (!this.disposed && this.units) this.owner.hovered(this.rowAt(...this.pointer), this);
+    });
+  }
+
+  dispose() {
+    this.disposed = true;
+    cancelAnimationFrame(this.frame);
+    this.moving.dispose();
+    this.dense?.dispose();
+    this.observer.disconnect();
+    this.points.dispose();
+    this.root.remove();
+  }
+}

@@ -1,0 +1,42 @@
+/* Room: gives the panes the height that is left between their top and the lower edge of the window, so that none is below the fold. */
+
+const LEAST = 340; // pixels for two rows of panes; in a lower window the page scrolls
+const LEAST_NARROW = 400; // where a pane is narrower than it is high
+
+class Room {
+  constructor(root, grid, caption) {
+    Object.assign(this, { root, grid, caption });
+    this.fit = () => this.measure();
+    addEventListener("resize", this.fit);
+    this.observer = new ResizeObserver(this.fit); // what stands above may come later, or grow
+  }
+
+  /* `fill`: as high as there is room; else as high as `height` tells. */
+  set(fill, height, home) {
+    this.observer.disconnect();
+    this.fill = fill;
+    this.home = home;
+    if (!fill) return this.take(height);
+    this.observer.observe(this.home.content?.(this.root) ?? document.body);
+    this.measure();
+  }
+
+  measure() {
+    if (!this.fill || !this.root.isConnected) return;
+    const scroller = this.home.scroller?.(this.root) ?? document.scrollingElement;
+    const top = this.grid.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scroller.scrollTop;
+    const { marginTop } = getComputedStyle(this.caption);
+    const below = this.caption.textContent ? this.caption.offsetHeight + parseFloat(marginTop) : 0;
+    const least = this.root.clientWidth < 620 ? LEAST_NARROW : LEAST;
+    this.take(Math.max(least, Math.floor(scroller.clientHeight - top - below - 8)));
+  }
+
+  take(height) {
+    if (height !== this.height) this.root.style.setProperty("--ls-height", `${(this.height = height)}px`);
+  }
+
+  dispose() {
+    removeEventListener("resize", this.fit);
+    this.observer.disconnect();
+  }
+}

@@ -1,0 +1,64 @@
+/* The panes in a notebook, as an anywidget: Jupyter, VS Code and marimo call `render` for each output that shows the widget. Each array of
+   the payload is a trait of its own, so that only those that changed travel. */
+
+const OURS = "ls-notebook";
+
+/* The colour behind an element: that of the nearest ancestor that has one, as notebooks leave their outputs transparent. */
+function backdrop(element) {
+  for (let node = element; node; node = node.parentElement ?? node.getRootNode().host) {
+    const { backgroundColor } = getComputedStyle(node);
+    if (backgroundColor && painted(backgroundColor)[3]) return backgroundColor;
+  }
+  return "var(--vscode-editor-background, #fff)";
+}
+
+function connected(element) {
+  return new Promise((done) => {
+    const look = () => (element.isConnected ? done() : requestAnimationFrame(look));
+    look();
+  });
+}
+
+export default {
+  render({ model, el }) {
+    const host = element("div", OURS, { "data-lm-suppress-shortcuts": "true" }); // Jupyter's keys for its cells would act on the panes' keys
+    host.addEventListener("mousedown", (event) => event.shiftKey && event.stopPropagation()); // Jupyter would select cells
+    el.append(host);
+    let [closed, drawing] = [false, false];
+    const bytes = (name) => {
+      const view = model.get(`_array_${name}`);
+      return view instanceof ArrayBuffer ? view.slice(0) : view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
+    };
+    const home = {
+      send: (events) => {
+        model.set("_events", events);
+        model.save_changes();
+      },
+      load: async (name) => new Blob([bytes(name)]),
+    };
+    const draw = async () => {
+      if (drawing) return;
+      drawing = true;
+      await connected(host); // styles are known from then on; and all traits of one message have arrived
+      drawing = false;
+      if (closed) return;
+      const take = (name, kind = COLUMNS[name] ?? Float32Array) => new kind(bytes(name));
+      try {
+        render(host, { header: model.get("_header"), take }, { ...home, background: backdrop(host) });
+      } catch (error) {
+        remove(host);
+        host.replaceChildren(element("p", "ls-error", { role: "alert" }, error.message));
+      }
+    };
+    model.on("change:_header", draw);
+    const themes = new MutationObserver(draw);
+    themes.observe(document.body, { attributes: true, attributeFilter: ["class", "data-jp-theme-name", "data-theme"] });
+    draw();
+    return () => {
+      closed = true;
+      model.off("change:_header", draw);
+      themes.disconnect();
+      remove(host);
+    };
+  },
+};

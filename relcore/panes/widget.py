@@ -1,0 +1,189 @@
+"""PanesWidget: the linked panes in a notebook, an anywidget for Jupyter, VS Code and marimo."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import anywidget
+import numpy as np
+import pandas as pd
+import traitlets
+
+from relcore.charts.scene import Scene
+from relcore.panes.events import PaneEvent, read_events
+from relcore.panes.payload import ids_digest, joined, payload_of
+from relcore.panes.source import part, script, style
+from relcore.spaces import SpaceError, quote
+
+Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
+_HOVERS = ("texts", "notes")
+
+
+class _Several(traitlets.TraitType):
+    """A tuple; any iterable of items is taken, a single text is not."""
+
+    default_value = ()
+
+    def __init__(self, what: str, item: Callable[[Any], Any], **settings: Any) -> None:
+        super().__init__(**settings)
+        self.what, self.item = what, item
+
+    def validate(self, widget: Any, value: Any) -> tuple:
+        try:
+            if isinstance(value, str | bytes):
+                raise TypeError
+            return tuple(map(self.item, value))
+        except TypeError as error:
+            raise SpaceError(f"{self.name}: expected a list of {self.what}, got {value!r:.80}") from error
+
+
+class PanesWidget(anywidget.AnyWidget):
+    """Linked panes whose selection and anchors can be read, set and observed.
+
+    Parameters
+    ----------
+    ids : array (n,) of str
+        The ids of all rows.
+    draw : ids of anchors → (Scene, rows)
+        The scene with these anchors, and which rows (m,) of the n it draws, ascending; raises a SpaceError for anchors that it
+        cannot draw. It is called at once, and again when `anchors` are set.
+    anchors : sequence of ids
+    height : int
+        Pixels for all panes together.
+    link_zoom : bool
+        Zoom all panes together from the start.
+
+    Attributes
+    ----------
+    selection : tuple of ids
+        The selected rows, those that the pointer chose in the order of the rows. Setting it highlights them in all panes.
+    selected_rows : tuple of int
+        The same rows by number, from 0 to n - 1.
+    anchors : tuple of ids
+        Setting them draws the relative panes again; zoom and selection stay.
+    """
+
+    _esm = script(part("widget.js"))
+    _css = style()
+    _header = traitlets.Dict().tag(sync=True)
+    _events = traitlets.List().tag(sync=True)
+    selection = _Several("ids", str)
+    selected_rows = _Several("row numbers", operator.index)
+    anchors = _Several("ids", str)
+
+    def __init__(
+        self,
+        ids: np.ndarray,
+        draw: Draw,
+        *,
+        anchors: Sequence[str] = (),
+        height: int = 640,
+        link_zoom: bool = False,
+    ) -> None:
+        self._index = pd.Index(ids, dtype=object)
+        self._draw = draw
+        self._settings = {"linkZoom": link_zoom, "height": height, "fill": False, "dark": None, "tool": "lasso"}
+        self._answered = 0
+        self._drawn_for = tuple(anchors)
+        self._scene, self._drawn_rows = draw(self._drawn_for)
+        header, arrays = self._payload()
+        self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in arrays})
+        super().__init__(anchors=self._drawn_for, _header=header, **arrays)
+
+    def __repr__(self) -> str:
+        # What stands in a saved notebook where no widget is drawn, and anywidget cuts it at 110 letters.
+        rows, anchors = len(self._scene), len(self._scene.anchors)
+        return f"PanesWidget of {rows:,} rows and {anchors:,} anchors. Run this cell again to draw it."
+
+    @property
+    def scene(self) -> Scene:
+        """What the panes show: `table()` has the coordinates."""
+        return self._scene
+
+    @traitlets.validate("anchors")
+    def _drawable(self, proposal: Any) -> tuple[str, ...]:
+        # Drawn before they are taken: anchors that cannot be drawn leave the widget as it was.
+        if proposal.value != self._drawn_for:
+            scene, self._drawn_rows = self._draw(proposal.value)
+            self._scene, self._drawn_for = _looking_like(self._scene, scene), proposal.value
+        return proposal.value
+
+    @traitlets.validate("selection")
+    def _known_ids(self, proposal: Any) -> tuple[str, ...]:
+        unknown = [one for one in proposal.value if one not in self._index]
+        if unknown:
+            raise SpaceError(f"selection: expected ids of the rows, got {len(unknown)} unknown: {quote(unknown[:3])}")
+        return tuple(dict.fromkeys(proposal.value))
+
+    @traitlets.validate("selected_rows")
+    def _known_rows(self, proposal: Any) -> tuple[int, ...]:
+        n = len(self._index)
+        if unknown := [row for row in proposal.value if not 0 <= row < n]:
+            raise SpaceError(f"selected_rows: expected row numbers from 0 to {n - 1:,}, got {unknown[0]:,}")
+        return tuple(dict.fromkeys(proposal.value))
+
+    @traitlets.observe("selection")
+    def _rows_follow(self, change: Any) -> None:
+        self.selected_rows = tuple(self._index.get_indexer(pd.Index(change.new, dtype=object)).tolist())
+
+    @traitlets.observe("selected_rows")
+    def _ids_follow(self, change: Any) -> None:
+        self.selection = tuple(self._index[list(change.new)])
+        self._show()
+
+    @traitlets.observe("anchors")
+    def _panes_follow(self, change: Any) -> None:
+        self._show()
+
+    @traitlets.observe("_events")
+    def _receive(self, change: Any) -> None:
+        version, n = ids_digest(self._scene), len(self._scene)
+        events, self._answered = read_events(change.new, version, n, self._answered)
+        with self.hold_sync():  # one message back, whatever follows from an event
+            for event in events:
+                if event.kind in ("select", "clear", "click"):
+                    self.selected_rows = self._drawn_rows[event.rows].tolist()
+                else:
+                    self._scene = _looking_as_told(self._scene, event)
+            self._show()
+
+    def _payload(self) -> tuple[dict[str, Any], dict[str, bytes]]:
+        """The header, and the bytes of each array under the name of its trait."""
+        selected = np.flatnonzero(np.isin(self._drawn_rows, np.array(self.selected_rows, dtype=np.int64)))
+        columns = {name: column for name in _HOVERS if (column := getattr(self._scene, name)) is not None}
+        payload = payload_of(
+            self._scene,
+            version=ids_digest(self._scene),
+            answered=self._answered,
+            selected=selected,
+            files={name: name for name in columns},
+            settings=self._settings,
+        )
+        arrays = payload.arrays | {name: joined(column) for name, column in columns.items()}
+        return payload.header, {f"_array_{name}": content for name, content in arrays.items()}
+
+    def _show(self) -> None:
+        """What has changed, to the browser, in one message."""
+        header, arrays = self._payload()
+        with self.hold_sync():
+            for name, content in arrays.items():
+                setattr(self, name, content)
+            self._header = header
+
+
+def _looking_like(before: Scene, scene: Scene) -> Scene:
+    """The scene with the classes hidden, the names, the turn and the stars of the one before."""
+    second = scene.second and before.second and replace(scene.second, hidden=before.second.hidden)
+    look = {name: getattr(before, name) for name in ("hidden", "named", "turn", "stars")}
+    return replace(scene, **look, second=second)
+
+
+def _looking_as_told(scene: Scene, event: PaneEvent) -> Scene:
+    if event.hidden is None:
+        told = {name: getattr(event, name) for name in ("stars", "named", "turn")}
+        return replace(scene, **{name: value for name, value in told.items() if value is not None})
+    hidden, *second = event.hidden
+    return replace(scene, hidden=hidden, second=scene.second and replace(scene.second, hidden=second[0]))

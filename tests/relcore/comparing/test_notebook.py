@@ -1,0 +1,104 @@
+"""`show`: what it accepts, that its panes are those of the mathematics, and errors in plain words."""
+
+import numpy as np
+import pytest
+
+from relcore import LatentSpace, RelativeProjection, show
+from relcore.spaces import SpaceError
+
+
+def pictures(widget):
+    return {pane.title: pane.coordinates for pane in widget.scene.panes}
+
+
+@pytest.fixture
+def spaces():
+    """Partly the same ids in another order; the second is the first one turned."""
+    rng = np.random.default_rng(0)
+    vectors, (turn, _) = rng.normal(size=(60, 5)), np.linalg.qr(rng.normal(size=(5, 5)))
+    ids = np.array([f"row {i}" for i in range(60)], dtype=object)
+    order = rng.permutation(50)
+    return LatentSpace(vectors, ids, name="a"), LatentSpace((vectors @ turn)[order], ids[order], name="b")
+
+
+def test_relative_panes_of_a_turned_space_agree_and_absolute_ones_do_not(spaces):
+    drawn = pictures(show(*spaces, anchors=[f"row {i}" for i in range(12)]))
+    assert list(drawn) == ["a · absolute", "b · absolute", "a · relative", "b · relative"]
+    np.testing.assert_allclose(drawn["a · relative"], drawn["b · relative"], atol=1e-4)
+    assert np.abs(drawn["a · absolute"] - drawn["b · absolute"]).max() > 0.5
+
+
+def test_a_pane_spans_the_leading_axes_of_the_similarities(spaces):
+    anchors = [f"row {i}" for i in range(12)]
+    widget = show(*spaces, anchors=anchors)
+    vectors = spaces[0].vectors[:50]  # the rows that both have
+    relative = RelativeProjection().fit(vectors, anchors=np.arange(12)).transform(vectors)
+    variances = np.linalg.svd(relative - relative.mean(axis=0), compute_uv=False)[:2] ** 2
+    drawn = pictures(widget)["a · relative"].astype(np.float64)
+    found = np.linalg.svd(drawn - drawn.mean(axis=0), compute_uv=False) ** 2
+    np.testing.assert_allclose(found, variances, rtol=1e-4)
+
+
+def test_selected_rows_are_those_of_the_shared_rows_in_the_sources_order(spaces):
+    widget = show(*spaces, anchors=5)
+    widget.selection = ["row 49", "row 3"]
+    assert widget.selected_rows == (49, 3)
+    with pytest.raises(SpaceError, match="1 unknown: 'row 55'"):
+        widget.selection = ["row 55"]
+
+
+def test_new_anchors_move_the_relative_panes_alone(spaces):
+    widget = show(*spaces, anchors=5)
+    before = pictures(widget)
+    widget.anchors = [f"row {i}" for i in range(9)]
+    after = pictures(widget)
+    assert [np.array_equal(before[title], after[title]) for title in before] == [True, True, False, False]
+    widget.anchors = ()
+    assert list(pictures(widget)) == ["a · absolute", "b · absolute"]
+
+
+def test_arrays_pair_by_row_and_may_stand_beside_a_space(spaces):
+    rows = spaces[0].vectors
+    assert len(show(rows, rows * 2, anchors=5).scene) == 60
+    widget = show(spaces[0], rows, anchors=["row 3"])
+    assert [pane.title for pane in widget.scene.panes][:2] == ["a · absolute", "target · absolute"]
+
+
+def test_a_path_is_read(tmp_path):
+    np.save(tmp_path / "first.npy", np.random.default_rng(0).normal(size=(20, 4)))
+    widget = show(tmp_path / "first.npy", str(tmp_path / "first.npy"), anchors=["3", "4"], panes=["relative"])
+    assert [pane.title for pane in widget.scene.panes] == ["first (1) · relative", "first (2) · relative"]
+
+
+def test_colours_of_ones_own_follow_the_ids(spaces):
+    names = ["even" if i % 2 == 0 else "odd" for i in range(60)]
+    scene = show(*spaces, anchors=5, color_by=names).scene
+    assert scene.category_names == ("even", "odd")
+    assert scene.categories.tolist() == [i % 2 for i in range(50)]
+    scene = show(*spaces, anchors=5, color_by=np.linspace(0, 1, 60)).scene
+    np.testing.assert_allclose(scene.values, np.linspace(0, 1, 60)[:50])
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"anchors": ["row 3", "qzx"]}, "got 1 unknown: 'qzx'"),
+        ({"anchors": 51}, "anchors"),
+        ({"anchors": 5, "panes": ["absolut"]}, "panes: expected one of absolute, relative"),
+        ({"anchors": 5, "panes": ["absolute", "relative", "whitened"]}, "panes: expected one or two representations, got 3"),
+        ({"anchors": (), "panes": ["relative"]}, "expected at least one for the relative panes"),
+        ({"anchors": 5, "color_by": "taste"}, "color_by"),
+        ({"anchors": 5, "color_by": "labels"}, "has no labels"),
+        ({"anchors": 5, "color_by": [1, 2]}, "color_by: expected 60 values, one per row of the source, got 2"),
+    ],
+)
+def test_wrong_settings_are_errors_in_plain_words(spaces, settings, match):
+    with pytest.raises(SpaceError, match=match):
+        show(*spaces, **settings)
+
+
+def test_arrays_of_other_lengths_are_refused(spaces):
+    with pytest.raises(SpaceError, match="target: an array is paired by row, expected 60 rows, got 59"):
+        show(spaces[0], spaces[0].vectors[1:])
+    with pytest.raises(SpaceError, match="expected a matrix"):
+        show(np.zeros(5), np.zeros((5, 2)))

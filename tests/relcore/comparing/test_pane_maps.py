@@ -1,0 +1,152 @@
+"""PCA maps of a pair without its matrices of similarities: equal to PCA of the matrices, whatever the similarity."""
+
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from relcore import pca
+from relcore.comparing import pane_maps
+from relcore.comparing.pane_maps import Directions, pane_matrices, pca_pair, reduce_pair
+from relcore.comparison import ProjectionSpec
+from relcore.names import SIMILARITIES
+from relcore.reduction import ReductionSpec
+from relcore.spaces import LatentSpace, SpaceError, match
+
+N = 400
+IDS = [f"r{row}" for row in range(N)]
+FEW, MANY = tuple(IDS[:5]), tuple(IDS[50:90])  # fewer and more than the spaces have columns
+
+
+@pytest.fixture(scope="module")
+def pair():
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=(N, 12)) * np.linspace(3, 0.5, 12) + 4
+    second = np.hstack([first, rng.normal(size=(N, 4))]) @ rng.normal(size=(16, 16)) - 7
+    return match(*(LatentSpace(matrix.astype(np.float32), IDS) for matrix in (first, second)))
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("fit", ["first", "apart"])
+def test_the_map_is_the_pca_of_the_matrix(pair, similarity, center, fit):
+    projection, spec = ProjectionSpec(similarity, center), ReductionSpec(fit=fit)
+    for anchors in (FEW, MANY):
+        for rows in (np.arange(N), np.arange(3, N, 7)):
+            assert_same_map(pair, rows, "relative", anchors, projection, spec)
+
+
+@pytest.mark.parametrize("anchors", [FEW, MANY])
+@pytest.mark.parametrize("spec", [ReductionSpec(n_components=3), ReductionSpec(fit="first", align=True)])
+def test_the_whitened_map_too_and_in_three_dimensions(pair, anchors, spec):
+    assert_same_map(pair, np.arange(N), "whitened", anchors, ProjectionSpec(), spec)
+    assert_same_map(pair, np.arange(N), "absolute", (), ProjectionSpec(), replace(spec, fit="apart"))
+
+
+def assert_same_map(pair, rows, pane, anchors, projection, spec):
+    found, note = pca_pair(pair, rows, pane, anchors, projection, spec)
+    expected, told = reduce_pair(pane_matrices(pair, rows, anchors, projection, pane), spec)
+    assert note == told
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.dtype == np.float32
+        np.testing.assert_allclose(ours, theirs, atol=2e-5 * np.abs(theirs).max())
+
+
+def test_one_anchor_and_two_have_axes_that_are_zero_beyond_their_number(pair):
+    for k in (1, 2):
+        pictures, _ = pca_pair(pair, np.arange(N), "relative", IDS[:k], ProjectionSpec(), ReductionSpec(n_components=3))
+        for picture in pictures:
+            assert np.ptp(picture[:, :k], axis=0).min() > 0.1
+            assert not picture[:, k:].any()
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_of_many_rows_the_axes_come_from_a_sample_and_the_note_says_so(pair, similarity, monkeypatch):
+    projection, spec, rows = ProjectionSpec(similarity), ReductionSpec(fit="first"), np.arange(N)
+    expected, _ = pca_pair(pair, rows, "relative", MANY, projection, spec)
+    for module in (pca, pane_maps):
+        monkeypatch.setattr(module, "SAMPLED_ROWS", 300)
+    monkeypatch.setattr(pca, "MOST_PRODUCTS", 0)
+    found, note = pca_pair(pair, rows, "relative", MANY, projection, spec)
+    assert note == "PCA, fitted on the first space, by a sample of 300 rows"
+    spread, most = (one[0].var(axis=0).sum() for one in (found, expected))
+    assert 0.97 * most < spread < (1 + 1e-5) * most  # no axes have more of it than those of all rows
+    assert not np.allclose(found[0], expected[0], atol=1e-6)  # a control: it was a sample indeed
+    absolute, note = pca_pair(pair, rows, "absolute", (), projection, spec)
+    assert note == "PCA, each space fitted apart, by a sample of 300 rows"
+    assert [len(one) for one in absolute] == [N, N]
+
+
+def test_distances_that_float32_cannot_square_are_drawn_by_block_too(pair, monkeypatch):
+    rows, projection, spec = np.arange(N), ProjectionSpec("euclidean"), ReductionSpec(fit="first")
+    large = match(*(LatentSpace(one.vectors * np.float32(2.0**70), IDS) for one in (pair.source, pair.target)))
+    monkeypatch.setattr(pane_maps, "SAMPLED_ROWS", 350)
+    usual, _ = pca_pair(pair, rows, "relative", FEW, projection, spec)
+    found, _ = pca_pair(large, rows, "relative", FEW, projection, spec)
+    for ours, theirs in zip(found, usual, strict=True):
+        np.testing.assert_allclose(ours / np.float32(2.0**70), theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_far_from_zero_without_centring_keep_their_picture():
+    rng = np.random.default_rng(1)
+    near = rng.normal(size=(N, 6)).astype(np.float32) * np.array([3, 2, 1, 1, 1, 1], np.float32)
+    space = LatentSpace(near + np.float32(1000), IDS)  # all directions within a thousandth of each other
+    moments = Directions.of(space, np.arange(N), center=False).moments
+    exact = space.vectors.astype(np.float64)
+    exact /= np.linalg.norm(exact, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        moments.scatter, (exact - exact.mean(0)).T @ (exact - exact.mean(0)), atol=1e-3 * np.trace(moments.scatter)
+    )
+
+
+def test_too_few_rows_and_no_anchors_are_refused(pair):
+    with pytest.raises(SpaceError, match="at least 3 rows"):
+        pca_pair(pair, np.arange(2), "relative", FEW, ProjectionSpec(), ReductionSpec())
+    with pytest.raises(SpaceError, match="at least one id"):
+        pca_pair(pair, np.arange(N), "relative", (), ProjectionSpec(), ReductionSpec())
+
+
+def test_what_is_kept_is_used_and_one_more_anchor_reads_no_moments_again(pair):
+    asked = []
+
+    def kept(space, rows, center, random_state):
+        asked.append((space.digest, len(rows), center))
+        return known[space.digest]
+
+    known = {space.digest: Directions.of(space, np.arange(N), True) for space in (pair.source, pair.target)}
+    found, _ = pca_pair(pair, np.arange(N), "relative", MANY, ProjectionSpec(), ReductionSpec(), kept)
+    expected, _ = pca_pair(pair, np.arange(N), "relative", MANY, ProjectionSpec(), ReductionSpec())
+    np.testing.assert_array_equal(found, expected)
+    assert asked == [(pair.source.digest, N, True), (pair.target.digest, N, True)]
+
+
+def test_no_matrix_of_similarities_is_formed():
+    n, rng = 60_000, np.random.default_rng(0)
+    space = LatentSpace(rng.standard_normal((n, 8), dtype=np.float32), [str(row) for row in range(n)])
+    anchors, rows = [str(row) for row in range(500)], np.arange(n)
+    pair = match(space, space)
+    for similarity in ("cosine", "euclidean"):
+        tracemalloc.start()
+        pca_pair(pair, rows, "relative", anchors, ProjectionSpec(similarity), ReductionSpec(fit="first"))
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < n * 500 * 4 / 2  # half of one matrix (n, k)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "euclidean"])
+def test_the_random_state_draws_the_sample(pair, similarity, monkeypatch):
+    for module in (pca, pane_maps):
+        monkeypatch.setattr(module, "SAMPLED_ROWS", 300)
+    monkeypatch.setattr(pca, "MOST_PRODUCTS", 0)
+    settings = pair, np.arange(N), "relative", MANY, ProjectionSpec(similarity)
+    first, again, other = (pca_pair(*settings, ReductionSpec(random_state=state))[0][0] for state in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.allclose(first, other, atol=1e-6)
+
+
+def test_moments_of_directions_are_computed_only_where_they_are_used(pair, monkeypatch):
+    monkeypatch.setattr(pane_maps, "SAMPLED_ROWS", 300)
+    monkeypatch.setattr(pane_maps, "direction_moments", None)
+    pictures, _ = pca_pair(pair, np.arange(N), "relative", FEW, ProjectionSpec("euclidean"), ReductionSpec())
+    assert [picture.shape for picture in pictures] == [(N, 2)] * 2

@@ -1,0 +1,51 @@
+"""Positions as they travel: exact for few rows, in steps of the full range for very many."""
+
+import numpy as np
+import pytest
+
+from relcore.panes.positions import EXACT, STEPS, is_quantised, need_finite, packed_positions, quantised
+
+
+def test_steps_are_at_most_half_a_step_off_and_reach_both_ends():
+    coordinates = np.random.default_rng(0).normal(size=(5000, 2)) * [3, 1e-4] + [1e3, -7]
+    steps = quantised(coordinates)
+    low, extent = coordinates.min(axis=0), np.ptp(coordinates, axis=0)
+    assert steps.min(axis=0).tolist() == [0, 0]
+    assert steps.max(axis=0).tolist() == [STEPS, STEPS]
+    assert np.abs(steps - (coordinates - low) / extent * STEPS).max() <= 0.5 + 1e-9
+
+
+def test_steps_keep_the_order_of_rows_and_do_not_depend_on_shift_and_scale():
+    coordinates = np.random.default_rng(1).normal(size=(3000, 2))
+    steps = quantised(coordinates)
+    np.testing.assert_array_equal(quantised(coordinates * 4 - 8), steps)
+    for axis in range(2):
+        assert (np.diff(steps[np.argsort(coordinates[:, axis]), axis].astype(int)) >= 0).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 1e30, -3.5])
+def test_an_axis_without_extent_lies_in_the_middle(value):
+    steps = quantised(np.c_[np.full(4, value), np.arange(4.0)])
+    assert set(steps[:, 0].tolist()) <= {STEPS // 2, STEPS // 2 + 1}
+    assert steps[:, 1].tolist() == [0, STEPS // 3, 2 * STEPS // 3, STEPS]
+
+
+def test_the_widest_range_of_float32_does_not_overflow():
+    most = float(np.finfo(np.float32).max)
+    coordinates = np.array([[-most, -most], [0, 0], [most, most]], dtype=np.float32)
+    assert quantised(coordinates).tolist() == [[0, 0], [STEPS // 2 + 1] * 2, [STEPS, STEPS]]
+
+
+def test_many_rows_of_a_plane_travel_in_two_bytes_an_axis_and_all_others_exactly():
+    many = np.random.default_rng(2).normal(size=(EXACT + 1, 3)).astype(np.float32)
+    assert [is_quantised(one) for one in (many[:, :2], many[1:, :2], many)] == [True, False, False]
+    assert len(packed_positions(many[:, :2])) == 4 * len(many)
+    assert packed_positions(many[1:, :2]) == many[1:, :2].tobytes()
+    assert packed_positions(many) == many.tobytes()
+
+
+def test_infinite_coordinates_of_many_rows_are_refused():
+    many = np.zeros((EXACT + 1, 2))
+    many[7] = np.inf
+    with pytest.raises(ValueError, match="'holes': expected finite coordinates, got 1 rows"):
+        need_finite("holes", many)

@@ -1,0 +1,129 @@
+"""The widget without a browser: what scripts set, what the browser reports, and what travels back."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from relcore.charts.scene import Pane, Scene
+from relcore.panes.payload import pack_rows, unpack_rows
+from relcore.panes.widget import PanesWidget
+from relcore.spaces import SpaceError
+
+IDS = np.array([f"row {i}" for i in range(12)], dtype=object)
+DRAWN = np.arange(2, 12)  # two rows of the twelve are not drawn
+
+
+def draw(anchors):
+    """A pane that depends on the anchors beside one that does not."""
+    if "none" in anchors:
+        raise SpaceError("anchors: expected known ids")
+    rng = np.random.default_rng(len(anchors))
+    still = np.random.default_rng(0).normal(size=(10, 2))
+    panes = Pane("absolute", still), Pane("relative", rng.normal(size=(10, 2)))
+    scene = Scene(panes, IDS[DRAWN], np.arange(10) % 2, ("even", "odd"), anchors=np.arange(len(anchors)))
+    return scene, DRAWN
+
+
+@pytest.fixture
+def widget():
+    return PanesWidget(IDS, draw, anchors=["row 2", "row 3"])
+
+
+def highlighted(widget):
+    return DRAWN[unpack_rows(widget._array_selected, 10)].tolist()
+
+
+def report(widget, serial, **event):
+    """What the browser sends: rows are those of the scene."""
+    if "rows" in event:
+        event["bits"] = base64.b64encode(pack_rows(event.pop("rows"), 10)).decode()
+    widget._events = [{"serial": serial, "version": widget._header["version"], **event}]
+
+
+def test_ids_and_row_numbers_are_one_selection(widget):
+    widget.selection = ["row 9", "row 4"]
+    assert widget.selected_rows == (9, 4)
+    assert highlighted(widget) == [4, 9]
+    widget.selected_rows = np.array([5, 2])
+    assert widget.selection == ("row 5", "row 2")
+    assert highlighted(widget) == [2, 5]
+    widget.selection = ()
+    assert (widget.selected_rows, highlighted(widget)) == ((), [])
+
+
+def test_a_selected_row_that_is_not_drawn_stays_selected(widget):
+    widget.selected_rows = [0, 11]
+    assert widget.selection == ("row 0", "row 11")
+    assert highlighted(widget) == [11]
+
+
+def test_a_brush_and_a_click_select_rows_and_are_answered(widget):
+    seen = []
+    widget.observe(lambda change: seen.append((change.new, widget.selected_rows)), "selection")
+    report(widget, 7, kind="select", rows=[0, 3])
+    assert seen == [(("row 2", "row 5"), (2, 5))]
+    assert widget._header["answered"] == 7
+    report(widget, 7, kind="select", rows=[0, 3])  # repeated, as it was not answered in time
+    report(widget, 8, kind="click", row=9)
+    report(widget, 9, kind="select", rows=[])
+    assert [selection for selection, _ in seen[1:]] == [("row 11",), ()]
+    assert widget._header["answered"] == 9
+
+
+def test_anchors_draw_the_panes_again_and_only_what_changed_has_another_digest(widget):
+    report(widget, 3, kind="hidden", hidden=[["odd"]])
+    report(widget, 4, kind="named", named=True)
+    widget.selection = ["row 6"]
+    before = widget._header
+    widget.anchors = ["row 2", "row 3", "row 4"]
+    assert len(widget.scene.anchors) == 3
+    changed = {name for name, (_, _, digest) in widget._header["arrays"].items() if before["arrays"][name][2] != digest}
+    assert changed == {"pane1", "anchors"}
+    assert widget._header["colorings"][0]["hidden"] == ["odd"]
+    assert widget._header["named"] is True
+    assert highlighted(widget) == [6]
+
+
+def test_anchors_that_cannot_be_drawn_change_nothing(widget):
+    before = widget._header
+    with pytest.raises(SpaceError, match="expected known ids"):
+        widget.anchors = ["none"]
+    assert (widget.anchors, widget._header) == (("row 2", "row 3"), before)
+    widget.selection = ["row 7"]
+    assert len(widget.scene.anchors) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("selection", "row 3", "selection: expected a list of ids, got 'row 3'"),
+        ("selection", ["row 3", "row 99"], "selection: expected ids of the rows, got 1 unknown: 'row 99'"),
+        ("selected_rows", [3, 12], "selected_rows: expected row numbers from 0 to 11, got 12"),
+        ("selected_rows", [-1], "got -1"),
+        ("selected_rows", [1.5], "selected_rows: expected a list of row numbers, got"),
+        ("anchors", 5, "anchors: expected a list of ids, got 5"),
+    ],
+)
+def test_what_is_no_row_is_refused_and_the_selection_stays(widget, name, value, match):
+    widget.selection = ["row 4"]
+    with pytest.raises(SpaceError, match=match):
+        setattr(widget, name, value)
+    assert (widget.selection, widget.selected_rows) == (("row 4",), (4,))
+
+
+def test_texts_and_notes_travel_for_hovers():
+    def with_texts(anchors):
+        scene, rows = draw(anchors)
+        texts = np.array([f"é {i}" for i in range(10)], dtype=object)
+        return Scene(scene.panes, scene.ids, scene.categories, scene.category_names, texts=texts), rows
+
+    widget = PanesWidget(IDS, with_texts)
+    assert widget._header["files"] == {"texts": "texts"}
+    assert widget._array_texts.decode().split("\x1f")[3] == "é 3"
+
+
+def test_where_no_widget_is_drawn_a_line_says_what_it_is_and_what_to_do(widget):
+    told = "PanesWidget of 10 rows and 2 anchors. Run this cell again to draw it."
+    assert repr(widget) == told
+    assert widget._repr_mimebundle_()[0]["text/plain"] == told
