@@ -5,9 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from app import session
-from app.anchor_offer import LIMIT_HELP, offered
+from app.anchor_offer import LIMIT_HELP, n_offered, offered
 from app.items import Items, items_of
 from app.plain_text import plain_name
+from app.selected_rows import anchors_among, selected
 from app.workspace import Workspace
 from relcore.spaces import Match, SpaceError, quote
 from relcore.text_lines import lines_of
@@ -38,20 +39,20 @@ def pickers(workspace: Workspace, pair: Match) -> None:
                 help="Selects the items found, like the lasso. The buttons next to this field add or remove them.",
                 width=280,
             )
-        brushed = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
-        present = set(workspace.anchors)
-        new = offered(brushed, present)
-        limited = len(new) < len(set(brushed) - present)
+        brushed, rows = selected(pair)
+        there = set(anchors_among(pair, rows, workspace.anchors))
+        n_free = len(brushed) - len(there)
+        new = n_offered(n_free, len(set(workspace.anchors)))
+        limited = new < n_free
         st.button(
-            f"Add {len(new):,} of {len(set(brushed) - present):,} selected" if limited else f"Add {len(new):,} selected",
+            f"Add {new:,} of {n_free:,} selected" if limited else f"Add {new:,} selected",
             icon=":material/add:",
             disabled=not new,
-            on_click=session.add_anchors,
-            args=(new,),
+            on_click=lambda: session.add_anchors(offered(brushed, session.workspace().anchors)),
             help=LIMIT_HELP if limited else None,
             key="anchors.add-selected",
         )
-        held = (set(brushed) & present) - set(workspace.pinned)
+        held = there - set(workspace.pinned)
         st.button(
             f"Remove {len(held):,} selected",
             icon=":material/remove:",

@@ -10,6 +10,12 @@ from app.workspace import MOST_ANCHORS
 from relcore.evaluation import row_keys
 
 LIMIT_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. These are drawn at random, the same ones each time."
+FULL_HELP = f"The app takes at most {MOST_ANCHORS:,} anchors. Remove one first."
+
+
+def n_offered(n_new: int, n_present: int = 0) -> int:
+    """The number of ids that `offered` gives of this number of ids that are no anchors yet."""
+    return min(n_new, max(0, MOST_ANCHORS - n_present))
 
 
 def offered(chosen: Sequence[str], present: Collection[str] = ()) -> tuple[str, ...]:

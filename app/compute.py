@@ -7,7 +7,7 @@ All results are read-only and shared between sessions; what a key does not name 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache, wraps
 
@@ -15,23 +15,30 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from app.kept_scores import keeper, kept_pass, kept_scores
 from relcore import access, comparison
 from relcore.anchors import diagnostics, selection
-from relcore.comparing import scene as recipe
-from relcore.comparing.row_columns import AGREEMENT_ROWS
+from relcore.block_scores.differences import anchor_differences
+from relcore.block_scores.scoring import score_forms
+from relcore.comparing import pane_maps
+from relcore.comparing.row_columns import agreement_rows
+from relcore.comparing.row_neighbours import neighbour_agreement
 from relcore.comparison import LIVE_QUERIES, ProjectionSpec
-from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
 from relcore.metrics.paired import Difference
 from relcore.reduction import ReductionSpec
 from relcore.sources import catalog
 from relcore.sources.catalog import SpaceSpec
-from relcore.sources.series import parts_of
+from relcore.sources.series import files_in
+from relcore.space_digest import n_equal_rows
 from relcore.spaces import LatentSpace, Match, SpaceError, match
 from relcore.store import digest_of
-from relcore.views import View, sample_view
+from relcore.views import View, rows_digest, sample_view
 
 LEAST_HELD_OUT = 5
+DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as it is shown with each step
+_MOST_KEPT = 20_000_000  # similarities in a matrix that is kept: 80 MB for each of two spaces
+_TOGETHER = ("relative", "whitened")  # they are shown together, and the second costs little in the same pass
 TOO_MANY_ANCHORS = "Nearly every row is an anchor, so too few held-out rows remain to compute scores. Remove some anchors."
 _SECONDS = "relscope.seconds"
 
@@ -76,7 +83,7 @@ def digest_or_blank(spec: SpaceSpec) -> str:
 def stamp(spec: SpaceSpec) -> tuple[tuple[int, int], ...]:
     """When the files of a space were last changed, and their sizes; () for one that comes from no file."""
     paths = [access.allowed(path) for path in catalog.files_of(spec)]
-    files = [file for path in paths for file in (parts_of(path) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (files_in(path) if path.is_dir() else [path])]
     return tuple((about.st_mtime_ns, about.st_size) for path in files if path.is_file() and (about := path.stat()))
 
 
@@ -88,8 +95,7 @@ def _load_space(spec: SpaceSpec, stamp: tuple[tuple[int, int], ...]) -> LatentSp
 
 @st.cache_data(max_entries=32, show_spinner=False)
 def _equal_rows(digest: str, _space: LatentSpace) -> int:
-    _, counts = np.unique(_space.vectors.view(f"V{_space.vectors.itemsize * _space.dimension}"), return_counts=True)
-    return int(counts[counts > 1].sum())
+    return n_equal_rows(_space.vectors)
 
 
 def equal_rows(space: LatentSpace) -> int:
@@ -100,11 +106,13 @@ def equal_rows(space: LatentSpace) -> int:
 def matched(source: SpaceSpec, target: SpaceSpec) -> Match:
     """Two spaces paired by id."""
     spaces = load_space(source), load_space(target)
-    return _match(spaces[0].digest, spaces[1].digest, spaces[0].name, spaces[1].name, spaces)
+    key = tuple((space.digest, space.name, stamp(spec)) for space, spec in zip(spaces, (source, target), strict=True))
+    return _match(key, spaces)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def _match(source_digest: str, target_digest: str, source: str, target: str, _spaces: tuple[LatentSpace, LatentSpace]) -> Match:
+def _match(key: tuple[Hashable, ...], _spaces: tuple[LatentSpace, LatentSpace]) -> Match:
+    """Of these files: a space on disk refuses a file that was written again, be it with the same numbers."""
     return match(*_spaces)
 
 
@@ -123,6 +131,8 @@ def represent(pair: Match, pane: str, anchors: tuple[str, ...], spec: Projection
     """Both spaces absolute, relative, whitened, or rotated into each other."""
     if pane == "absolute":
         return pair.source.vectors, pair.target.vectors
+    if len(pair) * len(anchors) > _MOST_KEPT:
+        return comparison.represent(pair, pane, anchors, spec)
     return _represent(pair_key(pair), pane, anchors_key(anchors), spec, pair, anchors)
 
 
@@ -133,14 +143,6 @@ def _represent(
     key: str, pane: str, anchors_key: str, spec: ProjectionSpec, _pair: Match, _anchors: tuple[str, ...]
 ) -> tuple[np.ndarray, ...]:
     return comparison.represent(_pair, pane, _anchors, spec)
-
-
-def pane_matrices(
-    pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec
-) -> tuple[np.ndarray, np.ndarray]:
-    """The drawn rows of both spaces in one representation."""
-    matrices = represent(pair, pane, anchors, spec)
-    return matrices if len(drawn.rows) == len(pair) else tuple(matrix[drawn.rows] for matrix in matrices)
 
 
 def pca_coordinates(
@@ -165,13 +167,18 @@ def _pca_coordinates(
     _view: View,
     _anchors: tuple[str, ...],
 ) -> tuple[list[np.ndarray], str]:
-    return recipe.reduce_pair(pane_matrices(_pair, _view, pane, _anchors, spec), reduction)
+    return pane_maps.pca_pair(_pair, _view.rows, pane, _anchors, spec, reduction, _kept_directions)
 
 
-def split_of(pair: Match, pane: str, anchors: tuple[str, ...]) -> Split:
-    """The rows that scores of a representation use: those that are not anchors, or every row where anchors are not used."""
-    needed = needed_anchors(pane, anchors)
-    return _split(pair_key(pair), anchors_key(needed), pair, needed)
+def _kept_directions(space: LatentSpace, rows: np.ndarray, center: bool, random_state: int) -> pane_maps.Directions:
+    return _directions(space.digest, rows_digest(rows), center, random_state, space, rows)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _directions(
+    digest: str, drawn: str, center: bool, random_state: int, _space: LatentSpace, _rows: np.ndarray
+) -> pane_maps.Directions:
+    return pane_maps.Directions.of(_space, _rows, center, random_state)
 
 
 def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
@@ -179,18 +186,28 @@ def needed_anchors(pane: str, anchors: tuple[str, ...]) -> tuple[str, ...]:
     return () if pane == "absolute" else anchors
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
-def _split(key: str, anchors_key: str, _pair: Match, _anchors: tuple[str, ...]) -> Split:
-    return comparison.held_out(_pair, _anchors)
-
-
 def live_scores(
-    pair: Match, pane: str, anchors: tuple[str, ...], spec: ProjectionSpec, k: int, convention: str
+    pair: Match,
+    pane: str,
+    anchors: tuple[str, ...],
+    spec: ProjectionSpec,
+    k: int,
+    convention: str,
+    *,
+    alone: bool = False,
 ) -> dict[str, Score]:
-    """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all."""
+    """All scores of one representation at once: neighbours of a random sample of the held-out rows, the rest from all.
+
+    Relative and whitened come from one pass, unless the page shows this one `alone`.
+    """
     needed, k = needed_anchors(pane, anchors), scored_neighbours(pair, anchors, k, convention)
     settings = scored_projection(pane, spec), k, convention, tuple(comparison.metrics_of_a_pair())
-    return _scores(pair_key(pair), pane, anchors_key(needed), *settings, pair, needed)
+    kept = kept_scores(pair_key(pair), anchors_key(needed), *settings)
+    with kept.lock:
+        if pane not in kept.found:
+            panes = _TOGETHER if pane in _TOGETHER and not alone else (pane,)
+            kept.found.update(_score(pair, [one for one in panes if one not in kept.found], needed, *settings))
+        return kept.found[pane]
 
 
 def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
@@ -208,22 +225,20 @@ def scored_projection(pane: str, spec: ProjectionSpec) -> ProjectionSpec:
     return spec if pane in ("relative", "whitened") else ProjectionSpec()
 
 
-@st.cache_resource(max_entries=96, show_spinner=False)
 @_timed
-def _scores(
-    key: str,
-    pane: str,
-    anchors_key: str,
+def _score(
+    pair: Match,
+    panes: Sequence[str],
+    anchors: tuple[str, ...],
     spec: ProjectionSpec,
     k: int,
     convention: str,
     metrics: tuple[str, ...],
-    _pair: Match,
-    _anchors: tuple[str, ...],
-) -> dict[str, Score]:
-    spaces, split = represent(_pair, pane, _anchors, spec), split_of(_pair, pane, _anchors)
+) -> dict[str, dict[str, Score]]:
     settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "metrics": metrics}
-    return comparison.score_pair(*spaces, split, labels=comparison.class_labels(_pair), **settings)
+    if len(pair) - len(anchors) <= DIFFERENCE_ROWS:
+        settings["keep"] = keeper(pair_key(pair), anchors_key(anchors), spec, k, convention)
+    return score_forms(pair, panes, anchors, spec, labels=comparison.class_labels(pair), **settings)
 
 
 def score_differences(
@@ -235,7 +250,7 @@ def score_differences(
     k: int,
     convention: str,
 ) -> dict[str, Difference]:
-    """How far a change of anchors moved each score, on the same held-out rows and queries."""
+    """How far a change of anchors moved each score, on the same held-out rows and queries, of at most `DIFFERENCE_ROWS`."""
     keys = anchors_key(before), anchors_key(now)
     return _score_differences(pair_key(pair), pane, keys, spec, k, convention, pair, before, now)
 
@@ -254,22 +269,25 @@ def _score_differences(
     _now: tuple[str, ...],
 ) -> dict[str, Difference]:
     both = tuple(dict.fromkeys((*_now, *_before)))
-    split, k = split_of(_pair, pane, both), scored_neighbours(_pair, both, k, convention)
-    pairs = [represent(_pair, pane, anchors, spec) for anchors in (_before, _now)]
-    settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES}
-    return comparison.score_differences(*pairs, split, labels=comparison.class_labels(_pair), **settings)
+    pair = comparison.sample_pair(_pair, both, DIFFERENCE_ROWS)
+    k, kept = scored_neighbours(pair, both, k, convention), {}
+    if pair is _pair:
+        found = (kept_pass(pane, key, each, spec, k, convention) for each in anchors_keys)
+        kept = {anchors: one for anchors, one in zip((_before, _now), found, strict=True) if one}
+    settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES, "kept": kept}
+    return anchor_differences(pair, pane, _before, _now, spec, labels=comparison.class_labels(pair), **settings)
 
 
 def agreement(pair: Match, drawn: View) -> pd.DataFrame:
     """The drawn rows, a sample where they are many, by how much of their neighbourhood the other space keeps, least first."""
-    drawn = sample_view(drawn, AGREEMENT_ROWS)
+    drawn = sample_view(drawn, agreement_rows(len(pair)))
     return _agreement(pair_key(pair), drawn.digest, pair, drawn)
 
 
 @st.cache_data(max_entries=16, show_spinner="Comparing neighbourhoods …")
 @_timed
 def _agreement(key: str, rows: str, _pair: Match, _view: View) -> pd.DataFrame:
-    return comparison.neighbour_agreement(_pair, _view.rows)
+    return neighbour_agreement(_pair, _view.rows)
 
 
 def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:

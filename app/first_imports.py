@@ -6,15 +6,19 @@ circular imports from different ends may see them half initialised.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
+import sys
 import threading
 
 NEEDED_BY_ALL = ("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive", "relcore.comparing.scene")
-_PATIENCE = 3.0  # seconds without a page, after which the rest is imported all the same
+_PATIENCE = 3.0  # seconds without a visitor, after which the rest is imported all the same
+_LONGEST = 60.0  # seconds that a visitor's first page may take before the rest is imported all the same
 
-_all_have_theirs, _first_page_drawn = threading.Event(), threading.Event()
+_all_have_theirs, _visited, _first_page_drawn = threading.Event(), threading.Event(), threading.Event()
 _all_have_theirs.set()
+_known_modules = 0
 
 
 def begin() -> threading.Thread:
@@ -30,9 +34,26 @@ def wait() -> None:
     _all_have_theirs.wait()
 
 
+def visited() -> None:
+    """A browser asks for the app: until its page is drawn, nothing else is imported beside it."""
+    _visited.set()
+
+
 def page_drawn() -> None:
     """The first page is drawn, so the rest delays nobody."""
+    _visited.set()
     _first_page_drawn.set()
+
+
+def spare_collector() -> None:
+    """Leave what is loaded out of garbage collections, after imports: Streamlit runs a full one at the end of each run.
+
+    It looks at half a million objects of modules, for a tenth of a second and more, before the page is at rest.
+    """
+    global _known_modules
+    if len(sys.modules) != _known_modules:
+        _known_modules = len(sys.modules)
+        gc.freeze()
 
 
 def _import() -> None:
@@ -42,7 +63,8 @@ def _import() -> None:
         inspect.stack()  # Streamlit looks for a console before its first element: now its look-up of all modules is cached
     finally:
         _all_have_theirs.set()
-    _first_page_drawn.wait(_PATIENCE)
+    if _visited.wait(_PATIENCE):
+        _first_page_drawn.wait(_LONGEST)
     _load_machine_code()
 
 

@@ -8,7 +8,7 @@ from app import compute
 from app.jobs import scores
 from app.workspace import Workspace
 from relcore.metrics.calibration import Score
-from relcore.numbers import counted, short
+from relcore.numbers import band, counted, short
 from relcore.spaces import Match
 
 _FORMS = ("absolute", "relative", "whitened")
@@ -61,7 +61,9 @@ def _reach(score: Score) -> str:
 
 def _circumstances(workspace: Workspace, score: Score) -> str:
     rows = f"all {score.n:,}" if score.interval is None else f"{score.n_queries:,} of {score.n:,}"
-    return f"with {counted(len(workspace.anchors), 'anchor')}, {rows} held-out rows as queries"
+    found = score.recall
+    near = f", approximate neighbours with a recall of {short(found.value)} ({band(found.low, found.high)})" if found else ""
+    return f"with {counted(len(workspace.anchors), 'anchor')}, {rows} held-out rows as queries{near}"
 
 
 def _paragraph(text: str) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
 from app import compute, session
-from app.anchor_offer import LIMIT_HELP, offered
+from app.anchor_offer import FULL_HELP, LIMIT_HELP, n_offered, offered
 from app.components.row_links import row_links
 from app.items import Items, items_of
 from app.plain_text import plain, plain_html
 from app.row_neighbours import neighbours_of
 from app.row_search import search_box
+from app.selected_rows import anchors_among, selected
 from relcore.numbers import counted, short
 from relcore.spaces import Match, distinct_names
 from relcore.views import MOST_PIVOTS
@@ -21,6 +23,7 @@ from relcore.views import MOST_PIVOTS
 FORMS = ("absolute", "relative", "whitened")
 LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
 MOST_SHOWN = 60  # items of a brush
+MOST_LISTED = 1000  # ids of a brush
 STYLE = Path(__file__).parents[1] / "assets" / "items.css"
 IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for screen readers: the shading is visible only
 
@@ -31,9 +34,9 @@ def inspector(pair: Match) -> None:
     search_box(pair, "inspector.search")
     row_links("inspector.links", compute.pair_key(pair), len(pair), lambda row: session.select((str(pair.ids[row]),)))
     items = items_of(session.workspace())
-    chosen = tuple(identifier for identifier in session.selection() if identifier in pair.source.index)
+    chosen, rows = selected(pair)
     if len(chosen) > 1:
-        _many(pair, chosen, items)
+        _many(pair, chosen, rows, items)
         return
     pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
     identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
@@ -65,7 +68,10 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
     is_anchor = identifier in session.workspace().anchors
     verb, icon = ("Remove anchor", ":material/star_border:") if is_anchor else ("Add as anchor", ":material/star:")
     change = session.remove_anchors if is_anchor else session.add_anchors
-    pinned = identifier in session.workspace().pinned
+    pinned, full = (
+        identifier in session.workspace().pinned,
+        not (is_anchor or offered((identifier,), session.workspace().anchors)),
+    )
     st.button(
         verb,
         icon=icon,
@@ -73,8 +79,8 @@ def _one(pair: Match, identifier: str, items: Items | None) -> None:
         args=((identifier,),),
         width="stretch",
         key="inspector.anchor",
-        disabled=pinned,
-        help="Pinned: unpin it on the Anchors page first" if pinned else None,
+        disabled=pinned or full,
+        help="Pinned: unpin it on the Anchors page first" if pinned else FULL_HELP if full else None,
     )
     view = session.workspace().view
     # Pivots do not show in the colours of labels: start again with this one.
@@ -162,28 +168,27 @@ def items_html(pair: Match, ids: list[str], items: Items) -> str:
     return f'<ul class="relscope-list" aria-label="Texts">{cells}</ul>'
 
 
-def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
+def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
+    """Several rows: their ids, and their numbers (m,). They may be half a million, so nothing goes through all ids."""
     st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
-    anchors, pinned = set(session.workspace().anchors), set(session.workspace().pinned)
-    n_anchors = sum(identifier in anchors for identifier in chosen)
-    n_removable = sum(identifier in anchors and identifier not in pinned for identifier in chosen)
+    pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
+    there = anchors_among(pair, rows, anchors)
+    n_anchors, n_removable = len(there), sum(identifier not in pinned for identifier in there)
     st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
-    new, only = offered(chosen, anchors), offered(chosen)
+    new, only = n_offered(len(chosen) - n_anchors, len(set(anchors))), n_offered(len(chosen))
     st.button(
-        f"Add {counted(len(new), 'anchor')}",
+        f"Add {counted(new, 'anchor')}",
         icon=":material/star:",
-        on_click=session.add_anchors,
-        args=(new,),
+        on_click=lambda: session.add_anchors(offered(chosen, session.workspace().anchors)),
         disabled=not new,
-        help=LIMIT_HELP if len(new) < len(chosen) - n_anchors else None,
+        help=LIMIT_HELP if new < len(chosen) - n_anchors else None,
         width="stretch",
         key="inspector.add",
     )
     st.button(
-        "Use only these as anchors" if len(only) == len(chosen) else f"Use only {len(only):,} of these as anchors",
-        on_click=session.set_anchors,
-        args=(f"use {len(only)} selected as anchors", only),
-        help=LIMIT_HELP if len(only) < len(chosen) else None,
+        "Use only these as anchors" if only == len(chosen) else f"Use only {only:,} of these as anchors",
+        on_click=lambda: session.set_anchors(f"use {only} selected as anchors", offered(chosen)),
+        help=LIMIT_HELP if only < len(chosen) else None,
         width="stretch",
         key="inspector.only",
     )
@@ -202,9 +207,9 @@ def _many(pair: Match, chosen: tuple[str, ...], items: Items | None) -> None:
         if step > 1:
             st.caption(f"Shown: {len(chosen[::step])} rows, one in {step}.")
         return
-    rows = pair.source.rows(chosen)
-    table = pd.DataFrame({"id": chosen})
     if pair.source.counts is not None:
-        table["count"] = pair.source.counts[rows]
-        table = table.sort_values("count", ascending=False)
-    st.dataframe(table.head(1000), hide_index=True, height=320)
+        rows = rows[np.argsort(-pair.source.counts[rows], kind="stable")[:MOST_LISTED]]
+        table = pd.DataFrame({"id": pair.ids[rows], "count": pair.source.counts[rows]})
+    else:
+        table = pd.DataFrame({"id": chosen[:MOST_LISTED]})
+    st.dataframe(table, hide_index=True, height=320)

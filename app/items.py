@@ -13,8 +13,9 @@ import pandas as pd
 import streamlit as st
 
 from app import compute
-from app.sheets import CRISP, MOST_PIXELS, Sheet, make_sheet
+from app.sheets import MOST_PIXELS, make_sheet
 from app.workspace import Workspace
+from relcore.panes.sheet import CRISP, Sheet
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.dataset import Dataset, DatasetSpec
 from relcore.sources.datasets import load_dataset
@@ -214,6 +215,9 @@ def _hover_columns(
         parts.append([f"{count:,} times" for count in space.counts[_rows].tolist()])
     if parts:
         notes = np.array([" · ".join(filter(None, part)) for part in zip(*parts, strict=True)], dtype=object)
+    for column in (texts, notes):
+        if column is not None:
+            column.flags.writeable = False  # so that the panes join it once
     return texts, notes
 
 

@@ -13,14 +13,14 @@ from app import compute, messages, session
 from app.own_jobs import OwnEngine
 from app.plain_text import plain
 from relcore.access import shared
-from relcore.comparing.exact_scores import ExactScores
-from relcore.comparing.scene import fitting_reduction, reduction_note
+from relcore.comparing.exact_scores import MANY_ROWS, ExactScores
+from relcore.comparing.pane_maps import fitting_reduction, pane_blocks, pane_matrices, reduction_note
 from relcore.comparison import ProjectionSpec
 from relcore.engine import Engine, Job
 from relcore.metrics.calibration import Score
-from relcore.names import REDUCTIONS
+from relcore.names import REDUCTIONS, SEARCHES
 from relcore.pace import expect
-from relcore.reduction import ReductionSpec, aligned, put_matrices, reduce_job, reduction_seconds
+from relcore.reduction import ReductionSpec, aligned, n_fitted, put_blocks, put_matrices, reduce_job, reduction_seconds
 from relcore.sources.encodings import put_space
 from relcore.spaces import Match
 from relcore.store import digest_of
@@ -28,6 +28,7 @@ from relcore.task import task_job
 from relcore.views import View
 
 _AGAIN = "relscope.job-again"
+ScoreSettings = tuple[tuple[str, ...], ProjectionSpec, int, str]  # anchors, projection, k, convention
 RESULTS = 3  # raise it when a stored result would come out differently: what an older version stored is then left alone
 
 
@@ -46,37 +47,40 @@ def reduction(
     pair: Match, drawn: View, pane: str, anchors: tuple[str, ...], projection: ProjectionSpec, spec: ReductionSpec
 ) -> tuple[list[np.ndarray], str] | Job:
     """Coordinates by UMAP or t-SNE with a note on how they came about, or the job that is working on them."""
-    matrices = compute.pane_matrices(pair, drawn, pane, anchors, projection)
-    shown = fitting_reduction(matrices, spec)
-    fitting = replace(shown, align=False)  # the same map, aligned or not
     needed = compute.needed_anchors(pane, anchors)
+    shapes = [(len(drawn.rows), len(needed) or space.dimension) for space in (pair.source, pair.target)]
+    shown = fitting_reduction([width for _, width in shapes], spec)
+    fitting = replace(shown, align=False)  # the same map, aligned or not
     key = digest_of("reduction 2", RESULTS, fitting, compute.pair_key(pair), drawn.digest, pane, needed, projection)
+    n = len(drawn.rows)
+    if sampled := n_fitted(n, fitting) < n:
+        key = digest_of(key, "fitted on", n_fitted(n, fitting))
     job = engine().job(key)
     if job is None or asked_again(job):
-        inputs = put_matrices(engine().store, matrices)
-        likely = expect(engine().store, f"reduction/{spec.method}", reduction_seconds([one.shape for one in matrices], fitting))
+        if sampled:
+            drawn_of = RESULTS, compute.pair_key(pair), drawn.digest, pane, needed, projection
+            inputs = [digest_of("drawn rows", i, *drawn_of) for i in range(len(shapes))]
+            blocks = pane_blocks(pair, drawn.rows, needed, projection, pane)
+            for matrix, *of_space in zip(inputs, blocks, shapes, strict=True):
+                put_blocks(engine().store, matrix, *of_space)
+        else:
+            inputs = put_matrices(engine().store, pane_matrices(pair, drawn.rows, needed, projection, pane))
+        likely = expect(engine().store, f"reduction/{spec.method}", reduction_seconds(shapes, fitting))
         title = f"{REDUCTIONS[spec.method].title}, {pane}"
         job = engine().submit(key, reduce_job, title=title, expected=likely, spec=fitting, inputs=inputs)
     if job.status().state != "done":
         return job
     arrays = job.result().arrays
-    return aligned([arrays[f"coordinates_{i}"] for i in range(len(matrices))], shown), reduction_note(shown)
+    return aligned([arrays[f"coordinates_{i}"] for i in range(len(shapes))], shown), reduction_note(shown, n_rows=n)
 
 
 def exact_scores(
-    pair: Match,
-    pane: str,
-    anchors: tuple[str, ...],
-    projection: ProjectionSpec,
-    k: int,
-    convention: str,
-    *,
-    start: bool = False,
+    pair: Match, pane: str, *settings: *ScoreSettings, start: bool = False, search: str = "exact"
 ) -> dict[str, Score] | Job | None:
     """Scores with every held-out row as a query, or the job that works on them; None if there is none and `start` is False."""
+    anchors, projection, k, convention = settings
     k = compute.scored_neighbours(pair, anchors, k, convention)
-    projection, anchors = compute.scored_projection(pane, projection), compute.needed_anchors(pane, anchors)
-    task, spaces = ExactScores.of(pane, anchors, projection, k, convention), (pair.source, pair.target)
+    task, spaces = ExactScores.on(pane, anchors, projection, k, convention, search=search), (pair.source, pair.target)
     key = task.key(spaces)
     job = engine().job(key)
     if (start and (job is None or job.status().state in ("failed", "cancelled"))) or (job and asked_again(job)):
@@ -87,12 +91,14 @@ def exact_scores(
     return task.read(job.result()).scores
 
 
-def scores(
-    pair: Match, pane: str, anchors: tuple[str, ...], projection: ProjectionSpec, k: int, convention: str
-) -> dict[str, Score]:
-    """The scores of one representation as every place on every page shows them: exact once they are known, else live."""
-    exact = exact_scores(pair, pane, anchors, projection, k, convention)
-    return exact if isinstance(exact, dict) else compute.live_scores(pair, pane, anchors, projection, k, convention)
+def scores(pair: Match, pane: str, *settings: *ScoreSettings, alone: bool = False) -> dict[str, Score]:
+    """The scores of one representation as every place on every page shows them: of all queries once they are known, exact ones
+    before approximate ones, else live; `alone` as `compute.live_scores` takes it."""
+    for search in SEARCHES if len(pair) > MANY_ROWS else ("exact",):
+        found = exact_scores(pair, pane, *settings, search=search)
+        if isinstance(found, dict):
+            return found
+    return compute.live_scores(pair, pane, *settings, alone=alone)
 
 
 def follow(

@@ -19,12 +19,13 @@ from app import first_imports  # noqa: E402
 
 first_imports.wait()
 
-from app import autosave, fitting, messages, session, sharing, sidebar, start, unpaired  # noqa: E402
+from app import autosave, fitting, messages, selection_lines, session, sharing, sidebar, start, unpaired  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
 from relcore.extras import extra  # noqa: E402
 from relcore.spaces import NoCommonId, SpaceError  # noqa: E402
 from relcore.store import StoreError, in_use  # noqa: E402
 
+first_imports.spare_collector()
 sharing.confine_if_reachable()
 st.set_page_config(
     page_title="Relscope",
@@ -62,6 +63,7 @@ try:
     with in_use(), extra():
         fitting.settle()
         autosave.save()
+        selection_lines.print_selection()  # before the page is drawn again
         autosave.draw_notice()
         sidebar.draw(page.title)
         page.run()

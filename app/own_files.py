@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,24 @@ from app import compute, session
 from app.workspace import Workspace, to_session_file
 from relcore import record
 from relcore.access import allowed, data_folder, may_read
+from relcore.plain_json import MOST_BYTES
 from relcore.portable import candidates, is_absolute, last_part, with_paths, without_paths
 from relcore.sources.catalog import SpaceSpec
 from relcore.spaces import SpaceError
 
+_PANES = ',\n "panes": {\n  "selection": %s\n }\n}'  # on one line: a million ids with an indent each are 20 MB
 
-def session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str]) -> str:
-    """The session file that users download: it names files without their folders."""
-    return json.dumps(without_paths(json.loads(to_session_file(workspace, digests))), indent=1, ensure_ascii=False)
+
+def session_file(workspace: Workspace, digests: Mapping[SpaceSpec, str], selection: Sequence[str] = ()) -> str:
+    """The session file that users download: it names files without their folders, and holds the selection.
+
+    A selection with which the file would be too large to be opened is left out, and the file says so.
+    """
+    text = json.dumps(without_paths(json.loads(to_session_file(workspace, digests))), indent=1, ensure_ascii=False)
+    ids = json.dumps(selection, ensure_ascii=False)
+    if len((text + ids).encode()) > MOST_BYTES - len(_PANES):
+        ids = "null"
+    return text.removesuffix("\n}") + _PANES % ids
 
 
 def rejoined(described: Any) -> Any:
@@ -50,7 +60,7 @@ def _find(spec: Mapping[str, Any]) -> str:
 
 
 def _known(spec: Mapping[str, Any]) -> Iterator[Path]:
-    loaded = (Path(one.name).parent for one in session.workspace().spaces if one.source == "file")
+    loaded = (Path(one.name).parent for one in session.workspace().spaces if one.source in ("file", "sample"))
     uploads = sorted(session.uploads_folder().glob("*/"))
     data = data_folder()
     return candidates(spec, dict.fromkeys((*loaded, *uploads)), [data] if data else [])

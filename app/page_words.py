@@ -15,8 +15,14 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (r"pass limit=… to read fewer( rows)?", _FEWER_ROWS),
     (r", or pass a larger max_bytes if you trust the file", ""),
     (r"more than max_bytes = ([\d.,]+ \w+)", r"more than the \1 of memory that may be used"),
-    (r"load the file with invalid='drop'", "switch on “Leave out rows with NaN or infinite values”"),
-    (r"load the file with duplicates='first'", "switch on “Keep only the first of duplicate ids”"),
+    (
+        r"load the file with invalid='drop'( \(in a command FILE#invalid=drop\))?",
+        "switch on “Leave out rows with NaN or infinite values”",
+    ),
+    (
+        r"load the file with duplicates='first'( \(in a command FILE#duplicates=first\))?",
+        "switch on “Keep only the first of duplicate ids”",
+    ),
     (r"(?<!['\w])ignore: expected", "“Leave out”: expected"),
     (r"choose one with the option matrix, as FILE#matrix=\w+", "choose one as “Matrix” on the Spaces page"),
 )

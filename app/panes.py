@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
 
 from app import compute, exports, jobs, map_looks, session
-from app.components.linked_scatter import PaneEvent, linked_scatter
+from app.components.linked_scatter import linked_scatter
 from app.items import hover_columns, items_of, sheet_of
 from app.old_maps import PairMap, pair_map
-from app.sheets import Sheet
+from app.selected_rows import places_of_selected, select
 from app.workspace import Workspace
 from relcore.charts.scene import Scene
 from relcore.charts.star_look import StarLook
 from relcore.comparing.figures import Panes
 from relcore.comparing.orientation import orient_pairs
 from relcore.comparing.scene import assemble_scene, dressed
+from relcore.panes.events import PaneEvent
+from relcore.panes.sheet import Sheet
+from relcore.reduction import ReductionSpec
 from relcore.spaces import Match
 from relcore.views import View
+
+_ORIENTED = "relscope.oriented-maps"
+_Maps = Mapping[str, tuple[Sequence[np.ndarray], str]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
     results = {pane: (one.coordinates, one.note) for pane, one in maps.items()}
     if workspace.oriented:
         pca = compute.pca_coordinates(pair, view, "absolute", (), workspace.projection, workspace.reduction)
-        results = orient_pairs(results, pca[0][0], pair, workspace.reduction)
+        results = _oriented(results, pca[0][0], pair, workspace.reduction)
     scene = assemble_scene((pair.source, pair.target), view, results, workspace.anchors)
     items, second = items_of(workspace), map_looks.second(pair, view, workspace)
     clusters = map_looks.clusters(pair, view, second, scene.panes[0].coordinates, workspace, items)
@@ -68,19 +74,33 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
     return Drawing(scene, view, recipe, tuple(maps.values()), sheet=sheet_of(pair, view, items))
 
 
+def _oriented(results: _Maps, reference: np.ndarray, pair: Match, reduction: ReductionSpec) -> _Maps:
+    """`orient_pairs`, once for the same maps: a selection changes none of them, and the panes find them packed already."""
+    arrays = [reference, *(one for coordinates, _ in results.values() for one in coordinates)]
+    asked = [(form, note) for form, (_, note) in results.items()], reduction, compute.pair_key(pair)
+    kept = st.session_state.get(_ORIENTED)
+    if kept is None or kept[1] != asked or list(map(id, kept[0])) != list(map(id, arrays)):
+        turned = orient_pairs(results, reference, pair, reduction)
+        for coordinates, _ in turned.values():
+            for one in coordinates:
+                one.flags.writeable = False
+        st.session_state[_ORIENTED] = kept = arrays, asked, turned
+    return kept[2]
+
+
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
     """The linked panes, the bars of jobs over them, and their export bar."""
-    scene, ids = drawing.scene, pair.ids[drawing.view.rows]
+    scene = drawing.scene
     with st.container(key="panes"):
         linked_scatter(
             scene,
             key=key,
-            selected=_rows_among(drawing.view.rows, pair, session.selection()),
+            selected=places_of_selected(pair, drawing.view.rows),
             height=height,
             fill=True,
             old=[one.old for one in drawing.maps for _ in one.coordinates],
             sheet=drawing.sheet,
-            on_event=lambda event: _receive(event, ids),
+            on_event=lambda event: _receive(event, pair, drawing.view),
         )
         if waiting := [one.job for one in drawing.maps if one.job]:
             with st.container(key="panes-jobs"):  # over the panes that will change
@@ -91,7 +111,7 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
         st.caption("The panes can be exported when all maps are up to date.")
 
 
-def _receive(event: PaneEvent, ids: np.ndarray) -> None:
+def _receive(event: PaneEvent, pair: Match, drawn: View) -> None:
     if event.stars is not None:
         session.edit("look of the anchors", stars=event.stars)
     elif event.hidden is not None:
@@ -103,10 +123,4 @@ def _receive(event: PaneEvent, ids: np.ndarray) -> None:
     elif event.turn is not None:
         session.guarded(session.turn, event.turn)
     else:
-        session.select(tuple(ids[event.rows]))
-
-
-def _rows_among(rows: np.ndarray, pair: Match, chosen: Sequence[str]) -> np.ndarray:
-    """Positions among the drawn rows of those ids that are drawn."""
-    known = pair.source.index.get_indexer(list(chosen)) if chosen else np.empty(0, dtype=np.int64)
-    return np.flatnonzero(np.isin(rows, known[known >= 0]))
+        select(pair, drawn.rows[event.rows])

@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from app.compute import pair_key, represent
-from relcore import comparison
+from relcore.comparing import row_neighbours
 from relcore.comparison import ProjectionSpec
 from relcore.spaces import Match
 from relcore.store import digest_of
@@ -20,7 +20,7 @@ def neighbours_of(
     anchors: tuple[str, ...] = (),
     projection: ProjectionSpec | None = None,
 ) -> pd.DataFrame:
-    """One row's neighbours in both spaces in one representation, side by side; see `relcore.comparison.neighbours_of`."""
+    """One row's neighbours in both spaces in one representation, side by side; see `relcore.comparing.row_neighbours`."""
     if form == "absolute":
         anchors, projection = (), None
     return _neighbours_of(pair_key(pair), identifier, k, form, digest_of(anchors), projection, pair, anchors)
@@ -38,4 +38,4 @@ def _neighbours_of(
     _anchors: tuple[str, ...],
 ) -> pd.DataFrame:
     made = represent(_pair, form, _anchors, projection) if projection else None
-    return comparison.neighbours_of(_pair, identifier, k, made)
+    return row_neighbours.neighbours_of(_pair, identifier, k, made)

@@ -7,13 +7,13 @@ number of its value in a list.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, get_type_hints
 
 from app.workspace import History, Workspace
 from relcore import __version__, record
-from relcore.plain_json import parse
+from relcore.plain_json import MOST_BYTES, parse
 from relcore.spaces import SpaceError
 
 _FIELDS = tuple(one.name for one in fields(Workspace))
@@ -72,7 +72,14 @@ _REST = tuple(one.name for one in fields(SavedSession) if one.name != "history")
 
 
 def to_bytes(saved: SavedSession) -> bytes:
-    """The JSON text."""
+    """The JSON text; without the selection where that would make it too large to be read again."""
+    content = _to_bytes(saved)
+    if len(content) > MOST_BYTES and saved.selection:
+        return _to_bytes(replace(saved, selection=()))
+    return content
+
+
+def _to_bytes(saved: SavedSession) -> bytes:
     values: dict[str, list[str]] = {name: [] for name in _FIELDS}
     numbers: dict[tuple[str, Any], int] = {}
 

@@ -13,7 +13,7 @@ from relcore.comparison import neighbour_facts, rows_scored, score_notes
 from relcore.metrics.calibration import Score
 from relcore.metrics.cautions import long_row
 from relcore.names import METRICS
-from relcore.numbers import short
+from relcore.numbers import band, short
 from relcore.spaces import LatentSpace, Match
 
 EXPLANATIONS = {
@@ -73,6 +73,9 @@ def _cell(score: Score | None) -> str:
     if score.null:
         mean, low, high = (short(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high))
         parts.append(f"<small>chance {mean} ({low} … {high})</small>")
+    if score.recall:
+        told = f"recall {short(score.recall.value)} ({band(score.recall.low, score.recall.high)}, {score.recall.n:,} queries)"
+        parts.append(f"<small>{told}</small>")
     filled = max(0.0, min(1.0, float(score)))
     parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
     return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'

@@ -18,6 +18,7 @@ if str(ROOT) not in sys.path:  # Streamlit puts only this file's folder there
 
 from app import first_imports  # noqa: E402
 from app.browser_key import Recognised  # noqa: E402
+from app.uncompressed import UncompressedHere  # noqa: E402
 
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
@@ -33,6 +34,9 @@ class Secured:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") == "/":
+            first_imports.visited()
+
         async def with_policy(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], (b"content-security-policy", POLICY.encode())]}
@@ -42,4 +46,4 @@ class Secured:
 
 
 first_imports.begin()
-app = App("main.py", middleware=[Middleware(Secured), Middleware(Recognised)])
+app = App("main.py", middleware=[Middleware(Secured), Middleware(UncompressedHere), Middleware(Recognised)])

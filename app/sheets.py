@@ -6,39 +6,22 @@ import hashlib
 import io
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from relcore.panes.sheet import CRISP, Sheet
 from relcore.sources.images import png_thumbnail
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-CRISP = 32  # pixels per side up to which pictures are kept unchanged and drawn as squares
 SIDE = 48  # pixels per side of larger ones, after scaling
 MOST_PIXELS = 5000 * SIDE * SIDE
 MOST_SECONDS = 8.0  # of this thread's work, whatever else the machine does; reading photographs takes longer
 MOST_WAITING = 20.0  # seconds in all, where the disk is slow or the machine is busy
 _LOOK_AT = 16
-
-
-@dataclass(frozen=True, eq=False)
-class Sheet:
-    """Pictures in square cells of `side` pixels, `columns` per line; row i is in cell `cells[i]`."""
-
-    content: bytes
-    mimetype: str
-    side: int
-    columns: int
-    lines: int
-    cells: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-
-    @property
-    def crisp(self) -> bool:
-        return self.side <= CRISP
 
 
 def make_sheet(pictures: Iterable[Image], n: int) -> Sheet | None:

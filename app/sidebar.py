@@ -19,6 +19,7 @@ from app.widgets import (
     strategy_choosers,
 )
 from app.workspace import Workspace, from_session_file
+from relcore import selections
 from relcore.numbers import counted
 from relcore.portable import last_part
 from relcore.spaces import Match, NoCommonId, SpaceError
@@ -139,10 +140,11 @@ def _anchors(workspace: Workspace, pair: Match) -> None:
 
 def _session_file(workspace: Workspace) -> None:
     digests = {spec: compute.digest_or_blank(spec) for spec in workspace.spaces}
+    chosen = session.selection()
     with st.expander("Session", icon=":material/save:"):
         st.download_button(
             "Save session",
-            data=lambda: own_files.session_file(workspace, digests),
+            data=lambda: own_files.session_file(workspace, digests, chosen),
             file_name="relscope-session.json",
             mime="application/json",
             icon=":material/download:",
@@ -154,13 +156,14 @@ def _session_file(workspace: Workspace) -> None:
             st.button("Open the session", on_click=_open_session, args=(uploaded.getvalue(),), width="stretch")
         st.caption(
             "Copy the address bar to share a view of the bundled spaces. A session file also contains anchors chosen by hand, "
-            "and the names and digests of your files, but not their folders. To open it, first load these files."
+            "the selection, and the names and digests of your files, but not their folders. To open it, first load these files."
         )
 
 
 def _open_session(content: bytes) -> None:
     try:
         workspace, digests = from_session_file(content, own_files.rejoined)
+        chosen = selections.from_session_file(content)
         for spec, digest in digests.items():
             found = compute.load_space(spec).digest
             if digest and found != digest:
@@ -172,3 +175,6 @@ def _open_session(content: bytes) -> None:
         session.notify(str(error))
     else:
         session.become("open session", workspace)
+        session.select(chosen or ())
+        if chosen is None:
+            session.announce("The selection was too large for the session file, so no row is selected.")

@@ -54,6 +54,9 @@ def _example(title: str, space: LatentSpace) -> str:
 
 
 def _row_order(workspace: Workspace, source: LatentSpace, target: LatentSpace) -> None:
+    if any(spec.source == "sample" for spec in (workspace.source, workspace.target)):
+        st.caption("Samples of shards pair by ids only: write the same ids into the shards of both folders.")
+        return
     pair = by_rows(workspace.source, workspace.target)
     equal = len(source) == len(target)
     st.button(
@@ -116,6 +119,8 @@ def replace_spaces(step: str, instead: Mapping[SpaceSpec, SpaceSpec]) -> None:
 
 def likely_by_rows(source: SpaceSpec, target: SpaceSpec) -> tuple[SpaceSpec, SpaceSpec] | None:
     """Both spaces with row numbers as ids, where that is the likely way to pair them; else None."""
+    if any(spec.source == "sample" for spec in (source, target)):  # their rows are in no common order
+        return None
     try:
         likely = pairs_by_rows(compute.load_space(source), compute.load_space(target))
     except SpaceError:

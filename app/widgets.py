@@ -52,7 +52,7 @@ def space_name(spec: SpaceSpec) -> str:
         return spec.name
     if spec.source == "index":
         return spec.option("table") or Path(spec.name).stem
-    name = spec.name.replace("\\", "/").rsplit("/", 1)[-1]
+    name = spec.name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     suffix = suffix_of(Path(name)) if spec.source == "file" else None
     return name[: -len(suffix)] if suffix else name
 
@@ -62,7 +62,7 @@ def space_labels(spaces: Sequence[SpaceSpec]) -> dict[SpaceSpec, str]:
     labels: dict[SpaceSpec, str] = {}
     for spec in spaces:
         name, number = space_name(spec), 2
-        if name in labels.values() and spec.source == "file" and not Path(spec.name).is_relative_to(all_uploads()):
+        if name in labels.values() and spec.source in ("file", "sample") and not Path(spec.name).is_relative_to(all_uploads()):
             name = f"{Path(spec.name).parent.name}/{name}"  # of checkpoints, each in a folder of its own
         plain = name
         while name in labels.values():

@@ -30,7 +30,7 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
     """Scores with these anchors in the lower panes' representation, and their change by the last step."""
     form, before = workspace.panes[1], session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
-    found = scores(pair, form, workspace.anchors, *settings)
+    found = scores(pair, form, workspace.anchors, *settings, alone=True)
     moved = {}
     if before and _comparable(before, workspace, pair) and compute.can_be_scored(pair, before.anchors, workspace.anchors):
         moved = compute.score_differences(pair, form, before.anchors, workspace.anchors, *settings)
@@ -46,8 +46,8 @@ def show_effect(workspace: Workspace, pair: Match) -> None:
         )
     st.caption(
         f"{'; '.join(score.describe() for score in found.values())}. Only held-out rows are scored, never an anchor. An arrow "
-        "shows how much the last step changed a score, measured on the same rows before and after. It appears only if the 95 "
-        "% interval of the difference excludes 0."
+        "shows how much the last step changed a score, measured on the same rows before and after, of at most "
+        f"{compute.DIFFERENCE_ROWS:,}. It appears only if the 95 % interval of the difference excludes 0."
     )
 
 

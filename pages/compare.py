@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from app import compute, exports, messages, panes, session, view_choosers
+from app import compute, exports, messages, panes, sample_line, session, view_choosers
 from app.all_pairs_panel import all_pairs
 from app.differences_panel import differences
 from app.headline import headline, scores_of
@@ -16,8 +17,10 @@ from app.row_neighbours import neighbours_of
 from app.score_table import score_table, show_cautions
 from app.tables import brushing_table
 from app.workspace import Workspace
+from relcore.comparing.exact_scores import MANY_ROWS
 from relcore.comparing.figures import Scores
 from relcore.comparison import REPRESENTATIONS, class_labels
+from relcore.names import SEARCHES
 from relcore.numbers import counted
 from relcore.spaces import Match
 from relcore.views import View
@@ -25,32 +28,46 @@ from relcore.views import View
 
 def show_scores(workspace: Workspace, pair: Match) -> None:
     """The metric table, live from a sample or exact by job, and its exports."""
-    title, button = st.columns([4, 1], vertical_alignment="bottom")
+    title, choice, button = st.columns([3, 1, 1], vertical_alignment="bottom")
     title.subheader("Scores", anchor=False)
+    search = _search(choice) if len(pair) > MANY_ROWS else "exact"
     start = button.button(
         "Score every row",
-        help="Runs a job that searches the neighbours of every held-out row. All pages then show the exact scores.",
+        help="Runs a job that searches the neighbours of every held-out row in blocks; a stopped job resumes. All pages then "
+        "show these scores.",
         icon=":material/done_all:",
         width="stretch",
     )
     relative = workspace.anchors and compute.can_be_scored(pair, workspace.anchors)
     forms = REPRESENTATIONS if relative else ("absolute",)
-    asked = [
-        exact_scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention, start=start)
-        for form in forms
-    ]
-    found = {form: scores_of(workspace, pair, form) for form in forms}
+    settings = workspace.anchors, workspace.projection, workspace.k, workspace.convention
+    asked = {form: exact_scores(pair, form, *settings, start=start, search=search) for form in forms}
+    found = {form: one if isinstance(one, dict) else scores_of(workspace, pair, form) for form, one in asked.items()}
     score_table(found)
     show_cautions(pair, tuple(workspace.anchors))
-    follow([one for one in asked if one is not None and not isinstance(one, dict)])
+    follow([one for one in asked.values() if one is not None and not isinstance(one, dict)])
+    every = all(isinstance(one, dict) for one in asked.values())
     recipe = Scores.of(
         workspace.recipe(pair.source.digest, pair.target.digest),
         k=workspace.k,
         convention=workspace.convention,
-        n_queries=None if all(isinstance(one, dict) for one in asked) else compute.LIVE_QUERIES,
+        n_queries=None if every else compute.LIVE_QUERIES,
         class_agreement=class_labels(pair) is not None,
+        neighbours=search if every else "exact",
     )
     exports.export_bar(recipe.draw(found), "scores")
+
+
+def _search(place: DeltaGenerator) -> str:
+    return place.selectbox(
+        "Neighbours",
+        list(SEARCHES),
+        format_func=lambda name: SEARCHES[name].title,
+        key="compare.neighbours",
+        persist_state="session",
+        help="Exact compares each row with every other, which takes minutes to hours. IVF and HNSW look at few rows; their "
+        "recall is measured on 400 queries and shown beside the scores.",
+    )
 
 
 def show_words(workspace: Workspace, pair: Match, drawn: View) -> None:
@@ -88,6 +105,7 @@ workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="headline"):  # its numbers take a second: the panes come first
     opening = st.empty()
+sample_line.draw(workspace)
 view_choosers.view_choosers(workspace, pair)
 drawing = panes.draw(pair, workspace)
 picture, side = st.columns([3.3, 1], gap="medium")

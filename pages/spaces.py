@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import catalogue_panel, compute, exports, import_panel, messages, session, unpaired
+from app import catalogue_panel, compute, exports, import_panel, messages, sample_line, session, shards_panel, unpaired
 from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
 from app.encode.dataset_panel import data_folder
 from app.plain_text import plain_name
@@ -154,13 +154,14 @@ if encoding_jobs.collect():
 workspace = session.workspace()
 st.subheader("In this session", anchor=False)
 loaded = show_loaded(workspace)
+sample_line.draw(workspace)
 folder = data_folder()
 if encoding_jobs.awaited() or encoding_jobs.others():
     st.session_state.setdefault("spaces.tab", "Encode")  # open after a reload, if jobs are in progress
 elif unpairable(workspace):
     st.session_state.setdefault("spaces.tab", "What matches")  # how to pair them is the next step
-names = ["Load a file", "Load more", "Encode", "What matches", "Norms", "Store"]
-own, more, encoding, matching, norms, store = st.tabs(names, key="spaces.tab", on_change="rerun")
+names = ["Load a file", "Load more", "Load shards", "Encode", "What matches", "Norms", "Store"]
+own, more, shards, encoding, matching, norms, store = st.tabs(names, key="spaces.tab", on_change="rerun")
 with matching:
     show_match(workspace)
 with encoding:
@@ -170,6 +171,8 @@ with norms:
     show_norms(loaded)
 with more:
     catalogue_panel.draw(folder)
+with shards:
+    shards_panel.draw()
 with own:
     import_panel.draw(workspace)
 with store:

@@ -14,7 +14,7 @@ from app.workspace import Workspace
 from relcore.anchors.audit import FEWEST
 from relcore.auditing.figures import AnchorAudit
 from relcore.auditing.pair_audit import ALL, KEPT, AuditOutcome, PairAudit
-from relcore.comparison import centred_neighbours
+from relcore.comparing.row_neighbours import centred_neighbours
 from relcore.names import AUDITS, METRICS
 from relcore.numbers import counted, short
 from relcore.spaces import Match, distinct_names
@@ -111,7 +111,7 @@ def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> 
     order = np.argsort(rows)  # queries come in the order of the rows
     found = centred_neighbours(_pair, rows[order], _SHOWN_NEIGHBOURS)
     back = np.argsort(order)
-    return tuple([", ".join(_pair.ids[row] for row in lists[place]) for place in back] for lists in (found.own, found.other))
+    return tuple([", ".join(_pair.ids[row] for row in lists[place]) for place in back] for lists in found)
 
 
 def _scores(outcome: AuditOutcome) -> None:

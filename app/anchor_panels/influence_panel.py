@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import streamlit as st
 
 from app import compute, exports, messages, results, session
+from app.anchor_offer import FULL_HELP, offered
 from app.items import with_items
 from app.plain_text import plain
 from app.tables import chosen_rows
@@ -99,7 +100,9 @@ def _suggestion(name: str, ids: tuple[str, ...], label: str, call, outcome: Infl
         )
         with st.container(horizontal=True):
             number = f"{len(ids)}" if len(ids) > 1 else "it"
-            st.button(f"{label} {number}", key=f"influence.{name}-all", on_click=call, args=(ids,))
+            full = name == "add" and len(offered(ids, outcome.anchors)) < len(ids)
+            shown = {"disabled": full, "help": FULL_HELP if full else None}
+            st.button(f"{label} {number}", key=f"influence.{name}-all", on_click=call, args=(ids,), **shown)
             st.button("Show in panes", key=f"influence.{name}-show", on_click=session.select, args=(ids,))
 
 

@@ -79,7 +79,7 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
         ]
     )
     st.dataframe(table, hide_index=True, width="content")
-    n = len(pair) - len({*a, *b})
+    n = min(len(pair) - len({*a, *b}), compute.DIFFERENCE_ROWS)
     st.caption(
         f"A: {plain_name(name_a)}, {counted(len(a), 'anchor')}. B: {plain_name(name_b)}, {counted(len(b), 'anchor')}; "
         f"{len({*a} & {*b}):,} in both. Both are scored on the same {n:,} held-out rows, which are anchors of neither, with "

@@ -1,312 +1,46 @@
-/* LinkedScatter: panes, legend and toolbar around one selection. Streamlit calls the default export at mount, with every new payload and
-   with every change of theme, always with the same parent. */
+/* The panes in Streamlit, which calls the default export at mount, with every new payload and with every change of theme, always with the
+   same parent. */
 
-const instances = new WeakMap();
+const arrivals = new WeakMap(); // parent → its latest payload, and the arrays that came as files, by digest
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  let scatter = instances.get(parentElement);
-  if (!scatter) instances.set(parentElement, (scatter = new LinkedScatter(parentElement)));
-  scatter.send = (events) => setTriggerValue("events", events);
-  scatter.update(data);
-  return () => {
-    if (parentElement.isConnected) return; // the call was overtaken by a newer one, the panes are still on screen
-    scatter.dispose();
-    instances.delete(parentElement);
-  };
+async function load(address) {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
+  return answer.blob();
 }
 
-class LinkedScatter {
-  constructor(parent) {
-    this.panes = [];
-    this.digests = {};
-    this.unanswered = [];
-    this.serial = 0;
-    this.colorings = new Colorings();
-    this.legend = new Legend({
-      toggle: (coloring, number) => this.hide(() => coloring.toggle(number)),
-      isolate: (coloring, number) => this.hide(() => coloring.isolate(number)),
-      select: (coloring, number) => this.brushed(coloring.rowsOf(number).filter((row) => !this.colorings.hides(row)), true),
-      showAll: () => this.hide(() => this.colorings.showAll()),
-    });
-    this.status = element("span", "ls-status", { role: "status", "aria-live": "polite" });
-    this.stars = new StarControl((look, settled) => this.starred(look, settled));
-    this.named = true;
-    this.toolbar = new Toolbar(actionsOf(this), { stars: this.stars.root });
-    this.toolbar.press("names", true);
-    this.grid = element("div", "ls-grid");
-    const frame = element("div", "ls-frame", {}, this.grid, this.legend.all);
-    this.caption = element("figcaption", "ls-caption");
-    this.tip = new Tip();
-    const bar = element("div", "ls-bar", {}, this.legend.root, element("div", "ls-side", {}, this.status, this.toolbar.root));
-    this.root = element("figure", "ls-root", { tabindex: 0, role: "figure" }, bar, frame, this.caption, this.tip.root);
-    this.root.addEventListener("keydown", (event) => this.key(event));
-    this.room = new Room(this.root, this.grid, this.caption);
-    parent.append(this.root);
-  }
+/* Draw a payload as soon as its files are here, unless a newer payload has come. */
+function arrived(parent, payload, home) {
+  const { header, take } = payload;
+  if (!arrivals.has(parent)) arrivals.set(parent, { files: new Map() });
+  const arrival = Object.assign(arrivals.get(parent), { payload });
+  const digest = (name) => header.arrays[name][2];
+  const names = Object.keys(header.elsewhere);
+  const draw = () => {
+    if (arrival.payload !== payload) return;
+    arrival.files = new Map(names.map((name) => [digest(name), arrival.files.get(digest(name))])); // the others are needed no more
+    const taken = (name, kind = COLUMNS[name] ?? Float32Array) => new kind(arrival.files.get(digest(name)).slice(0));
+    render(parent, { header, take: (name, kind) => (header.elsewhere[name] ? taken(name, kind) : take(name, kind)) }, home);
+  };
+  const missing = names.filter((name) => !arrival.files.has(digest(name)));
+  if (!missing.length) return draw();
+  const loading = missing.map(async (name) => arrival.files.set(digest(name), await (await home.load(header.elsewhere[name])).arrayBuffer()));
+  Promise.all(loading).then(draw, (error) => {
+    if (arrival.payload === payload) throw error; // files of a payload that was overtaken may be gone
+  });
+}
 
-  update(bytes) {
-    const { header, take } = unpack(bytes);
-    const past = this.header;
-    const fresh = (name) => {
-      const digest = header.arrays[name]?.[2];
-      const changed = this.digests[name] !== digest;
-      this.digests[name] = digest;
-      return changed;
-    };
-    this.header = header;
-    this.unanswered = this.unanswered.filter((event) => event.serial > header.answered);
-    this.root.setAttribute("aria-label", header.alt);
-    this.caption.textContent = header.caption;
-    this.room.set(header.fill, header.height);
-    if (past?.tool !== header.tool) this.setTool(header.tool);
-    const [solid, wasSolid] = [header, past].map((one) => one?.panes.some((pane) => pane.dimensions === 3) ?? false);
-    this.toolbar.buttons.turn.hidden = !solid;
-    if (solid !== wasSolid) this.setTool(solid ? "turn" : header.tool);
-    this.toolbar.buttons.stars.hidden = !header.arrays.anchors[1];
-    const settled = !this.unanswered.some((event) => event.kind === "stars");
-    if (settled && JSON.stringify(past?.stars) !== JSON.stringify(header.stars)) this.stars.show(header.stars);
-    if (past?.linkZoom !== header.linkZoom) this.setLinked(header.linkZoom);
-
-    const other = fresh("ids"); // other rows: what was selected among the old ones means nothing now
-    if (other) [this.idBytes, this.ids, this.unanswered] = [take("ids"), null, []];
-    if (fresh("cells")) this.cells = header.sheet ? take("cells") : null;
-    this.tip.serve(header.files, header.sheet);
-    if (fresh("prominence") || other) this.prominence = header.arrays.prominence ? take("prominence") : Uint32Array.from({ length: header.n }, (_, row) => row);
-    const again = this.setTheme() || other;
-    const hiding = !this.unanswered.some((event) => event.kind === "hidden");
-    const look = { again, hiding, theme: this.theme, dark: this.root.dataset.theme === "dark" };
-    const [repainted, rehidden] = this.colorings.update(header, past, { fresh, take, ...look });
-    this.root.dataset.colorings = header.colorings.length;
-    if (repainted) this.legend.draw(this.colorings.list, header.most);
-    const regrouped = fresh("clusters") || other;
-    if (regrouped) this.clusters = header.clusters ? take("clusters") : null;
-    const recolored = repainted || rehidden || regrouped;
-    this.follow(header, past);
-
-    while (this.panes.length > header.panes.length) this.panes.pop().dispose();
-    const born = header.panes.length - this.panes.length;
-    while (this.panes.length < header.panes.length) this.panes.push(this.newPane());
-    this.root.dataset.panes = this.panes.length;
-    const reanchored = fresh("anchors") || recolored || born;
-    if (reanchored) this.anchors = take("anchors");
-    this.panes.forEach((pane, i) => {
-      pane.setTitle(header.panes[i]);
-      pane.plot.dataset.old = header.panes[i].old;
-      const moved = fresh(`pane${i}`) || i >= this.panes.length - born;
-      if (moved) pane.setPositions(take(`pane${i}`), header.panes[i].dimensions);
-      pane.coloring = this.colorings.list[header.panes[i].coloring];
-      if (moved || recolored) pane.regroup = true;
-      if (recolored || born) pane.points.upload("color", pane.coloring.colors);
-      if (!reanchored && pane.stars.look === this.stars.look) return;
-      pane.stars.set(this.anchors, header, this.stars.look, (row) => pane.coloring.colorOf(row));
-      pane.redraw();
-    });
-    // Python's selection is law, unless it is older than a brush that Python has not answered yet.
-    const law = header.arrays.selected && !this.unanswered.some((event) => event.kind === "select");
-    const rows = law ? rowsIn(take("selected"), header.n) : other ? [] : this.rows;
-    const same = rows.length === this.rows?.length && rows.every((row, i) => row === this.rows[i]);
-    if (!same || born || recolored) this.select(rows);
-    else if (reanchored) this.dimStars();
-    this.awaited = new Set(this.panes.filter((pane) => pane.frame));
-    this.drawn();
-  }
-
-  /* The names and the turn are as Python says, unless it has not heard yet what was done here. */
-  follow(header, past) {
-    const news = (kind) => JSON.stringify(past?.[kind]) !== JSON.stringify(header[kind]) && !this.unanswered.some((event) => event.kind === kind);
-    if (news("named")) this.setNamed(header.named);
-    if (header.turn && news("turn")) this.turned(header.turn);
-  }
-
-  newPane() {
-    const pane = new Pane(this);
-    pane.turn = this.panes[0]?.turn ?? this.header.turn ?? FACING;
-    if (this.linked && this.panes.length) pane.setView(this.panes[0].view);
-    this.grid.append(pane.root);
-    return pane;
-  }
-
-  /* Light or dark, as asked or as the page is; true if it changed. */
-  setTheme() {
-    this.root.style.color = "var(--st-background-color)";
-    const [r, g, b] = getComputedStyle(this.root).color.match(/[\d.]+/g).map(Number);
-    this.root.style.color = "";
-    const dark = this.header.dark ?? 0.299 * r + 0.587 * g + 0.114 * b < 128;
-    const theme = this.header.themes[dark ? 1 : 0];
-    if (JSON.stringify(theme) === JSON.stringify(this.theme)) return false;
-    this.theme = theme;
-    this.surface = rgb(theme.surface).map((value) => value / 255);
-    for (const name of ["surface", "text", "muted", "border", "grid", "accent", "font"]) this.root.style.setProperty(`--ls-${name}`, theme[name]);
-    this.root.dataset.theme = dark ? "dark" : "light";
-    return true;
-  }
-
-  /* Show or hide classes, here at once and then in Python. */
-  hide(change) {
-    change();
-    this.panes.forEach((pane) => (pane.regroup = true));
-    this.select(this.rows);
-    this.tell("hidden", this.colorings.hidden());
-  }
-
-  /* Show these rows in every pane; selected rows and named categories are drawn last, so they lie on top. */
-  select(rows) {
-    const { n } = this.header;
-    this.rows = rows;
-    const [flags, hidden] = this.colorings.flags(rows, n);
-    const orders = flags.map((own) => paintingOrder(own));
-    this.brush = { brushed: rows.length > 0, lift: rows.length ? clamp(1 - (4 * rows.length) / n, 0, 1) : 0 }; // a small selection is drawn larger and stronger than a large one
-    this.chosen = this.mostProminent(rows, flags[0]);
-    this.panes.forEach((pane, i) => pane.setFlags(flags[this.header.panes[i].coloring], orders[this.header.panes[i].coloring]));
-    this.legend.show(this.colorings.list, hidden);
-    this.dimStars();
-    this.awaited = new Set(this.panes);
-    this.status.textContent = rows.length ? `${rows.length.toLocaleString()} of ${n.toLocaleString()} selected` : "";
-    this.root.classList.toggle("ls-brushed", rows.length > 0);
-    for (const name of ["clear", "chosen"]) this.toolbar.buttons[name].disabled = !rows.length;
-  }
-
-  /* As many of the selected rows as get a name, the most prominent first. */
-  mostProminent(rows, flags) {
-    const found = [];
-    if (rows.length) for (const row of this.prominence) if ((flags[row] & (SELECTED | HIDDEN)) === SELECTED && found.push(row) >= Math.min(rows.length, NAMED_SELECTED)) break;
-    return found;
-  }
-
-  dimStars() {
-    const chosen = new Set(this.rows);
-    for (const pane of this.panes) pane.stars.dim(chosen);
-  }
-
-  // What panes report.
-
-  brushed(rows, add) {
-    if (add) rows = [...new Set([...this.rows, ...rows])].sort((a, b) => a - b);
-    if (!rows.length && !this.rows.length) return;
-    performance.mark("linked_scatter:brushed");
-    this.select(rows);
-    this.tell("select", rowsAsBits(rows, this.header.n), "bits");
-  }
-
-  starred(look, settled) {
-    for (const pane of this.panes) {
-      pane.stars.setLook(look);
-      pane.redraw();
-    }
-    this.root.dataset.stars = look.shown;
-    if (!settled) return;
-    this.unanswered = this.unanswered.filter((event) => event.kind !== "stars");
-    this.report({ kind: "stars", ...look });
-  }
-
-  turned(turn) {
-    for (const pane of this.panes) pane.setTurn(turn);
-  }
-
-  /* A turn that is done goes to Python. */
-  settled() {
-    const { turn, solid } = this.panes[0];
-    if (!solid || JSON.stringify(turn) === JSON.stringify(this.header.turn)) return;
-    this.tell("turn", [...turn]);
-  }
-
-  /* The latest of its kind, which says it all. */
-  tell(kind, value, name = kind) {
-    this.unanswered = this.unanswered.filter((event) => event.kind !== kind);
-    this.report({ kind, [name]: value });
-  }
-
-  clicked(row) {
-    clearTimeout(this.clickTimer); // a second click makes it a double click, which is no click on a point
-    if (row >= 0) this.clickTimer = setTimeout(() => this.report({ kind: "click", row }), 220);
-  }
-
-  doubleClicked(pane) {
-    clearTimeout(this.clickTimer);
-    if (!DRAWING.has(this.tool)) this.home(pane);
-    else this.brushed([], false);
-  }
-
-  report(event) {
-    this.serial = Math.max(Date.now(), this.serial + 1, this.header.answered + 1);
-    this.unanswered.push({ ...event, serial: this.serial, version: this.header.version });
-    this.send(this.unanswered);
-  }
-
-  idOf(row) {
-    this.ids ??= new TextDecoder().decode(this.idBytes).split("\x1f");
-    return this.ids[row];
-  }
-
-  hovered(row, pane) {
-    if (row === this.hoverRow) return;
-    this.hoverRow = row;
-    this.panes.forEach((each) => each.setRing(row));
-    if (row < 0) return this.tip.hide();
-    const [category, number] = [pane.coloring.say(row), this.anchors.indexOf(row) + 1];
-    this.tip.show(row, this.cells?.[row], { id: this.idOf(row), category, color: pane.coloring.colorOf(row), anchor: number });
-    this.tip.place(pane.pixel(row), pane.plot, this.root);
-  }
-
-  viewed(pane) {
-    if (this.linked) for (const other of this.panes) if (other !== pane) other.setView(pane.view);
-  }
-
-  drawn(pane) {
-    this.awaited.delete(pane);
-    if (this.awaited.size) return;
-    const drawn = this.panes.map((_, i) => this.digests[`pane${i}`]).join("-");
-    if (this.root.dataset.drawn !== drawn) performance.mark("linked_scatter:drawn");
-    this.root.dataset.drawn = drawn;
-    this.root.dataset.selected = this.rows.length;
-    this.root.dataset.anchors = this.anchors.length;
-    this.root.dataset.hidden = this.legend.hidden;
-    this.root.dataset.views = JSON.stringify(this.panes.map(({ view }) => [view.x, view.y, view.zoom]));
-  }
-
-  // What the toolbar and the keyboard do.
-
-  setTool(tool) {
-    this.tool = this.root.dataset.tool = tool;
-    for (const name of Object.keys(TOOLS)) this.toolbar.press(name, name === tool);
-  }
-
-  setLinked(linked) {
-    this.linked = linked;
-    this.toolbar.press("link", linked);
-    if (linked && this.panes.length) this.viewed(this.panes.find((pane) => pane.view.zoom !== 1) ?? this.panes[0]);
-  }
-
-  home(pane) {
-    for (const each of pane && !this.linked ? [pane] : this.panes) each.setView(HOME);
-    if (pane) return;
-    this.turned(FACING);
-    this.settled();
-  }
-
-  setNamed(named) {
-    this.named = named;
-    this.toolbar.press("names", named);
-    for (const pane of this.panes) pane.redraw();
-  }
-
-  zoomToSelection() {
-    if (!this.rows.length) return;
-    const rows = this.rows.filter((row) => !this.colorings.hides(row));
-    if (rows.length) for (const pane of this.linked ? this.panes.slice(0, 1) : this.panes) pane.zoomTo(rows);
-    this.viewed(this.panes[0]);
-  }
-
-  key(event) {
-    if (!this.toolbar.key(event)) return;
-    event.preventDefault();
-    event.stopPropagation(); // or Streamlit would take the key for one of its own
-  }
-
-  dispose() {
-    clearTimeout(this.clickTimer);
-    this.room.dispose();
-    this.panes.forEach((pane) => pane.dispose());
-    this.root.remove();
-  }
+export default function ({ data, parentElement, setTriggerValue }) {
+  arrived(parentElement, unpack(data), {
+    send: (events) => setTriggerValue("events", events),
+    load,
+    background: "var(--st-background-color)",
+    scroller: (root) => root.closest('[data-testid="stMain"]'),
+    content: (root) => root.closest('[data-testid="stMainBlockContainer"]'),
+  });
+  return () => {
+    if (parentElement.isConnected) return; // the call was overtaken by a newer one, the panes are still on screen
+    arrivals.get(parentElement).payload = null;
+    remove(parentElement);
+  };
 }

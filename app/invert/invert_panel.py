@@ -13,18 +13,20 @@ import pandas as pd
 import streamlit as st
 
 from app import compute, exports, messages, session
-from app.components.linked_scatter import PaneEvent, linked_scatter
+from app.components.linked_scatter import linked_scatter
 from app.inspector import inspector
 from app.invert import invert_setup, inverting
 from app.items import hover_columns, items_of, sheet_of, with_items
 from app.page_settings import kept
 from app.plain_text import plain_html
+from app.selected_rows import places_of_selected, select
 from app.tables import brushing_table
 from app.workspace import Workspace
 from relcore.inverting.figures import RecoveredRows, RecoveryErrors
 from relcore.inverting.recovery import Inversion, side_names
 from relcore.inverting.tuning import Choice
 from relcore.numbers import counted, short
+from relcore.panes.events import PaneEvent
 from relcore.spaces import Match, SpaceError
 
 STYLE = Path(__file__).parents[2] / "assets" / "invert.css"
@@ -122,17 +124,15 @@ def _color_chooser(pair: Match) -> None:
 def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by: str) -> None:
     view, items = inverting.drawn_rows(found), items_of(workspace)
     texts, notes = hover_columns(pair, view, items, label=color_by != "labels")
-    known = pair.source.index.get_indexer(list(session.selection()))
-    ids = pair.ids[found.rows]
     look = {"named": workspace.look.named, "hidden": st.session_state.get(_HIDDEN, ())}
     linked_scatter(
         replace(scene, texts=texts, notes=notes, **look),
         key="invert",
-        selected=np.flatnonzero(np.isin(found.rows, known[known >= 0])),
+        selected=places_of_selected(pair, found.rows),
         height=560,
         fill=True,
         sheet=sheet_of(pair, view, items),
-        on_event=lambda event: _receive(event, ids),
+        on_event=lambda event: _receive(event, pair, found.rows),
     )
     rows, columns = found.shape
     st.caption(
@@ -142,13 +142,13 @@ def _panes(pair: Match, found: Inversion, workspace: Workspace, scene, color_by:
     )
 
 
-def _receive(event: PaneEvent, ids: np.ndarray) -> None:
+def _receive(event: PaneEvent, pair: Match, rows: np.ndarray) -> None:
     if event.hidden is not None:
         st.session_state[_HIDDEN] = event.hidden[0]
     elif event.named is not None:
         session.edit_spec("show names" if event.named else "hide names", "look", named=event.named)
     else:
-        session.select(tuple(ids[event.rows]))
+        select(pair, rows[event.rows])
 
 
 def _numbers(pair: Match, found: Inversion) -> str:

@@ -36,7 +36,8 @@ def digests_of(setup: StitchSetup) -> tuple[str, ...]:
 def shared(specs: tuple[SpaceSpec, ...], order: tuple[str, ...] = ()) -> SharedRows:
     """The labelled rows that all encoders have. Errors as in `share_rows`."""
     spaces = [compute.load_space(spec) for spec in specs]
-    return _shared(digest_of([space.digest for space in spaces], distinct_names(spaces), order), spaces, order)
+    stamps = [compute.stamp(spec) for spec in specs]
+    return _shared(digest_of([space.digest for space in spaces], stamps, distinct_names(spaces), order), spaces, order)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.workspace import History, Workspace
 from relcore.engine import Engine
@@ -15,6 +16,26 @@ from relcore.sources.catalog import SpaceSpec
 from relcore.views import ViewSpec
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def runs_like_those_of_a_server():
+    """Runs share their compiled pages, as a server's sessions do, and the test sleeps until the run has ended.
+
+    AppTest compiles every page again for every run, and looks a thousand times a second whether the run has ended; each look
+    takes the interpreter from the run, and a processor from the other tests.
+    """
+    pages, refuse = ScriptCache(), local_script_runner.require_widgets_deltas
+
+    def wait(runner, timeout):
+        runner._script_thread.join(timeout)
+        if not runner.script_stopped():
+            refuse(runner, timeout=0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_script_runner, "ScriptCache", lambda: pages)
+        patch.setattr(local_script_runner, "require_widgets_deltas", wait)
+        yield
 
 
 @pytest.fixture(autouse=True)

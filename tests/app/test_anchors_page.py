@@ -76,6 +76,18 @@ def test_more_rows_than_fit_are_offered_as_a_sample(anchors_page, monkeypatch):
     assert anchors_page.workspace.anchors == before
 
 
+def test_one_more_anchor_is_not_offered_where_the_app_would_refuse_it(anchors_page, monkeypatch):
+    free = next(f"r{row}" for row in range(60, 120) if f"r{row}" not in anchors_page.workspace.anchors)
+    monkeypatch.setattr("app.anchor_offer.MOST_ANCHORS", 21)
+    anchors_page.select(free)
+    assert not anchors_page.button(key="inspector.anchor").disabled
+    monkeypatch.setattr("app.anchor_offer.MOST_ANCHORS", 20)
+    anchors_page.select(free)
+    assert anchors_page.button(key="inspector.anchor").disabled
+    anchors_page.select(anchors_page.workspace.anchors[0])  # it can be removed
+    assert not anchors_page.button(key="inspector.anchor").disabled
+
+
 def test_brushed_rows_are_added_and_removed(anchors_page):
     anchors_page.select("r1", "r100", "r101").click("anchors.add-selected")
     assert anchors_page.workspace.anchors[-2:] == ("r100", "r101")

@@ -272,3 +272,11 @@ def test_a_file_larger_than_any_session_is_not_read(monkeypatch):
     monkeypatch.setattr(saved_folder, "MOST_BYTES", 99)
     with pytest.raises(SpaceError, match="expected at most"):
         folder.read("tab", "owner")
+
+
+def test_a_selection_too_large_to_be_read_again_costs_itself_only(monkeypatch):
+    saved = SavedSession(History(Workspace(k=7)), tuple(f"row-{row}" for row in range(1000)))
+    assert saved_session.from_bytes(saved_session.to_bytes(saved)).selection == saved.selection
+    monkeypatch.setattr(saved_session, "MOST_BYTES", 8000)
+    back = saved_session.from_bytes(saved_session.to_bytes(saved))
+    assert (back.selection, back.history.present) == ((), saved.history.present)

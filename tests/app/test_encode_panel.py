@@ -83,7 +83,7 @@ def test_an_encoding_joins_the_session_as_one_step_and_is_offered_for_comparison
     session.click("encode.start")
     job, n_jobs = engine.jobs()[0], len(engine.jobs())
     assert job.function is encode_job
-    assert job.wait(60).state == "done"
+    assert job.wait(300).state == "done"
     session.run()
     (new,) = session.workspace.spaces[2:]
     assert (new.name, new.dataset, new.encoder) == ("MLP 8, state 0 · digits", DIGITS, MLP)
@@ -107,7 +107,7 @@ def test_what_fails_says_why_and_can_be_tried_again(tab, engine, tmp_path):
     assert "**2** texts · 2 classes" in text(session)
     session.change("button_group", "encode.forms-texts", ["tfidf-svd"]).click("encode.start")
     job = engine.jobs()[0]
-    assert job.wait(60).state == "failed"
+    assert job.wait(300).state == "failed"
     session.run()
     assert "expected words that occur in at least 2 texts" in text(session) or "n_components: expected fewer" in text(session)
     session.click(f"again-{job.key}")

@@ -11,6 +11,7 @@ import pytest
 
 from app import own_files
 from app.workspace import Workspace
+from relcore import read_selection
 from relcore.portable import without_paths
 from relcore.sources.catalog import SpaceSpec, load
 from relcore.studies import study_of
@@ -26,8 +27,33 @@ def elsewhere(monkeypatch, tmp_path):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
 
 
-def saved(workspace: Workspace) -> bytes:
-    return own_files.session_file(workspace, {spec: load(spec).digest for spec in workspace.spaces}).encode()
+def saved(workspace: Workspace, selection: tuple[str, ...] = ()) -> bytes:
+    return own_files.session_file(workspace, {spec: load(spec).digest for spec in workspace.spaces}, selection).encode()
+
+
+def test_a_session_file_brings_the_selection_back(make_workspace, make_session, tmp_path):
+    workspace = make_workspace()
+    content = saved(workspace, ("r7", "r3"))
+    assert json.loads(content)["panes"] == {"selection": ["r7", "r3"]}
+    (tmp_path / "session.json").write_bytes(content)
+    found = read_selection(tmp_path / "session.json")
+    assert found.ids == ("r7", "r3")
+    assert [found.rows_in(load(spec)).tolist() for spec in workspace.spaces] == [[7, 3], [7, 3]]
+    session = opened(make_session(60).select("r1"), content.replace(b"first120", b"first60").replace(b"second120", b"second60"))
+    assert session.errors  # the digests are those of other files
+    assert session.session_state["relscope.selection"] == ("r1",)
+    session = opened(Session(workspace=replace(workspace, k=3)), content)
+    assert session.session_state["relscope.selection"] == ("r7", "r3")
+
+
+def test_a_selection_with_which_a_session_file_could_not_be_opened_is_left_out(make_workspace, make_session, monkeypatch):
+    monkeypatch.setattr(own_files, "MOST_BYTES", 8000)
+    content = saved(make_workspace(), tuple(f"row-{row:05}" for row in range(800)))
+    assert json.loads(content)["panes"] == {"selection": None}
+    session = opened(make_session().select("r1"), content)
+    assert not session.errors
+    assert session.session_state["relscope.selection"] == ()
+    assert "no row is selected" in session.at.toast[0].value
 
 
 def opened(session: Session, content: bytes) -> Session:

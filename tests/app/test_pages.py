@@ -313,5 +313,26 @@ def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, 
     assert exact in [metric.value for metric in session.metric]
 
 
+def test_approximate_neighbours_of_many_rows_show_their_recall_beside_every_score(make_session, idle, monkeypatch):
+    assert "Neighbours" not in [box.label for box in make_session(600).at.selectbox]
+    for where in ("relcore.comparing.exact_scores", "app.jobs"):
+        monkeypatch.setattr(f"{where}.MANY_ROWS", 500)
+    session = make_session(600)
+    session.change("selectbox", "compare.neighbours", "hnsw")
+    session.click("Score every row")
+    assert idle.asked[1][0].title == "Scores, relative, HNSW"
+    idle.work()
+    session.run()
+    cells = re.findall(r"<td.*?</td>", session.html)
+    listed = [cell for cell in cells if "k = " in cell]
+    assert len(listed) >= 8
+    assert all("<small>recall " in cell and "400 queries)" in cell for cell in listed)
+    assert not any("<small>recall " in cell for cell in cells if cell not in listed)
+    assert "approximate neighbours with a recall of" in lead_of(session)
+    assert any("missed neighbours can change it by at most" in one.value for one in session.at.warning)
+    session.change("selectbox", "compare.neighbours", "exact")
+    assert "approximate neighbours with a recall of" in lead_of(session)  # until the exact ones are known
+
+
 def lead_of(session):
     return re.search(r'<p class="relscope-lead">.*?</p>', session.html)[0]

@@ -189,7 +189,7 @@ def test_values_that_no_page_could_show_are_refused(changes):
     ("changes", "message"),
     [
         ({"reduction": {"method": "mds"}}, "method: expected one of 'pca', 'umap', 'tsne', got 'mds'"),
-        ({"spaces": [{"source": "web", "name": "a"}]}, "source: expected one of 'bundled', .*'encoding', 'renamed', got 'web'"),
+        ({"spaces": [{"source": "web", "name": "a"}]}, "source: expected one of 'bundled', .*'renamed', 'sample', got 'web'"),
         ({"spaces": [{"source": "file", "name": "a.csv", "options": ["x"]}]}, "options: expected names with their values"),
         ({"spaces": [{"name": "a"}]}, r"spaces: \[0\]: the setting 'source' is missing"),
     ],

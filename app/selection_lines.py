@@ -1,0 +1,107 @@
+"""What `relscope app --print-selection` prints: each new selection as one line of JSON, for a script that reads them.
+
+Only where the app serves one person: whoever shares the app does not read what visitors select.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import tempfile
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+
+import numpy as np
+import streamlit as st
+
+from app import compute, session
+from relcore.access import shared
+from relcore.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection, to_line
+from relcore.spaces import LatentSpace
+
+_LAST = "relscope.selection-lines"
+_FILES_KEPT = 4  # each takes some 30 MB for a million rows
+
+
+class SelectionLines:
+    """The lines, written by a thread of their own: neither a slow reader nor a million ids hold up a page.
+
+    Parameters
+    ----------
+    stream : int
+        The descriptor to write to.
+    """
+
+    def __init__(self, stream: int) -> None:
+        self._stream = stream
+        self._waiting: SimpleQueue[tuple[Selection, tuple[LatentSpace, ...]]] = SimpleQueue()
+        self._files: list[Path] = []
+        Thread(target=self._write, daemon=True, name="selection-lines").start()
+
+    def put(self, selection: Selection, spaces: tuple[LatentSpace, ...]) -> None:
+        """Print this selection, with the row numbers that its ids have in these spaces."""
+        self._waiting.put((selection, spaces))
+
+    def _write(self) -> None:
+        while True:
+            selection, spaces = self._waiting.get()
+            rows = tuple(_selected_rows(selection.ids, space) for space in spaces)
+            whole = Selection(selection.ids, rows, selection.session, selection.time)
+            line = to_line(whole)
+            try:
+                if len(selection.ids) > MOST_IN_A_LINE:
+                    line = to_line(whole, self._beside(line))
+                with open(self._stream, "w", encoding="ascii", closefd=False) as out:
+                    out.write(line + "\n")
+            except OSError as error:  # the reader has ended, or the disk is full: the app continues
+                print(f"relscope: a selection could not be printed ({error.strerror})", file=sys.stderr, flush=True)
+
+    def _beside(self, line: str) -> Path:
+        """The file that now holds this line; the newest files are kept."""
+        with tempfile.NamedTemporaryFile("w", dir=_folder(), suffix=".json", delete=False, encoding="ascii") as file:
+            file.write(line)
+        self._files.append(Path(file.name))
+        while len(self._files) > _FILES_KEPT:
+            self._files.pop(0).unlink(missing_ok=True)
+        return self._files[-1]
+
+
+@cache
+def _folder() -> str:
+    """Of this process; it stays when the app ends, since the script may not have read it yet."""
+    return tempfile.mkdtemp(prefix="relscope-selections-")
+
+
+def _selected_rows(ids: tuple[str, ...], space: LatentSpace) -> SelectedRows:
+    rows = space.index.get_indexer(np.array(ids, dtype=object))
+    return SelectedRows(space.name, space.digest, tuple(row if row >= 0 else None for row in rows.tolist()))
+
+
+@cache
+def _lines() -> SelectionLines | None:
+    """Those that the command asked for; processes that this one starts do not inherit them."""
+    stream = os.environ.pop(LINES, "")
+    if not stream:
+        return None
+    os.set_inheritable(int(stream), False)
+    return SelectionLines(int(stream))
+
+
+def print_selection() -> None:
+    """Print this session's selection, if the command asked for it and it is another one than last time.
+
+    A session begins with none, or with the one that was restored; that one is not new.
+    """
+    lines, ids = _lines(), session.selection()
+    if lines is None or shared():
+        return
+    key, last = st.session_state.setdefault(_LAST, (secrets.token_hex(4), ids))
+    if ids is last or ids == last:
+        return
+    st.session_state[_LAST] = key, ids
+    spaces = tuple(compute.load_space(spec) for spec in (session.workspace().source, session.workspace().target))
+    lines.put(Selection(tuple(ids), session=key, time=datetime.now(UTC).isoformat(timespec="seconds")), spaces)

@@ -1,0 +1,63 @@
+"""Live scores are worked out once for each representation, with those that a page shows beside it."""
+
+import numpy as np
+import pytest
+import streamlit as st
+
+from app import compute
+from relcore.comparison import ProjectionSpec
+from relcore.spaces import LatentSpace, match
+
+ANCHORS = tuple(f"r{row}" for row in range(12))
+
+
+@pytest.fixture
+def pair():
+    st.cache_resource.clear()
+    rng = np.random.default_rng(0)
+    vectors, ids = rng.normal(size=(150, 6)), [f"r{row}" for row in range(150)]
+    return match(LatentSpace(vectors, ids), LatentSpace(vectors + 0.5 * rng.normal(size=(150, 6)), ids))
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """The representations of each pass."""
+    seen, score_forms = [], compute.score_forms
+    monkeypatch.setattr(
+        compute,
+        "score_forms",
+        lambda pair, forms, *rest, **more: seen.append(tuple(forms)) or score_forms(pair, forms, *rest, **more),
+    )
+    return seen
+
+
+def live(pair, form, **settings):
+    return compute.live_scores(pair, form, ANCHORS, ProjectionSpec(), 5, "paper", **settings)
+
+
+def test_two_that_are_shown_together_come_from_one_pass(pair, passes):
+    live(pair, "whitened")
+    live(pair, "relative")
+    assert passes == [("relative", "whitened")]
+
+
+def test_one_that_is_shown_alone_is_not_worked_out_again(pair, passes):
+    alone = live(pair, "relative", alone=True)
+    assert passes == [("relative",)]
+    whitened = live(pair, "whitened")
+    assert passes == [("relative",), ("whitened",)]
+    assert live(pair, "relative") is alone
+    assert live(pair, "whitened", alone=True) is whitened
+    assert len(passes) == 2
+
+
+def test_scores_do_not_depend_on_what_is_scored_beside_them(pair):
+    alone = {form: live(pair, form, alone=True) for form in ("relative", "whitened")}
+    st.cache_resource.clear()
+    for form, scores in alone.items():
+        together = live(pair, form)
+        assert scores.keys() == together.keys()
+        for name, score in scores.items():
+            assert float(score) == float(together[name])
+            assert score.null == together[name].null
+    assert float(alone["relative"]["cosine"]) != float(alone["whitened"]["cosine"])
