@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -41,43 +42,22 @@ def find_chromium() -> str | None:
     return path if Path(path).exists() else None
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the browser tests need playwright: pip install playwright")
-    path = find_chromium()
-    if path is None:
-        pytest.skip("no Chromium found: install one, run `playwright install chromium`, or set RELSCOPE_CHROMIUM to its path")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def page(browser) -> Iterator:
-    """A page of its own context, so no cookie, storage or session of another test; errors of its scripts fail the test."""
-    context = browser.new_context(viewport={"width": 1360, "height": 900}, accept_downloads=True)
-    page = context.new_page()
-    page.set_default_timeout(120_000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    context.close()
-    assert not errors, errors
-
-
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[..., str]]:
     """``serve(script, env={…}) -> url``: run a Streamlit script on a free port; the same call again gives the same server.
 
-    With `arguments` it is ``relscope app`` with these, run in `folder`.
+    With `arguments` it is ``relscope app`` with these, run in `folder`, and `output` the file that gets what it prints.
     """
     running: dict[tuple, tuple[subprocess.Popen, str]] = {}
 
     def start(
-        script: str | Path = "", env: dict[str, str] | None = None, arguments: tuple[str, ...] = (), folder: Path = ROOT
+        script: str | Path = "",
+        env: dict[str, str] | None = None,
+        arguments: tuple[str, ...] = (),
+        folder: Path = ROOT,
+        output: Path | None = None,
     ) -> str:
-        call = (str(script), arguments, folder, tuple(sorted((env or {}).items())))
+        call = (str(script), arguments, folder, output, tuple(sorted((env or {}).items())))
         if call not in running:
             port = _free_port()
             options = {
@@ -97,7 +77,8 @@ def serve() -> Iterator[Callable[..., str]]:
             if arguments:
                 command = [sys.executable, "-m", "relcore", "app", *arguments, "--no-browser", f"--port={port}"]
             environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
-            process = subprocess.Popen(command, cwd=folder, env=environment)
+            with open(output, "w") if output else nullcontext() as printed:
+                process = subprocess.Popen(command, cwd=folder, env=environment, stdout=printed)
             running[call] = (process, f"http://localhost:{port}")
             _wait_until_healthy(process, running[call][1])
         return running[call][1]

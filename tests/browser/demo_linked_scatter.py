@@ -14,27 +14,13 @@ from app.components.linked_scatter import linked_scatter
 from app.sheets import make_sheet
 from relcore.charts.scene import Pane, Scene
 from relcore.charts.star_look import StarLook
+from tests.browser.made_up import NAMES, made_up
 
 st.set_page_config(layout="wide")
 given = st.query_params
 state = st.session_state
 TITLES = ("Word2Vec · absolute", "FastText · absolute", "Word2Vec · relative", "FastText · relative")
 NOTES = ("PCA, 41 % of variance", "PCA, 38 % of variance", "to 8 anchors, cosine", "to 8 anchors, cosine")
-NAMES = ("countries", "capitals", "animals", "professions", "emotions", "colours")
-
-
-@st.cache_resource
-def made_up(n: int, named: float) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Blobs, a category each; the second absolute space is turned, the relative ones nearly agree."""
-    rng = np.random.default_rng(0)
-    categories = np.where(rng.random(n) < named, rng.integers(0, len(NAMES), n), -1)
-    centres = rng.normal(size=(len(NAMES) + 1, 2)) * 2.2
-    spread = np.where(categories < 0, 2.4, 0.6)[:, None]
-    base = centres[categories] * (categories >= 0)[:, None] + rng.normal(size=(n, 2)) * spread
-    turn = np.array([[np.cos(2.1), -np.sin(2.1)], [np.sin(2.1), np.cos(2.1)]])
-    bent = np.c_[np.tanh(base[:, 0] / 3), np.tanh(base[:, 1] / 3) + 0.1 * base[:, 0] ** 2 / 9]
-    ids = np.array([f"word {i}" for i in range(n)], dtype=object)
-    return ids, categories, [base * 40, base @ turn, bent, bent + rng.normal(size=(n, 2)) * 0.02]
 
 
 @st.cache_resource
@@ -43,7 +29,7 @@ def made_up_sheet(n: int, side: int):
 
 
 n, panes, k = int(given.get("n", 2000)), int(given.get("panes", 4)), int(given.get("anchors", 8))
-ids, categories, clouds = made_up(n, float(given.get("named", 1)))
+ids, categories, clouds = st.cache_resource(made_up)(n, float(given.get("named", 1)))
 if "solid" in given:
     clouds = [np.c_[cloud, cloud.std() * np.sin(np.arange(n))] for cloud in clouds]
 clouds = clouds if not state.get("moved") else [clouds[0][::-1], *clouds[1:]]
@@ -104,4 +90,9 @@ for heard in linked_scatter(
     on_event=callback,
 ):
     remember(heard)
-st.code(json.dumps({"runs": state.runs, "events": log, "chosen": len(state.get("chosen") or ())}), language=None)
+st.code(
+    json.dumps(
+        {"runs": state.runs, "events": log, "chosen": len(state.get("chosen") or ()), "sum": sum(state.get("chosen") or ())}
+    ),
+    language=None,
+)

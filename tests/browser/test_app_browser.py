@@ -258,7 +258,7 @@ def test_dark_is_dark(opened):
     assert brightness[0] > 200
     assert brightness[1] < 60
     for page, theme in ((light, LIGHT), (dark, DARK)):
-        exported = re.search(r'"paper_bgcolor":\s*"(#\w+)"', download(page, "HTML").decode())
+        exported = re.search(r"body \{ background: (#\w+)", download(page, "HTML").decode())
         assert exported[1] == theme.surface
 
 

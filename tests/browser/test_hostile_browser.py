@@ -97,12 +97,13 @@ def test_a_browser_shows_a_plain_text_as_it_is(watched, serve, tmp_path):
     assert made.count() == 0
 
 
-def test_an_exported_page_is_drawn_under_its_own_policy(watched, tmp_path):
+@pytest.mark.parametrize(("name", "drawn"), [("panes", ".ls-root[data-drawn]"), ("lines", ".js-plotly-plot .legend .traces")])
+def test_an_exported_page_is_drawn_under_its_own_policy(watched, tmp_path, name, drawn):
     complaints = []
     watched.on("console", lambda message: message.type == "error" and complaints.append(message.text))
-    (tmp_path / "panes.html").write_bytes(FIGURES["panes"]().bytes("html"))
-    watched.goto((tmp_path / "panes.html").as_uri())
-    watched.wait_for_selector(".js-plotly-plot .legend .traces")
+    (tmp_path / "page.html").write_bytes(FIGURES[name]().bytes("html"))
+    watched.goto((tmp_path / "page.html").as_uri())
+    watched.wait_for_selector(drawn)
     assert watched.locator(".no-webgl").count() == 0  # Plotly's words for a policy that forbids its code
     assert watched.locator("img").count() == 0
     watched.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=https://evil.test/p.png onerror=alert(3)>')")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.browser.panes import ROOT, at_rest, drag, pixels, views, zoom
+from tests.browser.panes import ROOT, at_rest, drag, pixels, settle, views, zoom
 
 DEMO = Path(__file__).parent / "demo_linked_scatter.py"
 
@@ -57,8 +57,9 @@ def test_a_brush_in_one_pane_lights_all_and_python_hears_it_once(demo):
     assert [(kind, n) for kind, n, _ in events] == [("select", count)]
     assert all(pixels(page, pane) != before[pane] for pane in range(4))
     assert f"{count:,} of 2,000 selected" in page.inner_text(".ls-status")
+    runs = heard(page)["runs"]
     page.get_by_text("Run again").click()
-    wait_for_runs(page, heard(page)["runs"] + 1)
+    wait_for_runs(page, runs + 1)
     assert len(heard(page)["events"]) == 1
     assert int(page.get_attribute(ROOT, "data-selected")) == count
 
@@ -125,6 +126,25 @@ def test_zoom_lasts_through_reruns_brushes_and_moves(demo):
     assert views(page) == zoomed
 
 
+def test_large_arrays_are_files_of_which_a_rerun_loads_only_those_that_changed(page, serve):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if re.search(r"/media/\w+\.bin", request.url) else None)
+    page.goto(f"{serve(DEMO)}/?n=20000&panes=4")
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    first = len(asked)
+    assert first == len(set(asked)) >= 5  # four panes and the ids
+    page.get_by_text("Run again").click()
+    wait_for_runs(page, 2)
+    lasso(page)
+    wait_for_events(page, 1)
+    drawn = page.get_attribute(ROOT, "data-drawn")
+    assert len(asked) == first
+    page.get_by_text("Move one pane").click()
+    page.wait_for_function("drawn => document.querySelector('.ls-root').dataset.drawn !== drawn", arg=drawn)
+    assert len(asked) == first + 1
+    assert int(page.get_attribute(ROOT, "data-selected")) > 0
+
+
 def test_linked_zoom_and_its_way_back(demo):
     page = demo("link=1")
     page.click(f"{ROOT} [data-tool=pan]")
@@ -149,6 +169,41 @@ def test_python_highlights_and_adds_an_anchor_without_moving_anything(demo):
     assert page.locator(".ls-plot").nth(2).locator(".ls-number").last.text_content() == "9"
     assert page.get_attribute(ROOT, "data-drawn") == drawn
     assert heard(page)["events"] == []
+
+
+def test_an_anchor_more_paints_one_star_a_pane_and_no_points(page, serve):
+    page.add_init_script(
+        """window.drawn = [0, 0, 0, 0];
+        const draw = WebGL2RenderingContext.prototype.drawElements;
+        WebGL2RenderingContext.prototype.drawElements = function (...given) {
+          window.drawn[Array.from(document.querySelectorAll(".ls-points")).indexOf(this.canvas)]++;
+          return draw.apply(this, given);
+        };"""
+    )
+    page.goto(f"{serve(DEMO)}/?n=2000&panes=4&anchors=3")
+    at_rest(page)
+    settle(page)
+    page.evaluate(
+        """() => {
+          [window.drawn, window.moved] = [[0, 0, 0, 0], new Set()];
+          const watch = new MutationObserver((changes) => changes.forEach(({ target }) => window.moved.add(target)));
+          const attributeFilter = ["points", "fill"];
+          document.querySelectorAll(".ls-body").forEach((star) => watch.observe(star, { attributeFilter }));
+        }"""
+    )
+    before = [pixels(page, pane) for pane in range(4)]
+    page.get_by_text("More anchors").click()
+    page.wait_for_selector(f"{ROOT}[data-anchors='4']")
+    settle(page)
+    assert page.locator(".ls-body").count() == 4 * 4
+    assert page.evaluate("[window.drawn, window.moved.size]") == [[0, 0, 0, 0], 0]
+    assert [pixels(page, pane) for pane in range(4)] == before
+    page.get_by_text("Move one pane").click()
+    page.wait_for_function("window.drawn[0]")
+    settle(page)
+    assert page.evaluate("window.drawn.slice(1)") == [0, 0, 0]
+    assert pixels(page, 0) != before[0]
+    assert page.evaluate("window.moved.size") == 3  # those of the pane that moved
 
 
 def hidden(page, n):
@@ -252,9 +307,16 @@ def test_one_key_hides_the_anchors_and_python_hears_their_look(demo):
     assert wait_for_events(page, 1) == [["stars", [1, 1, False]]]
     assert not shown.is_visible()
     page.click(f"{ROOT} [data-tool=stars]")
+    page.get_by_label("Size of the anchors").fill("2")
+    wait_for_events(page, 2)
+    large = shown.locator(".ls-star").first.bounding_box()["width"]
     page.get_by_label("Size of the anchors").fill("0.5")
-    assert wait_for_events(page, 2)[1] == ["stars", [0.5, 1, True]]
+    assert wait_for_events(page, 3)[2] == ["stars", [0.5, 1, True]]
     assert shown.is_visible()
+    assert shown.locator(".ls-star").first.bounding_box()["width"] < large / 2
+    # A transform on each of 1,200 stars takes Chromium most of the time of a frame.
+    transforms = "all => all.filter(one => one.transform.baseVal.length || getComputedStyle(one).transform !== 'none').length"
+    assert page.locator(".ls-star, .ls-star *, .ls-number").evaluate_all(transforms) == 0
 
 
 def test_a_selected_row_has_a_ring_and_its_name_and_other_anchors_are_dimmed(demo):

@@ -1,0 +1,116 @@
+"""The widget's script in a real Chromium with a model of our own in Jupyter's place; `tests/installed` has the real one."""
+
+import base64
+
+import numpy as np
+import pytest
+
+from relcore.charts.scene import Pane, Scene
+from relcore.panes.widget import PanesWidget
+from tests.browser.panes import ROOT, drag, views, zoom
+
+N = 200
+# A model holds the traits, as bytes where Python has bytes, and tells who listens that one has changed.
+MODEL = """
+([script, state]) => {
+  const bytes = text => new DataView(Uint8Array.from(atob(text), one => one.charCodeAt(0)).buffer);
+  const given = one => (typeof one === "string" ? bytes(one) : one);
+  const traits = Object.fromEntries(Object.entries(state).map(([name, one]) => [name, given(one)]));
+  const heard = new Set();
+  window.saved = [];
+  const model = {
+    get: name => traits[name],
+    set: (name, value) => (traits[name] = value),
+    save_changes: () => window.saved.push(structuredClone(traits._events)),
+    on: (name, act) => heard.add(act),
+    off: (name, act) => heard.delete(act),
+  };
+  window.change = changed => {
+    for (const [name, one] of Object.entries(changed)) traits[name] = given(one);
+    heard.forEach(act => act());
+  };
+  window.listeners = () => heard.size;
+  return import(URL.createObjectURL(new Blob([script], { type: "text/javascript" }))).then(({ default: widget }) => {
+    window.close_ = widget.render({ model, el: document.body });
+  });
+}
+"""
+
+
+def draw(anchors):
+    rng = np.random.default_rng(len(anchors))
+    cloud = np.random.default_rng(0).normal(size=(N, 2))
+    panes = Pane("absolute", cloud), Pane("relative", rng.normal(size=(N, 2)))
+    ids = np.array([f"row {i}" for i in range(N)], dtype=object)
+    return Scene(panes, ids, np.arange(N) % 2, ("even", "odd"), anchors=np.arange(len(anchors))), np.arange(N)
+
+
+@pytest.fixture
+def widget():
+    return PanesWidget(np.array([f"row {i}" for i in range(N)], dtype=object), draw, anchors=["row 0", "row 1"])
+
+
+def state(widget):
+    """What Python syncs, bytes as base64."""
+    traits = {name: getattr(widget, name) for name in set(widget.keys) if name.startswith(("_array", "_header"))}
+    return {name: base64.b64encode(one).decode() if isinstance(one, bytes) else one for name, one in traits.items()}
+
+
+def opened(page, widget, style=""):
+    page.goto("about:blank")
+    page.add_style_tag(content=f"{style}\n{widget._css}")
+    page.evaluate(MODEL, [widget._esm, state(widget)])
+    return page
+
+
+def test_a_brush_reaches_python_and_its_answer_the_panes(page, widget):
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    page.click(f"{ROOT} [data-tool=box]")
+    drag(page, 0, [(0.002, 0.002), (0.998, 0.998)])
+    page.wait_for_selector(f"{ROOT}[data-selected='{N}']")
+    widget._events = page.evaluate("window.saved.at(-1)")
+    assert widget.selected_rows == tuple(range(N))
+    widget.selection = ["row 3", "row 5"]
+    page.evaluate("changed => window.change(changed)", state(widget))
+    page.wait_for_selector(f"{ROOT}[data-selected='2']")
+
+
+def test_new_anchors_keep_the_zoom(page, widget):
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    zoom(page, 1, clicks=2)
+    zoomed, drawn = views(page), page.get_attribute(ROOT, "data-drawn").split("-")
+    widget.anchors = ["row 0", "row 1", "row 2"]
+    page.evaluate("changed => window.change(changed)", state(widget))
+    page.wait_for_selector(f"{ROOT}[data-anchors='3']")
+    now = page.get_attribute(ROOT, "data-drawn").split("-")
+    assert [one == other for one, other in zip(drawn, now, strict=True)] == [True, False]
+    assert views(page) == zoomed
+
+
+# Browsers compute colours in the notation of their source: marimo's are color(srgb …).
+@pytest.mark.parametrize(
+    ("background", "theme"),
+    [("color(srgb 1 1 1)", "light"), ("color(srgb 0.07 0.07 0.07)", "dark"), ("oklch(0.98 0 0)", "light"), ("#111", "dark")],
+)
+def test_the_theme_follows_the_page_in_any_notation_of_its_colour(page, widget, background, theme):
+    style = f"html {{ background: {background} }} body {{ background: color(srgb .5 .5 .5 / 0) }}"
+    opened(page, widget, style).wait_for_selector(f"{ROOT}[data-drawn][data-theme={theme}]", timeout=10_000)
+
+
+def test_a_closed_widget_leaves_nothing_behind(page, widget):
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    page.evaluate("window.close_()")
+    assert page.locator(ROOT).count() == 0
+    assert page.evaluate("window.listeners()") == 0
+
+
+def test_without_webgl_the_cell_says_what_to_do(page, widget):
+    page.add_init_script(
+        """const known = HTMLCanvasElement.prototype.getContext;
+        HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+          return kind === "webgl2" ? null : known.call(this, kind, ...rest);
+        };"""
+    )
+    opened(page, widget)
+    page.get_by_role("alert").wait_for()
+    assert "WebGL 2" in page.get_by_role("alert").inner_text()
