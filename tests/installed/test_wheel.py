@@ -1,64 +1,24 @@
 """The wheel, installed into an environment that has nothing but what it asks for, away from the repository."""
 
 import csv
-import os
 import re
 import subprocess
 import sys
 import venv
 import zipfile
-from importlib.metadata import distribution
 from pathlib import Path
 
 import numpy as np
 import pytest
-from packaging.requirements import Requirement
+
+from tests.installed.wheel_environment import installed, run
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(*command, folder, **variables):
-    """What a command prints, run in this folder without a trace of the repository in its environment."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RELSCOPE"))}
-    ran = subprocess.run(list(map(str, command)), cwd=folder, env=environment | variables, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT, folder=folder)
-    (path,) = folder.glob("*.whl")
-    return path
-
-
-def needed(requirements, found):
-    """Adds the distributions that these requirements ask for, without extras, and those that they ask for in turn."""
-    for one in map(Requirement, requirements or ()):
-        if one.name not in found and (one.marker is None or one.marker.evaluate({"extra": ""})):
-            found[one.name] = distribution(one.name)
-            needed(found[one.name].requires, found)
-    return found
-
-
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """The folder of an environment with the wheel and its dependencies, linked from those installed here; pip checks them."""
-    folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=False, symlinks=True)
-    packages = next(folder.glob("lib/python*/site-packages"))
-    with zipfile.ZipFile(wheel) as archive:
-        metadata = archive.read(next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))).decode()
-    asked = re.findall(r"^Requires-Dist: (.*)$", metadata, flags=re.MULTILINE)
-    for one in needed(asked, {}).values():
-        for top in {file.parts[0] for file in one.files} - {"..", "__pycache__"}:
-            link = packages / top
-            if not link.exists():
-                link.symlink_to(one.locate_file(top))
-    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
-    run(*pip, "install", "--quiet", "--no-index", wheel, folder=folder)
-    return folder
+    return installed(wheel, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture

@@ -1,0 +1,51 @@
+"""The wheel in an environment of its own, beside nothing but what it asks for, linked from what is installed here."""
+
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from importlib.metadata import distribution
+
+from packaging.requirements import Requirement
+
+
+def clean_environment(**variables):
+    """The environment of a process that does not know this repository."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RELSCOPE"))} | variables
+
+
+def run(*command, folder, **variables):
+    """What a command prints, run in this folder without a trace of the repository in its environment."""
+    settings = {"cwd": folder, "env": clean_environment(**variables)}
+    ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, **settings)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def needed(requirements, extras, found):
+    """Adds the distributions that these requirements ask for, some with their extras, and those that they ask for in turn."""
+    for one in map(Requirement, requirements or ()):
+        key = one.name, frozenset(one.extras)
+        if key not in found and (one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras)):
+            found[key] = distribution(one.name)
+            needed(found[key].requires, ["", *one.extras], found)
+    return found
+
+
+def installed(wheel, folder, extras=(), beside=()):
+    """The folder, now an environment with the wheel, its extras, and distributions `beside` it; pip checks them."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    packages = next(folder.glob("lib/python*/site-packages"))
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))).decode()
+    asked = re.findall(r"^Requires-Dist: (.*)$", metadata, flags=re.MULTILINE)
+    for one in needed([*asked, *beside], ["", *extras], {}).values():
+        for top in {file.parts[0] for file in one.files} - {"..", "__pycache__"}:
+            link = packages / top
+            if not link.exists():
+                link.symlink_to(one.locate_file(top))
+    pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "--disable-pip-version-check"]
+    run(*pip, "install", "--quiet", "--no-index", f"relscope[{','.join(extras)}] @ {wheel.as_uri()}", folder=folder)
+    return folder
