@@ -7,7 +7,9 @@ Playwright and a Chromium (RELSCOPE_CHROMIUM).
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shutil
 import sys
 import tempfile
 from itertools import product
@@ -19,6 +21,7 @@ sys.path.insert(0, str(HERE.parents[1]))
 
 from benchmarks.app_in_chromium import FLAGS, find_chromium, serve  # noqa: E402
 from benchmarks.browser_sessions import SETTLED  # noqa: E402
+from benchmarks.lab_in_chromium import KERNEL_IDLE, serve_lab  # noqa: E402
 
 SIZES = {"1440x900": (1440, 900), "1280x720": (1280, 720), "390x844": (390, 844)}
 DRAWN = "!document.querySelector('[data-testid=stSkeleton]') && !document.querySelector('[data-stale=true]')"
@@ -75,6 +78,33 @@ def take_digits(browser: Any, url: str, path: Path) -> None:
     context.close()
 
 
+def take_notebook(browser: Any, path: Path) -> None:
+    """The example notebook in JupyterLab, with the words of one class selected."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        shutil.copy(HERE.parent / "notebook" / "compare_two_spaces.ipynb", home)
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
+        process, url = serve_lab(sys.executable, home, environment)
+        try:
+            page = browser.new_page(viewport={"width": 1440, "height": 1080}, color_scheme="light")
+            page.set_default_timeout(120_000)
+            page.goto(f"{url}/lab/tree/compare_two_spaces.ipynb")
+            page.get_by_text(KERNEL_IDLE).wait_for()
+            for command in ("application:toggle-left-area", "notebook:run-all-cells"):
+                page.evaluate("command => window.jupyterapp.commands.execute(command)", command)
+            page.wait_for_selector(".ls-root[data-drawn]")
+            page.locator(".ls-root").focus()
+            page.keyboard.press("Escape")  # what the example has selected
+            page.wait_for_selector(".ls-root[data-selected='0']")
+            page.locator(".ls-chip", has_text="wine").click(modifiers=["Shift"])
+            page.wait_for_selector(".ls-root[data-selected]:not([data-selected='0'])")
+            page.mouse.move(0, 0)
+            page.screenshot(path=path)
+        finally:
+            process.terminate()
+            process.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", type=Path, metavar="FOLDER", help="every page, size and scheme, into this folder")
@@ -95,6 +125,7 @@ def main() -> None:
                 for page, scheme in OF_README:
                     take(browser, url, page, SIZES["1440x900"], scheme, HERE / f"{page.lower()}-{scheme}.png")
                 take_digits(browser, url, HERE / "digits-light.png")
+                take_notebook(browser, HERE / "notebook-light.png")
         finally:
             browser.close()
             process.terminate()
