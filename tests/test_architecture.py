@@ -21,7 +21,12 @@ MOST_LINES = 320
 
 # relcore from the bottom up: each part with the parts that it may build on, itself always among them.
 BASE = {
+    "relcore.errors",
     "relcore.magnitude",
+    "relcore.mapped",
+    "relcore.row_columns",
+    "relcore.row_pass",
+    "relcore.space_digest",
     "relcore.spaces",
     "relcore.similarity",
     "relcore.names",
@@ -40,29 +45,47 @@ LAYERS = {
     "relcore.numbers": set(),
     "relcore.plain_text": set(),
     "relcore.magnitude": set(),
-    "relcore.spaces": {"relcore.names", "relcore.magnitude"},
+    "relcore.errors": set(),
+    "relcore.mapped": {"relcore.errors", "relcore.magnitude"},
+    "relcore.row_columns": {"relcore.errors", "relcore.magnitude"},
+    "relcore.space_digest": {"relcore.row_columns"},
+    "relcore.spaces": {
+        "relcore.names",
+        "relcore.errors",
+        "relcore.magnitude",
+        "relcore.mapped",
+        "relcore.row_columns",
+        "relcore.space_digest",
+    },
     "relcore.portable": {"relcore.access", "relcore.plain_json", "relcore.spaces"},
     "relcore.access": {"relcore.spaces"},
     "relcore.extras": {"relcore.spaces"},
-    "relcore.estimator": {"relcore.magnitude", "relcore.spaces"},
+    "relcore.estimator": {"relcore.magnitude", "relcore.mapped", "relcore.spaces"},
     "relcore.plain_json": {"relcore.access", "relcore.plain_text", "relcore.spaces"},
     "relcore.text_lines": {"relcore.access", "relcore.spaces"},
     "relcore.record": {"relcore.names", "relcore.plain_json", "relcore.spaces"},
+    "relcore.selections": {"relcore.access", "relcore.spaces"},
     "relcore.similarity": BASE,
     "relcore.evaluation": {"relcore.spaces"},
     "relcore.projection": BASE,
-    "relcore.inversion": BASE | {"relcore.anchors", "relcore.evaluation", "relcore.row_pass"},
+    "relcore.inversion": BASE | {"relcore.anchors", "relcore.evaluation"},
     "relcore.row_pass": {"relcore.magnitude"},
     "relcore.translation": BASE,
     "relcore.alignment": BASE,
     "relcore.anchors": BASE | JOBS | {"relcore.evaluation", "relcore.translation"},
+    "relcore.made_rows": {"relcore.magnitude"},
+    "relcore.searching": BASE | JOBS | {"relcore.made_rows", "relcore.metrics"},
     "relcore.metrics": BASE | {"relcore.evaluation"},
-    "relcore.reduction": BASE | JOBS | {"relcore.alignment", "relcore.stages", "relcore.umap_map", "relcore.tsne_map"},
+    "relcore.pca": BASE,
+    "relcore.reduction": BASE
+    | JOBS
+    | {"relcore.alignment", "relcore.made_rows", "relcore.pca", "relcore.stages", "relcore.umap_map", "relcore.tsne_map"},
     "relcore.umap_map": BASE | JOBS,
     "relcore.tsne_map": {"relcore.umap_map"},
     "relcore.sources": BASE | JOBS | TRAINING | {"relcore.access", "relcore.text_lines"},
     "relcore.charts": BASE,
     "relcore.figures": BASE | {"relcore.access", "relcore.charts"},
+    "relcore.panes": BASE | {"relcore.charts", "relcore.figures"},
     "relcore.determinism": set(),
     "relcore.store": {"relcore.spaces", "relcore.access"},
     "relcore.pace": {"relcore.store"},
@@ -86,6 +109,15 @@ LAYERS = {
         "relcore.projection",
         "relcore.translation",
     },
+    "relcore.block_scores": BASE
+    | {
+        "relcore.anchors",
+        "relcore.comparison",
+        "relcore.evaluation",
+        "relcore.metrics",
+        "relcore.projection",
+        "relcore.translation",
+    },
     "relcore.recipe": BASE | JOBS | {"relcore.encoding", "relcore.sources", "relcore.figures"},
     "relcore.task": BASE | JOBS | {"relcore.sources"},
 }
@@ -102,6 +134,7 @@ FEATURES = (
     "languages",
     "drift",
     "migration",
+    "sharded",
 )
 STAGES = tuple(f"relcore.{name}" for name in (*FEATURES, "studies", "papers", "commands"))
 # Libraries that only one part of the project knows.
@@ -117,6 +150,8 @@ OWNERS = {
     "qdrant_client": ("relcore.indexes",),
     "lancedb": ("relcore.indexes",),
     "onnx": ("relcore.migration",),
+    "anywidget": ("relcore.panes.widget",),
+    "traitlets": ("relcore.panes.widget",),
 }
 # What takes long to import, or may be missing, is imported by the function that needs it.
 HEAVY = (
@@ -232,7 +267,7 @@ def test_each_stage_stands_on_those_before_it():
 
 def draws(module):
     """Whether a module may draw. What computes must not: it returns `relcore.charts`."""
-    ours = within(module, ["app", "pages", "relcore.figures", "relcore.commands", "relcore.recipe"])
+    ours = within(module, ["app", "pages", "relcore.figures", "relcore.panes", "relcore.commands", "relcore.recipe"])
     return ours or module.endswith(("figures", "_figure"))
 
 
@@ -255,8 +290,8 @@ def test_what_takes_long_to_import_waits_for_the_function_that_needs_it():
 
 def test_importing_the_core_loads_nothing_heavy():
     modules = sorted(name for name in TREES if within(name, ["relcore"]) and not name.endswith("__main__"))
-    modules = [name for name in modules if not within(name, ["relcore.figures"])]
-    names = [*HEAVY, "streamlit", "plotly", "matplotlib"]
+    modules = [name for name in modules if not within(name, ["relcore.figures", "relcore.panes.widget"])]
+    names = [*HEAVY, "streamlit", "plotly", "matplotlib", "anywidget"]
     script = f"import sys, {', '.join(modules)}; import json; print(json.dumps([n for n in {names} if n in sys.modules]))"
     ran = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout) == []

@@ -37,6 +37,8 @@ OF_ONE_PROCESSOR = {
     *("comparison-umap", "cross-domain", "plane-codes", "reconstruction", "reconstruction-mse", "rescale-input"),
     *("rescale-layers", "training", "try-it", "try-it-picture", "zero-shot"),
 }
+# Their spaces are TF-IDF and an SVD, whose last bits, and so the digests, differ by processor: drawn there without digests.
+ENCODED = {"across-languages", "cross-lingual"}
 SLOW = {"comparison-umap", "comparison-tsne", "study"}
 RECIPES = [
     pytest.param(folder, path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [], id=f"{folder.name}-{path.stem}")
@@ -74,9 +76,18 @@ def of_this_processor(folder):
     return (folder / "processor.txt").read_text().strip() == processor()
 
 
-def need_processor(folder, name):
-    if name in OF_ONE_PROCESSOR and not of_this_processor(folder):
+def need_processor(folder, name, among=OF_ONE_PROCESSOR):
+    if name in among and not of_this_processor(folder):
         pytest.skip("trained on another processor, where the last digits differ")
+
+
+def for_this_processor(folder, name, text):
+    """The recipe, without the digests of spaces that come out differently here."""
+    if name not in ENCODED or of_this_processor(folder):
+        return text
+    for digest in json.loads(text)["digests"]:
+        text = text.replace(f'"{digest}"', '""')
+    return text
 
 
 def of_this_version(text):
@@ -100,7 +111,7 @@ def assert_same_table(found, expected, same_numbers=True, within=1e-5):
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
 def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder, name):
     need_processor(folder, name)
-    written = (folder / "recipes" / f"{name}.json").read_text(encoding="utf-8")
+    written = for_this_processor(folder, name, (folder / "recipes" / f"{name}.json").read_text(encoding="utf-8"))
     drawn = exportable(json.loads(written))
     assert drawn.bytes("json").decode() == of_this_version(written)
     found, expected = drawn.table(), pd.read_csv(folder / "tables" / f"{name}.csv")
@@ -113,7 +124,7 @@ def test_a_recipe_draws_the_same_numbers_and_is_written_to_the_same_bytes(folder
 
 @pytest.mark.parametrize(("folder", "name"), RECIPES)
 def test_a_setting_that_is_unknown_missing_or_of_another_type_is_taken_as_it_was(folder, name):
-    need_processor(folder, name)
+    need_processor(folder, name, OF_ONE_PROCESSOR | ENCODED)
     recipe = json.loads((folder / "recipes" / f"{name}.json").read_text(encoding="utf-8"))
     differing = []
     for path, change, expected in json.loads((folder / "changed.json").read_text())[name]:

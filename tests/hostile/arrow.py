@@ -43,7 +43,8 @@ def truth(content: bytes) -> dict | None:
             for name, column in zip(table.column_names, table, strict=True)
         }
         vectors = np.array(table.column(2).to_pylist(), np.float32)
-        found = good(rows(vectors, named["id"], named.get("label")))  # of a label by another name nothing is known
+        ids = named.get("id", table.column(0).to_pylist())  # by another name it is still the first column of texts
+        found = good(rows(vectors, ids, named.get("label")))  # of a label by another name nothing is known
     except Exception:
         return None
     return found
