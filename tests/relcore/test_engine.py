@@ -28,6 +28,21 @@ def wait_for(path):
         time.sleep(0.01)
 
 
+def gone(pid):
+    """Whether the process has ended. It may end between any two looks at it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def hold(context, *, log):
+    """Keeps its worker until the test lets it go."""
+    Path(log).write_text("holds\n")
+    wait_for(f"{log}-heard")
+    context.put({})
+
+
 def count(context, *, log, n, pause=0.0):
     """Counts to n, and leaves a line with its process id each time that it is run."""
     with open(log, "a") as file:
@@ -201,7 +216,7 @@ def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_pa
     until(lambda: lines(log) and lines(other_log))
     pid = int(lines(log)[0])
     job.cancel()  # returns once the nanny has killed the process, which would sleep, or decompose, for minutes
-    until(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    until(lambda: gone(pid))
     assert job.status().state == "cancelled"
     with pytest.raises(EngineError, match="busy: cancelled"):
         job.result()
@@ -214,11 +229,13 @@ def test_cancel_kills_the_process_and_spares_the_others(engine, key, log, tmp_pa
 
 
 def test_cancelling_a_waiting_job_and_running_it_anew(engine, key, log):
-    blockers = [engine.submit(digest_of(key, i), count, title="t", log=f"{log}{i}", n=20, pause=0.05) for i in range(2)]
+    blockers = [engine.submit(digest_of(key, i), hold, title="t", log=f"{log}{i}") for i in range(2)]
     until(lambda: all(lines(f"{log}{i}") for i in range(2)))
     job = engine.submit(key, count, title="t", log=log, n=2)
     job.cancel()
     assert job.status().state == "cancelled"
+    for i in range(2):
+        Path(f"{log}{i}-heard").touch()
     assert [blocker.wait(60).state for blocker in blockers] == ["done", "done"]
     assert lines(log) == []
     anew = engine.submit(key, count, title="t", log=log, n=2)
@@ -234,7 +251,7 @@ def test_a_cancel_at_any_moment_of_the_start_stops_the_job(engine, key, log):
     done = engine.submit(key, count, title="t", log=log, n=1)
     assert done.wait(60).state == "done"
     pids = [int(line) for i in range(6) for line in lines(f"{log}{i}")]
-    until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+    until(lambda: all(gone(pid) for pid in pids))
 
 
 class Scheduler:
@@ -366,7 +383,7 @@ def test_no_process_outlives_its_interpreter(tmp_path, how):
     assert run.returncode == (0 if how == "ends" else -signal.SIGKILL), run.stderr
     pids = [int(pid) for pid in run.stdout.split()]
     assert len(pids) >= 2
-    until(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+    until(lambda: all(gone(pid) for pid in pids))
 
 
 def test_a_scheduler_that_does_not_answer(tmp_path):
@@ -410,7 +427,7 @@ def test_a_cluster_of_the_users_own(tmp_path, monkeypatch, log):
             job = engine.submit("b" * 32, busy, title="t", log=log, how="svd")
             until(lambda: len(lines(log)) == 2)
             job.cancel()
-            until(lambda: not psutil.pid_exists(int(lines(log)[1])))
+            until(lambda: gone(int(lines(log)[1])))
             jobs = [engine.submit(digit * 32, count, title="t", log=log, n=20, pause=0.05) for digit in "cd"]
             assert [job.wait(60).state for job in jobs] == ["done", "done"]
         finally:
