@@ -10,6 +10,7 @@ import pandas as pd
 
 from relcore.charts.coloring import Coloring, ColorScale
 from relcore.charts.star_look import StarLook
+from relcore.plain_text import encodable
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class Scene:
         """The plotted numbers, one row a drawn point: id, category or number, anchor number (0: none), and all coordinates."""
         numbers = np.zeros(len(self), dtype=np.int64)
         numbers[self.anchors] = np.arange(1, len(self.anchors) + 1)
-        columns = {"id": self.ids, **self._column(self._first, "category"), "anchor": numbers}
+        columns = {"id": encodable(self.ids), **self._column(self._first, "category"), "anchor": numbers}
         if self.second:
             columns |= self._column(self.second, "second category")
         for pane in self.panes:
@@ -152,4 +153,4 @@ class Scene:
     def _column(coloring: Coloring, name: str) -> dict[str, np.ndarray]:
         if coloring.scale is not None:
             return {coloring.scale.title: coloring.values}
-        return {name: np.array([*coloring.names, ""], dtype=object)[coloring.categories]}
+        return {name: np.array([*encodable(coloring.names), ""], dtype=object)[coloring.categories]}

@@ -28,7 +28,7 @@ from relcore.figures.embedded import KEY, recipe_script
 from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.style import PAPER, Style
 from relcore.figures.tables import histogram_table, printed_scores, score_table, spectrum_table
-from relcore.plain_text import harmless
+from relcore.plain_text import encodable, harmless
 from relcore.portable import without_paths
 from relcore.spaces import SpaceError
 
@@ -169,11 +169,14 @@ def _policy(plot: str) -> str:
 
 
 def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """The two renderers of these data, ``"lines_interactive:lines_figure"`` and the like, imported when they are called."""
+    """The two renderers of these data, ``"lines_interactive:lines_figure"`` and the like, imported when they are called.
+
+    They get the data `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
+    """
 
     def renderer(name: str) -> Callable[[Any], Any]:
         module, function = name.split(":")
-        return lambda look: getattr(import_module(f"relcore.figures.{module}"), function)(*data, look)
+        return lambda look: getattr(import_module(f"relcore.figures.{module}"), function)(*map(encodable, data), look)
 
     return renderer(screen), renderer(paper)
 
@@ -186,7 +189,7 @@ def lines_exportable(
 ) -> Exportable:
     """A chart of lines or points; `latex` gives the table to print."""
     renderers = drawn("lines_interactive:lines_figure", "lines_publication:lines_figure", lines)
-    return Exportable(name, *renderers, lines.table, recipe, latex)
+    return Exportable(name, *renderers, lambda: encodable(lines).table(), recipe, latex)
 
 
 def options_exportable(

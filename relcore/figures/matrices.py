@@ -13,6 +13,7 @@ from relcore.figures.cell_colors import cell_color
 from relcore.figures.export import Exportable, drawn
 from relcore.figures.palette import Theme
 from relcore.numbers import general, in_cell
+from relcore.plain_text import encodable
 
 Label = str | float
 Lines = tuple[tuple[str, ...], ...]
@@ -185,4 +186,4 @@ def matrices_exportable(
 ) -> Exportable:
     """The heat maps in all forms; `table` replaces `Matrices.table` if a cell has more than one value."""
     renderers = drawn("matrices_interactive:matrices_figure", "matrices_publication:matrices_figure", data)
-    return Exportable(name, *renderers, table or data.table, recipe, latex)
+    return Exportable(name, *renderers, table or (lambda: encodable(data).table()), recipe, latex)

@@ -131,6 +131,29 @@ def test_a_printed_figure_is_drawn_and_well_formed(name, kind):
         assert not tags & {"script", "foreignObject", "a"}
 
 
+HALF = "\ud800"  # of a surrogate pair: JSON and tables of words can bring one, UTF-8 cannot hold it
+
+
+def halves(name):
+    """A figure whose rows have such ids."""
+    ids = np.array([f"{HALF} {row}" for row in range(9)], dtype=object)
+    if name == "panes":
+        panes = Pane("first", np.random.default_rng(0).normal(size=(9, 2))), Pane("second", np.eye(9)[:, :2])
+        return scene_exportable(Scene(panes, ids, np.arange(9) % 2, (f"{HALF} a", "b")))
+    if name == "lines":
+        return lines_exportable(Lines((Line(f"{HALF} a", np.arange(9.0), np.arange(9.0), labels=tuple(ids)),), "x", "y"))
+    panel = MatrixPanel("scores", tuple(ids), tuple(ids), np.eye(9))
+    return matrices_exportable(Matrices((panel,), (0, 1), "row", "column", "score", ""), name="matrices")
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf", "html", "csv"])
+@pytest.mark.parametrize("name", ["panes", "lines", "matrices"])
+def test_half_a_surrogate_pair_in_an_id_is_replaced(name, kind):
+    written = halves(name).bytes(kind, SMALL)
+    if kind == "csv":
+        assert "\N{REPLACEMENT CHARACTER} " in written.decode()
+
+
 def test_a_printed_table_holds_no_command_of_a_label():
     drawn = replace(FIGURES["lines"](), latex=lambda: pd.DataFrame({MARK: [MARK]}))
     table = drawn.bytes("tex").decode()
