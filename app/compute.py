@@ -39,7 +39,6 @@ LEAST_HELD_OUT = 5
 DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as it is shown with each step
 _MOST_KEPT = 20_000_000  # similarities in a matrix that is kept: 80 MB for each of two spaces
 _TOGETHER = ("relative", "whitened")  # they are shown together, and the second costs little in the same pass
-TOO_MANY_ANCHORS = "Nearly every row is an anchor, so too few held-out rows remain to compute scores. Remove some anchors."
 _SECONDS = "relscope.seconds"
 
 
@@ -213,6 +212,15 @@ def live_scores(
 def can_be_scored(pair: Match, *anchors: tuple[str, ...]) -> bool:
     """Whether enough rows are held out from these anchor sets for scores to say anything."""
     return len(pair) - len(set().union(*anchors)) >= LEAST_HELD_OUT
+
+
+def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
+    """Why scores cannot be computed with these anchor sets, and what would help."""
+    n, n_anchors = len(pair), len(set().union(*anchors))
+    told = f"{n - n_anchors} of {n:,} rows are held out, and scores need {LEAST_HELD_OUT} or more rows that are no anchors. "
+    if n <= LEAST_HELD_OUT:
+        return f"{told}Removing anchors does not help: choose spaces that share more rows."
+    return f"{told}Remove {LEAST_HELD_OUT - n + n_anchors} or more anchors, or choose spaces that share more rows."
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:

@@ -20,7 +20,7 @@ def headline(workspace: Workspace, pair: Match) -> str:
     if not workspace.anchors:
         return _paragraph("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.")
     if not compute.can_be_scored(pair, workspace.anchors):
-        return _paragraph(compute.TOO_MANY_ANCHORS)
+        return _paragraph(compute.too_few_held_out(pair, workspace.anchors))
     found = {form: scores_of(workspace, pair, form) for form in _FORMS}
     opening = f"Two encoders, the same {counted(len(pair), 'row')}"
     if "mrr" not in found["absolute"]:

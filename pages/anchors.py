@@ -7,7 +7,7 @@ import dataclasses
 import pandas as pd
 import streamlit as st
 
-from app import anchor_lists, compute, exports, panes, session
+from app import anchor_lists, compute, exports, messages, panes, session
 from app.anchor_panels.audit_panel import audit
 from app.anchor_panels.influence_panel import influence
 from app.anchor_panels.sets_panel import compare_sets
@@ -130,7 +130,7 @@ with side:
 if workspace.anchors and compute.can_be_scored(pair, workspace.anchors):
     show_effect(workspace, pair)
 elif workspace.anchors:
-    st.info(compute.TOO_MANY_ANCHORS)
+    messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
 else:
     st.info("No anchors yet. Click a point and make it one, draw with the lasso, type names above, or choose a strategy.")
 titles = ["All anchors", "Named sets and lists", "Diagnostics", "Audit", "Influence", "Compare sets"]

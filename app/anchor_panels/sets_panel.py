@@ -59,7 +59,7 @@ def _difference(workspace: Workspace, pair: Match, form: str, sides: list[tuple[
         st.info("Both sets are the same anchors. Choose another set for A or B.", icon=":material/info:")
         return
     if not compute.can_be_scored(pair, a, b):
-        st.info(compute.TOO_MANY_ANCHORS)
+        messages.info(compute.too_few_held_out(pair, a, b), icon=":material/info:")
         return
     settings = workspace.projection, workspace.k, workspace.convention
     changes = compute.score_differences(pair, form, b, a, *settings)

@@ -44,11 +44,17 @@ def test_k_above_the_held_out_rows_is_as_many_as_there_are(make_session):
 def test_where_every_row_is_an_anchor_nothing_but_the_absolute_spaces_is_scored(make_session):
     session = make_session(40).change("number_input", "sidebar.number", 40)
     assert not session.errors
-    assert "Nearly every row is an anchor" in session.html
+    assert "0 of 40 rows are held out, and scores need 5 or more" in session.html
     assert '<tr class="relative">' not in session.html
     session.open("anchors")
     assert not session.errors
-    assert "Remove some anchors" in session.info[0].value
+    assert "Remove 5 or more anchors, or choose spaces that share more rows." in session.info[0].value
+
+
+def test_where_rows_are_too_few_nobody_is_told_to_remove_anchors(make_session):
+    session = make_session(5).change("number_input", "sidebar.number", 2)
+    assert not session.errors
+    assert "Removing anchors does not help: choose spaces that share more rows." in session.html
 
 
 def test_more_anchors_than_rows_cannot_be_asked_for(make_session):
