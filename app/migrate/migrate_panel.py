@@ -73,7 +73,7 @@ def _shares(result: MigrationResult) -> str:
     if best is None or best.to_keep is None or best.to_keep.low <= 0:
         return ""
     bridge, twice = (result.option(name).value / best.value for name in ("bridge", "twice"))
-    return f" Without re-embedding, the bridge reaches {bridge:.0%} of its score, asking twice {twice:.0%}."
+    return f" Without re-embedding, the bridge reaches {100 * bridge:.0f} % of its score, asking twice {100 * twice:.0f} %."
 
 
 def _told(result: MigrationResult) -> str:

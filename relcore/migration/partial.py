@@ -81,7 +81,7 @@ class PartialCurve:
         if share == 0:
             told = f"Embedding rows again does not clearly add {short(gain)}."
         else:
-            told = f"From {share:.0%} on, more rows do not clearly add {short(gain)}."
+            told = f"From {100 * share:.0f} % on, more rows do not clearly add {short(gain)}."
         return told + (" The interval is wide: more queries could change this." if self.cannot_tell(gain) else "")
 
 

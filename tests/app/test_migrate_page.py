@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import zipfile
 
 import numpy as np
 import pytest
 
-from app.migrate import migrate_setup
+from app.migrate import migrate_panel, migrate_setup
 from app.workspace import Workspace
 from relcore.cli import main
 from relcore.migration.example import TASK, starting_models
@@ -177,3 +178,4 @@ def test_the_example_comes_with_relscope():
     result = TASK.read(entry)
     assert isinstance(result, MigrationResult)
     assert result.option("bridge").to_keep.low > 0
+    assert re.search(r"the bridge reaches \d+ % of its score, asking twice \d+ %\.", migrate_panel._shares(result))

@@ -74,7 +74,7 @@ def test_the_hard_cluster_first_gains_most(models, scores):
     assert hard.quality[1] > random.quality[1] + 0.05
     assert hard.stop(0.02) == 0.25
     assert random.stop(0.02) == 1
-    assert "25%" in hard.describe(0.02)
+    assert "From 25 % on" in hard.describe(0.02)
 
 
 def test_a_random_order_gains_in_proportion_to_the_share(scores):
