@@ -17,11 +17,12 @@ from relcore.store import Entry, Store, digest_of
 class Gather(ShardWork):
     """The vectors of the rows whose numbers are in the store under a key, of every space; see `put_rows`.
 
-    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: ids and labels of the first space,
-    labels None where it has none.
+    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: the ids of the first space, and the
+    labels of the first space that has some; labels are None where a shard has none in any space.
     """
 
     kind: ClassVar[str] = "gather"
+    version: ClassVar[int] = 2
 
     wanted: str
     texts: bool = False
@@ -34,7 +35,7 @@ class Gather(ShardWork):
         arrays = {"rows": here}
         if self.vectors:
             arrays |= {f"vectors_{side}": shard.take(here - start) for side, shard in enumerate(shards)}
-        return arrays, _texts(shards[0], here - start) if self.texts else {}
+        return arrays, _texts(shards, here - start) if self.texts else {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
         return {name: np.concatenate([one, second.arrays[name]]) for name, one in first.arrays.items()}, _joined(
@@ -43,17 +44,21 @@ class Gather(ShardWork):
 
 
 def _joined(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if column is None else [*column, *two[name]] for name, column in one.items()}
+    return {name: None if None in (column, two[name]) else [*column, *two[name]] for name, column in one.items()}
 
 
-def _texts(shard: Shard, rows: np.ndarray) -> dict[str, Any]:
-    ids, labels = [], [] if shard.labels else None
-    for block in shard.blocks(labels=True) if shard.ids or shard.labels else ():
-        places = rows[(rows >= block.first) & (rows < block.first + len(block.vectors))] - block.first
-        ids += shard.ids_of(block)[places].tolist()
-        if labels is not None:
-            labels += [block.labels[place] for place in places]
-    return {"ids": ids or [str(shard.start + row) for row in rows], "labels": labels}
+def _texts(shards: Shards, rows: np.ndarray) -> dict[str, Any]:
+    first, labelled = shards[0], next((shard for shard in shards if shard.labels), None)
+    read: dict[Shard, tuple[list[str], list[str]]] = {
+        shard: ([], []) for shard in (first, labelled) if shard is not None and (shard.ids or shard.labels)
+    }
+    for shard, (ids, labels) in read.items():
+        for block in shard.blocks(labels=True):
+            places = rows[(rows >= block.first) & (rows < block.first + len(block.vectors))] - block.first
+            ids += shard.ids_of(block)[places].tolist()
+            labels += [block.labels[place] for place in places] if shard.labels else []
+    ids = read[first][0] if first.ids else [str(first.start + row) for row in rows]
+    return {"ids": ids, "labels": None if labelled is None else read[labelled][1]}
 
 
 def put_rows(store: Store, rows: np.ndarray, texts: bool = False, vectors: bool = True) -> Gather:

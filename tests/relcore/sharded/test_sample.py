@@ -46,3 +46,10 @@ def test_seeds_are_in_it(tmp_path):
     absent = [one for one in IDS[5:] if one not in without.index and one != "row-50"][:3]
     found = sample(folder, also=absent)
     assert set(found.ids) == set(without.ids) | set(absent)
+
+
+def test_labels_that_some_shards_lack_are_left_out(tmp_path):
+    for number in (0, 1):
+        folder = write_npy(tmp_path / f"{number}", ROWS, (30, 50, 20), ids=IDS, labels=LABELS)
+        (folder / f"part-0000{number}.labels.txt").unlink()
+        assert sample(folder).labels is None

@@ -64,3 +64,23 @@ def test_what_cannot_be_stitched(tmp_path):
     write_parquet(tmp_path / "b", np.ones((N, 5), np.float32), SIZES, ids=IDS, labels=other[0])
     with pytest.raises(SpaceError, match=r"part-00000.npy: expected the same labels in all spaces"):
         stitch_shards([spaces[0], ShardedSpace.open(tmp_path / "b")], StitchSpec(METHODS), runner)
+
+
+def test_labels_of_the_second_space_alone(tmp_path):
+    """Or of the first one in some shards, and of the second in the others."""
+    first, _ = folders(tmp_path)
+    labels = first.whole().labels.tolist()
+    vectors = [
+        np.concatenate([block.vectors for shard in space.shards for block in shard.blocks()]) for space in folders(tmp_path)
+    ]
+    spec, found = StitchSpec(("relative",), n_anchors=25), []
+    for name, half in (("plain", False), ("half", True)):
+        one = write_npy(tmp_path / name, vectors[0], SIZES, ids=IDS, labels=labels if half else None)
+        other = write_parquet(tmp_path / f"{name}-b", vectors[1], SIZES, ids=IDS, labels=labels)
+        if half:
+            (one / "part-00001.labels.txt").unlink()
+        spaces = [ShardedSpace.open(one), ShardedSpace.open(other)]
+        found.append(stitch_shards(spaces, spec, Runner(Store(tmp_path / "store"))))
+    wanted = stitch_matrix([ShardedSpace.open(tmp_path / name).whole() for name in ("plain", "plain-b")], spec)
+    for one in found:
+        np.testing.assert_allclose(one.matrix("relative"), wanted.matrix("relative", "accuracy")[0], atol=1e-6)
