@@ -49,7 +49,7 @@ def named_anchors(space: ShardedSpace, survey: PassResult, ids: Sequence[str]) -
     Raises
     ------
     SpaceError
-        None, an id twice, one that the space lacks, one without a direction.
+        None, an id twice, one that the space lacks or that several of its rows have, one without a direction.
     """
     ids = list(ids)
     if not ids or len(set(ids)) < len(ids):
@@ -58,12 +58,17 @@ def named_anchors(space: ShardedSpace, survey: PassResult, ids: Sequence[str]) -
     if space.shards[0].ids:
         places, found = survey.arrays["wanted"]
         rows[places] = found
+        if several := [ids[place] for place in np.flatnonzero(np.bincount(places, minlength=1) > 1)]:
+            raise SpaceError(
+                f"anchors: expected ids of one row each, {len(several)} occur more than once in {space.name!r}, first "
+                f"{quote(several[:3])}; make the ids distinct"
+            )
     else:
         rows[:] = [int(one) if one.isdecimal() and str(int(one)) == one and int(one) < space.n else -1 for one in ids]
     unknown = [one for one, row in zip(ids, rows, strict=True) if row < 0]
     if unknown:
         raise SpaceError(f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}")
-    zero = [one for one, row in zip(ids, rows, strict=True) if row in set(survey.arrays["dropped"].tolist())]
+    zero = [ids[place] for place in np.flatnonzero(np.isin(rows, survey.arrays["dropped"]))]
     if zero:
         raise SpaceError(f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them")
     return rows

@@ -73,17 +73,23 @@ class Recovered(ShardWork):
                 X, true = (block.vectors[part] for block in blocks)
                 rows = global_rows(shards[0], blocks[0], np.arange(part.start, part.stop))
                 kept = lengths_above_zero((X, true)) & ~np.isin(rows, known["anchors"])
-                units = {"a": unit_rows(function(X[kept]), known["mean"]), "b": unit_rows(true[kept], known["mean"])}
-                sums["n"] += len(units["a"])
-                sums["paired"] += np.vecdot(units["a"], units["b"]).sum(dtype=np.float64)
-                for side, one in units.items():
-                    sums[f"sum_{side}"] += one.sum(axis=0, dtype=np.float64)
-                    sums[f"gram_{side}"] += one.T @ one
+                if kept.any():  # a map refuses a block without rows
+                    _add(sums, function(X[kept]), true[kept], known["mean"])
                 report(blocks[0].first + part.stop, shards[0].n, shards[0].name)
         return sums, {}
 
     def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
         return {name: one + second.arrays[name] for name, one in first.arrays.items()}, {}
+
+
+def _add(sums: Arrays, found: np.ndarray, true: np.ndarray, mean: np.ndarray) -> None:
+    """Add recovered and true rows (m, d), as directions from the mean (d,), to the sums."""
+    units = {"a": unit_rows(found, mean), "b": unit_rows(true, mean)}
+    sums["n"] += len(true)
+    sums["paired"] += np.vecdot(units["a"], units["b"]).sum(dtype=np.float64)
+    for side, one in units.items():
+        sums[f"sum_{side}"] += one.sum(axis=0, dtype=np.float64)
+        sums[f"gram_{side}"] += one.T @ one
 
 
 def invert_shards(

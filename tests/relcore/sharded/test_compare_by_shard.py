@@ -193,3 +193,26 @@ def test_inversion_between_unrelated_spaces_is_at_chance(tmp_path):
     assert score.null.low - 0.05 < score < score.null.high + 0.05
     with pytest.raises(SpaceError, match="exchange the two folders"):
         invert_shards(source, target, 40, Runner(Store(tmp_path / "store")), InversionSpec(route="backward"))
+
+
+@pytest.mark.parametrize("spec", [InversionSpec(method="whitened", ridge=0.3), InversionSpec()])
+def test_inversion_of_shards_without_a_row_to_score(tmp_path, spec):
+    """One row that is an anchor, and zero rows alone."""
+    X, Y = (one[:200] for one in rows_of())
+    X[1:4] = 0
+    sizes, ids = (1, 3, 196), IDS[:200]
+    source = ShardedSpace.open(write_npy(tmp_path / "a", X, sizes, ids=ids))
+    target = ShardedSpace.open(write_npy(tmp_path / "b", Y, sizes, ids=ids))
+    anchors = [ids[row] for row in (0, *range(20, 50))]
+    score = invert_shards(source, target, anchors, Runner(Store(tmp_path / "store")), spec).score
+    pair = match(source.whole(), target.whole())
+    wanted = invert_pair(pair, anchors, spec, most_rows=N)
+    assert score == pytest.approx(float(wanted.scores[wanted.spec.title]), abs=1e-6)
+
+
+def test_an_anchor_of_several_rows_is_refused(tmp_path):
+    X, Y = rows_of()
+    ids = [*IDS[:900], IDS[3], *IDS[901:]]
+    source, target = spaces(tmp_path, X, Y, ids=ids)
+    with pytest.raises(SpaceError, match="1 occur more than once in 'a', first 'row-3'"):
+        compare_shards(source, target, ["row-5", "row-3"], Runner(Store(tmp_path / "store")), n_queries=30)
