@@ -38,6 +38,11 @@ def made_shards(place: str) -> list[Shard]:
 def _settings(given: dict[str, Any]) -> dict[str, int]:
     if unknown := set(given) - set(_DEFAULTS):
         raise SpaceError(f"{PREFIX}: expected {', '.join(_DEFAULTS)}, got {', '.join(sorted(unknown))}")
+    for name, value in given.items():
+        if not str(value).isdecimal() or int(value) < (name in ("rows", "width", "shards")):
+            raise SpaceError(
+                f"{PREFIX}: expected whole numbers, rows, width and shards from 1, got {name} = {str(value)!r:.80}; change it"
+            )
     return {name: int(given.get(name, default)) for name, default in _DEFAULTS.items()}
 
 

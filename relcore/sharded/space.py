@@ -62,7 +62,7 @@ class ShardedSpace:
                 f"{place!r:.200}: expected shards of one format, got {', '.join(sorted(set(kinds.values())))}; keep one of "
                 "them in this folder"
             )
-        names = sorted(kinds, key=_natural)
+        names = sorted(kinds, key=lambda name: (_natural(name), name))  # "part-01" and "part-1" in one order on all machines
 
         def shard(name: str) -> Shard:
             kind, url = kinds[name], beside(place, name)
@@ -81,6 +81,7 @@ class ShardedSpace:
 
     @property
     def width(self) -> int:
+        """Numbers per row."""
         return self.shards[0].width
 
     def __len__(self) -> int:
@@ -95,8 +96,16 @@ class ShardedSpace:
         return digest_of("sharded", [(shard.name, shard.n, shard.width, shard.stamp) for shard in self.shards])
 
     def take(self, rows: np.ndarray) -> np.ndarray:
-        """The vectors (m, width) of these rows of the whole space, in their order."""
+        """The vectors (m, width) of these rows of the whole space, in their order, float32.
+
+        Raises
+        ------
+        SpaceError
+            A row number outside 0 … n − 1, a shard that cannot be read.
+        """
         rows = np.asarray(rows, dtype=np.int64)
+        if len(rows) and not 0 <= rows.min() <= rows.max() < self.n:
+            raise SpaceError(f"{self.name}: expected rows 0 … {self.n - 1:,}, got {rows.min():,} … {rows.max():,}")
         out = np.empty((len(rows), self.width), dtype=np.float32)
         for shard in self.shards:
             here = np.flatnonzero((rows >= shard.start) & (rows < shard.start + shard.n))

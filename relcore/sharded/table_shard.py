@@ -11,7 +11,7 @@ import numpy as np
 from relcore.indexes.columns import id_column, matrix_of, vector_column
 from relcore.plain_text import visible
 from relcore.sharded.files import opened
-from relcore.sharded.shard import Block, Shard
+from relcore.sharded.shard import Block, Shard, rows_at_once
 from relcore.sources.arrow_table import ARROW, account_of
 from relcore.sources.parquet_table import stored
 from relcore.sources.row_values import checked_ids, checked_labels
@@ -19,6 +19,7 @@ from relcore.sources.rows import readable
 from relcore.spaces import SpaceError
 
 _MOST_GROUP = 1 << 29  # a row group or a batch is unpacked as a whole
+_MOST_TAKEN = 1 << 16  # rows that are looked through at once
 _LABELS = ("label", "labels")
 
 
@@ -40,8 +41,10 @@ class TableShard:
                 )
             vectors, ids = vector_column(name, table.schema, ""), id_column(table.schema)
             labels = next((one for one in _LABELS if one in table.schema.names), "")
-            first = next(table.batches(1, [vectors]), None)
-            width = 0 if first is None or not first.num_rows else len(first.column(0)[0].as_py() or ())
+            first = next((one for one in table.batches(1, [vectors]) if one.num_rows), None)
+            width = 0 if first is None else len(first.column(0)[0].as_py() or ())
+            if table.n and not width:
+                raise SpaceError(f"{name}, row 1: expected a vector, got none; mend or remove the row")
         return {"n": table.n, "width": width, "vectors": vectors, "ids": ids, "labels": labels}
 
     def blocks(self, rows: int, labels: bool) -> Iterator[Block]:
@@ -63,7 +66,7 @@ class TableShard:
         out = np.empty((len(rows), self.shard.width), dtype=np.float32)
         first = 0
         with _table(self.shard.url) as table:
-            for batch in table.batches(1 << 16, [self.shard.vectors]):
+            for batch in table.batches(min(_MOST_TAKEN, rows_at_once(self.shard.width)), [self.shard.vectors]):
                 here = np.flatnonzero((rows >= first) & (rows < first + batch.num_rows))
                 if len(here):
                     some = batch.take((rows[here] - first).tolist()) if len(here) < batch.num_rows // 2 else None

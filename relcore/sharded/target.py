@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import numpy as np
 
@@ -34,10 +34,10 @@ def need_folder(place: str, key: str) -> None:
     if files.exists(path):
         marked = files.exists(beside(path, MARK))
         if marked:
-            with opened(mark) as stream:
+            with opened(mark) as stream, suppress(ValueError):  # a damaged one is of other work
                 found = json.loads(stream.read())
-            if isinstance(found, dict) and found.get("key") == key:
-                return
+                if isinstance(found, dict) and found.get("key") == key:
+                    return
         if marked or listed(place):
             raise SpaceError(
                 f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose another"

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from relcore.sharded import table_shard
 from relcore.sharded.made_shard import made
 from relcore.sharded.pair import ShardedPair
 from relcore.sharded.space import ShardedSpace, is_sharded
@@ -92,6 +93,53 @@ def test_what_a_folder_must_not_be(tmp_path):
     (tmp_path / "half" / "part-00001.ids.txt").unlink()
     with pytest.raises(SpaceError, match=r"ids in all shards or in none, 'part-00001.npy' has none"):
         ShardedSpace.open(tmp_path / "half")
+
+
+def test_a_first_row_without_a_vector_is_named(tmp_path):
+    for number, rows in enumerate(([[1.0, 2.0]], [None, [1.0, 2.0]])):
+        parquet.write_table(pa.table({"vector": pa.array(rows, pa.list_(pa.float32()))}), tmp_path / f"part-{number}.parquet")
+    with pytest.raises(SpaceError, match=r"part-1\.parquet, row 1: expected a vector, got none"):
+        ShardedSpace.open(tmp_path)
+
+
+def test_rows_that_a_space_lacks(tmp_path):
+    space = ShardedSpace.open(write_npy(tmp_path, X, SIZES))
+    assert space.take([]).shape == (0, 6)
+    for rows in ([3, 100], [-1]):
+        with pytest.raises(SpaceError, match=r"expected rows 0 … 99, got "):
+            space.take(rows)
+
+
+@pytest.mark.parametrize("write", [write_parquet, write_arrow])
+def test_rows_by_number_are_looked_for_in_small_blocks(tmp_path, monkeypatch, write):
+    """Of wide rows, too: 65,536 rows of 4,096 numbers would be 1 GB."""
+    read = []
+    real = table_shard.matrix_of
+    monkeypatch.setattr(
+        table_shard, "matrix_of", lambda name, column, *rest: read.append(len(column)) or real(name, column, *rest)
+    )
+    monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 10 * 4 * X.shape[1])
+    space = ShardedSpace.open(write(tmp_path, X, SIZES))
+    np.testing.assert_array_equal(space.take(np.arange(100)), X)
+    assert max(read) == 10
+
+
+def test_names_that_differ_in_zeros_are_in_one_order(tmp_path, monkeypatch):
+    names = ["part-1.npy", "part-01.npy", "part-001.npy"]
+    for number, name in enumerate(names):
+        np.save(tmp_path / name, np.full((1, 2), number))
+    found = []
+    for order in (names, names[::-1]):
+        facts = {name: {"size": (tmp_path / name).stat().st_size} for name in order}
+        monkeypatch.setattr("relcore.sharded.space.listed", lambda place, facts=facts: facts)
+        found.append([shard.name for shard in ShardedSpace.open(tmp_path).shards])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("settings", ["rows=0", "rows=x", "shards=0", "width=0", "seed=-1"])
+def test_what_cannot_be_made(settings):
+    with pytest.raises(SpaceError, match=f"from 1, got {settings.replace('=', ' = ').replace('= ', '= .')}"):
+        ShardedSpace.open(f"made://{settings}")
 
 
 def test_a_shard_that_was_cut_short_is_named(tmp_path):

@@ -10,6 +10,7 @@ from relcore.sharded.adapt import adapt_shards
 from relcore.sharded.project import project_shards
 from relcore.sharded.runner import Runner
 from relcore.sharded.space import ShardedSpace
+from relcore.sharded.target import MARK
 from relcore.spaces import SpaceError
 from relcore.store import Store
 from tests.relcore.sharded.folders import X, write_arrow, write_npy, write_parquet
@@ -105,3 +106,11 @@ def test_anchors_must_be_rows(tmp_path, runner):
     with pytest.raises(SpaceError, match="got 'quantised'"):
         project_shards(source, 5, str(tmp_path / "goal"), runner, ProjectionSpec("quantised"))
     assert not (tmp_path / "goal").exists()
+
+
+def test_a_folder_with_a_damaged_mark_is_taken(tmp_path, runner):
+    source = ShardedSpace.open(write_npy(tmp_path / "s", X, SIZES))
+    (tmp_path / "goal").mkdir()
+    (tmp_path / "goal" / MARK).write_text("{")
+    with pytest.raises(SpaceError, match="expected a new or empty folder"):
+        project_shards(source, 5, str(tmp_path / "goal"), runner)
