@@ -15,6 +15,7 @@ function arrived(parent, payload, home) {
   if (!arrivals.has(parent)) arrivals.set(parent, { files: new Map() });
   const arrival = Object.assign(arrivals.get(parent), { payload });
   const digest = (name) => header.arrays[name][2];
+  for (const name of header.carried) arrival.files.set(digest(name), take(name, Uint8Array).buffer);
   const names = Object.keys(header.elsewhere);
   const draw = () => {
     if (arrival.payload !== payload) return;

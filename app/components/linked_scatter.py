@@ -24,7 +24,10 @@ from relcore.panes.sheet import Sheet
 from relcore.panes.source import script, style
 
 TOOLS = ("lasso", "box", "pan")
-_LARGE = 1 << 17  # bytes of an array from which it is a file that the browser loads once; smaller ones travel with each payload
+_LARGE = 1 << 15  # bytes from which an array is a file that the browser loads once; smaller ones travel with each payload
+_CARRIED = (
+    1 << 22
+)  # bytes that a payload takes along of files that are new: asked for apart, they would come a round trip later
 
 _SECRET = secrets.token_hex(16)  # of this server: sessions that show the same data share its files
 
@@ -96,7 +99,8 @@ def linked_scatter(
         old=old,
         settings={"linkZoom": link_zoom, "height": height, "fill": fill, "dark": dark, "tool": tool},
     )
-    data = payload.leaving(_serve_arrays(payload, key)).to_bytes()
+    served = _serve_arrays(payload, key)
+    data = payload.leaving(served, _new(payload, served, key)).to_bytes()
     _mount(key=key, data=data, on_events_change=partial(_receive, key, version, len(scene), on_event))
     return events
 
@@ -135,6 +139,15 @@ def _serve_arrays(payload: Payload, key: str) -> dict[str, str]:
     return _addresses(
         {name: (payload.arrays[name], "application/octet-stream", digest) for name, digest in digests.items()}, f"{key}:array"
     )
+
+
+def _new(payload: Payload, served: Mapping[str, str], key: str) -> list[str]:
+    """Which of these arrays the last payload did not have; none of the first one, whose files load side by side."""
+    about = {name: payload.header["arrays"][name] for name in served}
+    before = st.session_state.get(f"{key}:served")
+    st.session_state[f"{key}:served"] = {digest for _, _, digest in about.values()}
+    new = {name: size for name, (_, size, digest) in about.items() if before is not None and digest not in before}
+    return list(new) if sum(new.values()) <= _CARRIED else []
 
 
 def _addresses(files: Mapping[str, tuple[bytes, str, str]], key: str) -> dict[str, str]:

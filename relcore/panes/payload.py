@@ -42,7 +42,7 @@ class Payload:
 
     ``header["arrays"][name]`` says ``[start, bytes, digest]``; the start counts from the end of the header in `to_bytes`.
     ``header["files"]`` says where the texts, the notes and the sheet of the rows can be had, and ``header["elsewhere"]`` where
-    the arrays are that do not travel with it.
+    the arrays are that need not travel with it; those in ``header["carried"]`` do so once, as they are new.
     """
 
     header: dict[str, Any]
@@ -54,15 +54,15 @@ class Payload:
         layout = {**self.header["arrays"], name: [start, len(content), _digest(content)]}
         return Payload({**self.header, "arrays": layout}, {**self.arrays, name: content})
 
-    def leaving(self, elsewhere: Mapping[str, str]) -> Payload:
-        """Without these arrays, which the home finds at these addresses."""
+    def leaving(self, elsewhere: Mapping[str, str], carried: Sequence[str] = ()) -> Payload:
+        """Without these arrays, which the home finds at these addresses, but with those of them that are `carried`."""
         kept, layout, start = {}, {}, 0
         for name, (_, size, digest) in self.header["arrays"].items():
             layout[name] = [start, size, digest]
-            if name not in elsewhere:
+            if name not in elsewhere or name in carried:
                 kept[name] = self.arrays[name]
                 start += size + -size % 4
-        return Payload({**self.header, "arrays": layout, "elsewhere": dict(elsewhere)}, kept)
+        return Payload({**self.header, "arrays": layout, "elsewhere": dict(elsewhere), "carried": list(carried)}, kept)
 
     def to_bytes(self) -> bytes:
         """The length of the header (uint32), the header in JSON, then the arrays, each at a multiple of four."""
@@ -159,6 +159,7 @@ def payload_of(
         "numbered": len(scene.anchors) <= NUMBERED,
         "files": files or {},
         "elsewhere": {},
+        "carried": [],
         "sheet": sheet and {"side": sheet.side, "columns": sheet.columns, "lines": sheet.lines, "crisp": sheet.crisp},
         "themes": [asdict(theme) for theme in (LIGHT, DARK)],
         **(settings or {}),

@@ -43,6 +43,23 @@ def test_one_text_changed_among_many_is_another_file_and_none_is_the_same():
     assert url() != first
 
 
+def test_new_coordinates_travel_once_and_known_ones_do_not():
+    def header():
+        (node,) = at.run().get("bidi_component")
+        assert not at.exception
+        return header_of(node.proto.bytes)
+
+    at = AppTest.from_string(
+        HOVERS.replace("np.zeros((n, 2))", "np.full((n, 2), st.session_state.get('place', 0)) * [[1, 2]]").replace(
+            "80_000", "20_000"
+        )
+    )
+    assert header()["carried"] == [], "the files of the first payload load side by side"
+    at.session_state["place"] = 1
+    assert header()["carried"] == ["pane0"]
+    assert header()["carried"] == []
+
+
 def test_whoever_knows_a_text_and_an_array_cannot_tell_their_addresses(monkeypatch):
     def addresses():
         (node,) = at.run().get("bidi_component")

@@ -162,5 +162,14 @@ def test_arrays_that_are_elsewhere_do_not_travel_and_keep_size_and_digest():
     assert len(sent.to_bytes()) < len(whole.to_bytes())
 
 
+def test_an_array_that_is_carried_travels_and_keeps_its_address():
+    scene = make_scene()
+    whole = payload_of(scene, version=ids_digest(scene))
+    header, arrays = read(whole.leaving({"pane0": "/there", "ids": "/here"}, ["pane0"]).to_bytes())
+    assert (header["elsewhere"], header["carried"]) == ({"pane0": "/there", "ids": "/here"}, ["pane0"])
+    assert arrays["pane0"] == whole.arrays["pane0"]
+    assert arrays["ids"] != whole.arrays["ids"]
+
+
 def test_a_separator_within_a_text_does_not_shift_the_texts_after_it():
     assert joined(np.array(["a\x1fb", "c"], dtype=object)).split(b"\x1f") == ["a␟b".encode(), b"c"]
