@@ -8,7 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-# Threads that wait for work by spinning take the processor from the browser, which on a laptop draws beside them.
+# Threads that wait for work by spinning take the processor from the browser, which on a laptop draws beside them. OpenBLAS cannot
+# be kept from it: `one_thread_products` does without its threads, but where blocks of rows are worked on side by side.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -20,6 +21,7 @@ from app import first_imports  # noqa: E402
 first_imports.wait()
 
 from app import autosave, fitting, messages, selection_lines, session, sharing, sidebar, start, unpaired  # noqa: E402
+from relcore.block_scores.threads import one_thread_products  # noqa: E402
 from relcore.engine import EngineError  # noqa: E402
 from relcore.extras import extra  # noqa: E402
 from relcore.spaces import NoCommonId, SpaceError  # noqa: E402
@@ -60,16 +62,19 @@ try:
         from app.encode import encoding_jobs
 
         encoding_jobs.collect()
-    with in_use(), extra():
+    with in_use(), extra(), one_thread_products():
         fitting.settle()
         autosave.save()
         selection_lines.print_selection()  # before the page is drawn again
         autosave.draw_notice()
-        sidebar.draw(page.title)
+        sidebar.begin(page.title)
         page.run()
+        sidebar.draw()
 except NoCommonId:
+    sidebar.draw()
     unpaired.draw(session.workspace())
 except (SpaceError, EngineError, StoreError) as error:
+    sidebar.draw()
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
 sidebar.draw_status(page.title)

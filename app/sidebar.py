@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from contextvars import ContextVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import autosave, compute, messages, own_files, session
 from app.fitting import anchors_origin
@@ -24,12 +26,29 @@ from relcore.numbers import counted
 from relcore.portable import last_part
 from relcore.spaces import Match, NoCommonId, SpaceError
 
+# The browser draws what comes first, and the sidebar's choosers take it as long as the panes: after a step these come first.
+PANES_FIRST = ("Compare", "Anchors")
+_awaited: ContextVar[str | None] = ContextVar("the page whose sidebar this run has still to draw", default=None)
 ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
 
 
-def draw(page: str) -> None:
-    """The sidebar; on pages that choose their own spaces without the choosers of other pages."""
-    with st.sidebar:
+def begin(page: str) -> None:
+    """Draw the sidebar of this run now, or leave it to `draw` where the browser has one already, of the last step."""
+    _awaited.set(page)
+    if "relscope.sidebar" not in st.session_state or page not in PANES_FIRST:
+        draw()
+
+
+def draw() -> None:
+    """The sidebar, once in each run; on pages that choose their own spaces without the choosers of other pages."""
+    page = _awaited.get()
+    if page is None:
+        return
+    _awaited.set(None)
+    st.session_state["relscope.sidebar"] = True
+    run = get_script_run_ctx()
+    # Drawn amid a page its widgets would be that page's, and forget what they hold on any other.
+    with run.run_with_active_hash(run.pages_manager.main_script_hash), st.sidebar:
         _undo_and_redo()
         workspace = session.workspace()
         if page not in ON_THEIR_OWN:

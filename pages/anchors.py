@@ -7,7 +7,7 @@ import dataclasses
 import pandas as pd
 import streamlit as st
 
-from app import anchor_lists, compute, exports, messages, panes, session
+from app import anchor_lists, compute, exports, messages, panes, session, sidebar
 from app.anchor_panels.audit_panel import audit
 from app.anchor_panels.influence_panel import influence
 from app.anchor_panels.sets_panel import compare_sets
@@ -125,6 +125,7 @@ shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, 
 picture, side = st.columns([3.3, 1], gap="medium")
 with picture:
     panes.show(pair, panes.draw(pair, shown), "anchors", height=620)
+sidebar.draw()
 with side:
     inspector(pair)
 if workspace.anchors and compute.can_be_scored(pair, workspace.anchors):

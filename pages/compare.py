@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import compute, exports, messages, panes, sample_line, session, view_choosers
+from app import compute, exports, messages, panes, sample_line, session, sidebar, view_choosers
 from app.all_pairs_panel import all_pairs
 from app.differences_panel import differences
 from app.headline import headline, scores_of
@@ -111,6 +111,7 @@ drawing = panes.draw(pair, workspace)
 picture, side = st.columns([3.3, 1], gap="medium")
 with picture:
     panes.show(pair, drawing, "compare", height=720)
+sidebar.draw()
 with side:
     inspector(pair)
 opening.html(headline(workspace, pair))
