@@ -1,10 +1,10 @@
-/* Moving: what a pane of points shows while its view moves and WebGL runs in software: its last whole picture, stretched to where it belongs,
-   and over it a sample of the points. At rest all points are drawn again. A frame of all 50,000 points in four panes takes a quarter of a
-   second in software, and one of a sample less than a tenth. A solid has no density and no picture to stretch while it turns: of very many rows a
+/* Moving: what a pane of points shows while its view moves and no graphics card draws it: its last whole picture, stretched to where it belongs,
+   and over it a sample of the points. At rest all points are drawn again. A frame of all 50,000 points in four panes takes a tenth of a
+   second. A solid has no density and no picture to stretch while it turns: of very many rows a
    sample stands alone, at rest a larger one. */
 
 const MOST_MOVING = { plane: 3000, solid: 10000 }; // points of a sample; panes of up to twice as many draw all of them
-const MOST_OF_A_SOLID = { software: 30000, card: 300000 }; // points of a solid at rest, in software and by a graphics card
+const MOST_OF_A_SOLID = { software: 30000, card: 300000 }; // points of a solid at rest, without and with a graphics card
 const STRETCHED_MOST = 2.5; // how far a picture is stretched or shrunk before a whole one is drawn while the view still moves
 
 class Moving {

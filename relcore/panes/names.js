@@ -36,26 +36,35 @@ function shortened(name, letters = NAME_LETTERS) {
 /* The row nearest to the middle of each group, by the median of each coordinate: one far away does not pull it. `groupOf`: row → number of
    a group, or -1. */
 function middles(coordinates, dimensions, groupOf) {
+  const found = [];
+  for (const [group, rows] of membersOf(coordinates.length / dimensions, groupOf)) {
+    const values = new Float32Array(rows.length);
+    const middle = [];
+    for (let axis = 0; axis < dimensions; axis++) {
+      for (let i = 0; i < rows.length; i++) values[i] = coordinates[dimensions * rows[i] + axis];
+      middle.push(values.sort()[rows.length >> 1]);
+    }
+    let [best, nearest] = [rows[0], Infinity];
+    for (const row of rows) {
+      let distance = 0;
+      for (let axis = 0; axis < dimensions; axis++) distance += (coordinates[dimensions * row + axis] - middle[axis]) ** 2;
+      if (distance < nearest) [best, nearest] = [row, distance];
+    }
+    found.push({ group, row: best, count: rows.length });
+  }
+  return found.sort((a, b) => b.count - a.count);
+}
+
+/* Group → its rows, of n or of a part of very many. */
+function membersOf(n, groupOf) {
   const members = new Map();
-  const n = coordinates.length / dimensions;
   for (let row = 0; row < n; row += Math.ceil(n / ROWS_FOR_MIDDLES)) {
     const group = groupOf(row);
     if (group < 0) continue;
     const rows = members.get(group);
     rows ? rows.push(row) : members.set(group, [row]);
   }
-  const found = [];
-  for (const [group, rows] of members) {
-    const axes = Array.from({ length: dimensions }, (_, axis) => Float32Array.from(rows, (row) => coordinates[dimensions * row + axis]).sort());
-    const middle = axes.map((values) => values[values.length >> 1]);
-    let [best, nearest] = [rows[0], Infinity];
-    for (const row of rows) {
-      const distance = middle.reduce((sum, value, axis) => sum + (coordinates[dimensions * row + axis] - value) ** 2, 0);
-      if (distance < nearest) [best, nearest] = [row, distance];
-    }
-    found.push({ group, row: best, count: rows.length });
-  }
-  return found.sort((a, b) => b.count - a.count);
+  return members;
 }
 
 /* As many of the selected rows as get a name, the most prominent first. */

@@ -43,7 +43,7 @@ class Pane {
     this.overlay = element("svg", "ls-overlay", { "aria-hidden": "true" }, this.stars.root, this.names.root, this.ring, this.lasso);
     this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
     this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
-    this.points = new Points(this.canvas);
+    this.points = pointsOn(this.canvas);
     this.points.onrestored = () => this.redraw();
     this.observer = new ResizeObserver(() => {
       this.measure();

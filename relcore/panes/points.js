@@ -25,9 +25,18 @@ void main() {
   pixel = vec4(mix(tint.rgb, surface, .75 * rim) * alpha, alpha);
 }`;
 
-function nameOfRenderer(gl) {
+const CONTEXT = { antialias: false, depth: false, premultipliedAlpha: true, preserveDrawingBuffer: true };
+
+function runsInSoftware(gl) {
   const known = gl.getExtension("WEBGL_debug_renderer_info"); // Firefox tells without it
-  return String(gl.getParameter(known ? known.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
+  const name = String(gl.getParameter(known ? known.UNMASKED_RENDERER_WEBGL : gl.RENDERER));
+  return /swiftshader|llvmpipe|software|basic render/i.test(name);
+}
+
+/* The opacities of points of which `n` stand for `all`: where a sample is `crowded`, it is more opaque, so that crowds look alike. */
+function opacitiesOf({ alphas, crowded = false }, all, n) {
+  const crowd = Math.min(all / Math.max(n, 1), 4);
+  return crowded && crowd > 1 ? alphas.map((alpha) => 1 - (1 - alpha) ** crowd) : alphas;
 }
 
 /* The order of painting of at most `most` rows, always the same ones: of the rows that are not selected one in so many, and of the selected
@@ -61,8 +70,7 @@ class Points {
   }
 
   start() {
-    const gl = this.canvas.getContext("webgl2", { antialias: false, depth: false, premultipliedAlpha: true, preserveDrawingBuffer: true });
-    if (!gl) throw new Error("This browser offers no WebGL 2, which the panes are drawn with; switch hardware acceleration on, or use another browser.");
+    const gl = this.canvas.getContext("webgl2", CONTEXT);
     const program = gl.createProgram();
     for (const [type, source] of [[gl.VERTEX_SHADER, VERTEX], [gl.FRAGMENT_SHADER, FRAGMENT]]) {
       const shader = gl.createShader(type);
@@ -76,7 +84,7 @@ class Points {
     gl.enable(gl.BLEND);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     this.gl = gl;
-    this.inSoftware = /swiftshader|llvmpipe|software|basic render/i.test(nameOfRenderer(gl));
+    this.inSoftware = runsInSoftware(gl);
     this.program = program;
     this.buffers = {};
     this.few = null;
@@ -129,17 +137,15 @@ class Points {
     return this.few.n;
   }
 
-  /* Draw all rows, or a sample of `most`; if it is `crowded`, its points are more opaque, so that crowds look alike. Nothing to do where the
-     canvas shows this look already, as when an anchor is added: in software a pane takes some 20 ms. */
+  /* Draw all rows, or a sample of `most`, see `opacitiesOf`. Nothing to do where the canvas shows this look already, as when an anchor is added. */
   draw(look) {
     const { gl, canvas } = this;
     const wanted = JSON.stringify(look);
     if (gl.isContextLost() || !this.content.order || this.shown === wanted) return;
     this.shown = wanted;
-    const { scale, offset, sizes, brushed, lift, surface, ratio, most = Infinity, crowded = false } = look;
+    const { scale, offset, sizes, brushed, lift, surface, ratio, most = Infinity } = look;
     const n = this.choose(most);
-    const crowd = Math.min(this.content.order.length / Math.max(n, 1), 4);
-    const alphas = crowded && crowd > 1 ? look.alphas.map((alpha) => 1 - (1 - alpha) ** crowd) : look.alphas;
+    const alphas = opacitiesOf(look, this.content.order.length, n);
     gl.viewport(0, 0, canvas.width, canvas.height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);

@@ -12,6 +12,7 @@ SCRIPTS = (
     "coloring.js",
     "legend.js",
     "points.js",
+    "discs.js",
     "solid.js",
     "row_grid.js",
     "density.js",

@@ -1,0 +1,137 @@
+/* Discs: the points of a pane without a graphics card, to the same look as `Points`. The page works out the pixels itself: WebGL in software
+   takes three to five times as long, in a process of its own for which the page has to wait. */
+
+let ink = new Float32Array(0); // red, green and blue (0 … 255) times the opacity, and the opacity of each pixel; of the pane that is drawn
+
+class Discs {
+  constructor(canvas) {
+    Object.assign(this, { canvas, content: {}, few: null, shown: "", inSoftware: true });
+    this.pen = canvas.getContext("2d");
+    if (!this.pen) throw new Error("This browser offers no canvas for the panes; close other pages, or use another browser.");
+  }
+
+  /* As of `Points`. */
+  upload(name, array) {
+    this.content[name] = array;
+    this.shown = "";
+    if (name === "order") this.few = null;
+  }
+
+  resize(width, height) {
+    Object.assign(this.canvas, { width, height });
+    this.shown = "";
+  }
+
+  /* The rows to draw, at most `most`, last on top. */
+  choose(most) {
+    const { order, flags } = this.content;
+    if (order.length <= most) return order;
+    if (this.few?.most !== most) {
+      const rows = thinned(order, flags, most);
+      this.few = { most, rows, n: rows.length };
+    }
+    return this.few.rows;
+  }
+
+  draw(look) {
+    const { canvas, content } = this;
+    const wanted = JSON.stringify(look);
+    if (!content.order || this.shown === wanted) return;
+    this.shown = wanted;
+    const { width, height } = canvas;
+    const rows = this.choose(look.most ?? Infinity);
+    if (ink.length < 4 * width * height) ink = new Float32Array(4 * width * height);
+    else ink.fill(0, 0, 4 * width * height);
+    drop(rows, content, look, opacitiesOf(look, content.order.length, rows.length), width, height);
+    const image = this.pen.createImageData(width, height);
+    dry(image.data);
+    this.pen.putImageData(image, 0, 0);
+  }
+
+  dispose() {
+    this.resize(0, 0);
+  }
+}
+
+/* Ink for a disc at each of the rows. Browsers make this code fast within milliseconds, as long as it makes no objects. */
+function drop(rows, { position, color, flags, depth }, look, opacities, width, height) {
+  const { scale, offset, sizes, surface, ratio, lift, brushed } = look;
+  const [across, up] = [(scale[0] * width) / 2, (scale[1] * height) / 2]; // pixels of a unit
+  const [left, middle] = [((1 + offset[0]) * width) / 2 - 0.5, ((1 - offset[1]) * height) / 2 - 0.5];
+  for (let i = 0; i < rows.length; i++) {
+    const row = rows[i];
+    const selected = flags[row] & 1;
+    const other = flags[row] >> 1 ? 1 : 0;
+    const near = depth ? depth[row] : 0;
+    const diameter = ratio * sizes[other] * (1 + 0.35 * lift * selected) * (1 + 0.3 * near);
+    const opacity = lit(near ? opacities[other] * clamp(1 + 0.45 * near, 0.35, 1) : opacities[other], selected, lift, brushed);
+    const rim = 0.75 * smooth(4.5, 6.5, diameter / ratio);
+    const x = left + across * position[2 * row];
+    const y = middle - up * position[2 * row + 1];
+    disc(x, y, diameter / 2, opacity, color[3 * row], color[3 * row + 1], color[3 * row + 2], rim, ratio, surface, width, height);
+  }
+}
+
+/* One disc about a point (x, y) in pixels, each of which it covers by up to its opacity. Large discs have a `rim` of the surface's colour. */
+function disc(x, y, radius, opacity, red, green, blue, rim, ratio, surface, width, height) {
+  const reach = radius + 0.5;
+  const first = Math.max(0, Math.ceil(x - reach));
+  const last = Math.min(width - 1, Math.floor(x + reach));
+  const bottom = Math.min(height - 1, Math.floor(y + reach));
+  for (let line = Math.max(0, Math.ceil(y - reach)); line <= bottom; line++) {
+    const away = (line - y) * (line - y);
+    for (let column = first; column <= last; column++) {
+      const inside = radius - Math.sqrt((column - x) * (column - x) + away);
+      if (inside <= -0.5) continue;
+      const alpha = inside >= 0.5 ? opacity : opacity * (inside + 0.5);
+      const edge = rim && rim * (1 - smooth(0.6 * ratio, 1.2 * ratio, inside));
+      const at = 4 * (line * width + column);
+      const kept = 1 - alpha;
+      ink[at] = ink[at] * kept + alpha * (red + edge * (255 * surface[0] - red));
+      ink[at + 1] = ink[at + 1] * kept + alpha * (green + edge * (255 * surface[1] - green));
+      ink[at + 2] = ink[at + 2] * kept + alpha * (blue + edge * (255 * surface[2] - blue));
+      ink[at + 3] = ink[at + 3] * kept + alpha;
+    }
+  }
+}
+
+/* The ink as the colours of an image: Uint8ClampedArray (4 × pixels), not times the opacity. */
+function dry(colors) {
+  for (let at = 0; at < colors.length; at += 4) {
+    const alpha = ink[at + 3];
+    if (!alpha) continue;
+    colors[at] = ink[at] / alpha;
+    colors[at + 1] = ink[at + 1] / alpha;
+    colors[at + 2] = ink[at + 2] / alpha;
+    colors[at + 3] = 255 * alpha;
+  }
+}
+
+/* The opacity of a row among others that are selected: `brushed`, whether any is. */
+function lit(opacity, selected, lift, brushed) {
+  if (!brushed) return opacity;
+  return selected ? opacity + (0.3 + 0.7 * lift) * (1 - opacity) : 0.14 * opacity;
+}
+
+function smooth(low, high, value) {
+  const share = clamp((value - low) / (high - low), 0, 1);
+  return share * share * (3 - 2 * share);
+}
+
+let software = null;
+
+/* Whether WebGL is missing or runs in software. A test or a benchmark may choose: `relscopePoints` is "webgl" or "page". */
+function isWithoutCard() {
+  if (globalThis.relscopePoints) return globalThis.relscopePoints === "page";
+  if (software === null) {
+    const gl = document.createElement("canvas").getContext("webgl2");
+    software = !gl || runsInSoftware(gl);
+    gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  }
+  return software;
+}
+
+/* What draws the points of a canvas; a browser that offers many contexts of WebGL may offer no further one. */
+function pointsOn(canvas) {
+  return isWithoutCard() || !canvas.getContext("webgl2", CONTEXT) ? new Discs(canvas) : new Points(canvas);
+}
