@@ -8,8 +8,8 @@ from pathlib import Path
 
 import streamlit as st
 
-# Threads that wait for work by spinning take the processor from the browser, which on a laptop draws beside them. OpenBLAS cannot
-# be kept from it: `one_thread_products` does without its threads, but where blocks of rows are worked on side by side.
+# Threads that wait for work by spinning take the processor from the browser, which on a laptop draws beside them. OpenBLAS
+# cannot be kept from it: `one_thread_products` does without its threads, but where blocks of rows are worked on side by side.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 ROOT = Path(__file__).resolve().parents[1]
