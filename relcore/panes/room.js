@@ -24,7 +24,8 @@ class Room {
   measure() {
     if (!this.fill || !this.root.isConnected) return;
     const scroller = this.home.scroller?.(this.root) ?? document.scrollingElement;
-    const top = this.grid.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scroller.scrollTop;
+    const scrolled = scroller === document.scrollingElement ? 0 : scroller.scrollTop; // that one moves with its content
+    const top = this.grid.getBoundingClientRect().top - scroller.getBoundingClientRect().top + scrolled;
     const { marginTop } = getComputedStyle(this.caption);
     const below = this.caption.textContent ? this.caption.offsetHeight + parseFloat(marginTop) : 0;
     const least = this.root.clientWidth < 620 ? LEAST_NARROW : LEAST;

@@ -123,6 +123,23 @@ def test_on_a_phone_every_tool_is_in_sight_whatever_is_selected(opened):
     assert max(box["x"] + box["width"] for box in shown) <= 390
 
 
+def test_the_panes_fit_the_window_and_keep_their_height_where_the_page_scrolls(opened):
+    page = opened(made_up())
+    at_rest(page)
+    assert page.evaluate("document.scrollingElement.scrollHeight <= innerHeight")
+    page.set_viewport_size({"width": 700, "height": 900})
+    at_rest(page)
+    page.locator(ROOT).focus()
+    page.locator(".ls-legend [data-class]").first.click(modifiers=["Shift"])
+    at_rest(page)
+    before = page.locator(".ls-grid").bounding_box()["height"]
+    page.evaluate("scrollTo(0, 300)")
+    assert page.evaluate("scrollY") == 300
+    page.evaluate("dispatchEvent(new Event('resize'))")
+    at_rest(page)
+    assert page.locator(".ls-grid").bounding_box()["height"] == before
+
+
 def test_numbers_of_anchors_at_the_edges_stay_within_their_pane(opened):
     page = opened(
         replace(made_up(), anchors=np.arange(12))
