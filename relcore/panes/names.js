@@ -26,11 +26,14 @@ function widthOf(text, kind, family) {
 
 const touches = ([left, top, right, bottom], boxes) => boxes.some((box) => left < box[2] && right > box[0] && top < box[3] && bottom > box[1]);
 
-/* A name of at most so many letters. Paths and addresses, which have no spaces, differ at their ends: they lose their middle. */
+/* A name of at most so many letters, none cut in half, as an emoji takes two places of a string. Paths and addresses, which have no
+   spaces, differ at their ends: they lose their middle. */
 function shortened(name, letters = NAME_LETTERS) {
   if (name.length <= letters) return name;
+  const signs = [...name];
+  if (signs.length <= letters) return name;
   const end = name.includes(" ") ? 0 : letters >> 1;
-  return `${name.slice(0, letters - 1 - end)}…${name.slice(name.length - end)}`;
+  return `${signs.slice(0, letters - 1 - end).join("")}…${signs.slice(signs.length - end).join("")}`;
 }
 
 /* The row nearest to the middle of each group, by the median of each coordinate: one far away does not pull it. `groupOf`: row → number of

@@ -32,10 +32,10 @@ class Tip {
     if (this.sheet?.address === sheet) return;
     this.dispose();
     if (!sheet) return;
-    const { image } = (this.sheet = { address: sheet, image: new Image() });
+    const wanted = (this.sheet = { address: sheet, image: new Image() });
     load(sheet)
-      .then((blob) => (image.src = URL.createObjectURL(blob)))
-      .catch(() => {});
+      .then((blob) => this.sheet === wanted && (wanted.image.src = URL.createObjectURL(blob))) // another one may be served meanwhile
+      .catch(() => this.sheet === wanted && (this.sheet = null)); // asked for again with the next payload
   }
 
   dispose() {

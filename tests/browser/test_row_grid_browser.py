@@ -64,6 +64,35 @@ def test_a_lasso_has_the_rows_that_matplotlib_finds_within(run, name):
         np.testing.assert_array_equal(expected, Polygon(polygon).contains_points(steps))
 
 
+def test_a_name_is_cut_between_its_signs(run):
+    assert run("shortened(name)", name="🙂" * 40) == "🙂" * 14 + "…" + "🙂" * 15
+    assert run("shortened(name)", name="🙂" * 30) == "🙂" * 30
+    assert run("shortened(name)", name="a " + "🙂" * 40) == "a " + "🙂" * 27 + "…"
+
+
+# What a tip is served, one after another; each load waits until the test says what comes of it.
+SERVED = """(() => {
+  let made = 0;
+  const known = URL.createObjectURL;
+  URL.createObjectURL = (blob) => (made++, known(blob));
+  const [tip, loads] = [new Tip(), []];
+  const load = (address) => new Promise((come, fail) => loads.push({ address, come: () => come(new Blob()), fail }));
+  const serve = (sheet) => tip.serve({ sheet }, {}, load);
+  const asked = () => loads.map((one) => one.address);
+  return (ACTS).then((told) => [told, asked(), made]);
+})()"""
+
+
+def test_pictures_that_come_too_late_are_not_kept(run):
+    acts = "(async () => { serve('a'); serve('b'); loads[0].come(); loads[1].come(); await null; await null; return 0; })()"
+    assert run(SERVED.replace("ACTS", acts)) == [0, ["a", "b"], 1]
+
+
+def test_pictures_that_could_not_be_had_are_asked_for_with_the_next_payload(run):
+    acts = "(async () => { serve('a'); loads[0].fail(); for (let i = 0; i < 9; i++) await null; serve('a'); return 0; })()"
+    assert run(SERVED.replace("ACTS", acts)) == [0, ["a", "a"], 0]
+
+
 def even_odd(points, polygon):
     """Rays to the right cross the edges an odd number of times."""
     inside = np.zeros(len(points), dtype=bool)
