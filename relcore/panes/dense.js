@@ -7,6 +7,7 @@ const POINTS_IN_SOFTWARE = { rest: 20000, moving: 4000 };
 const REST = 160; // milliseconds without a new view
 const POINTS_SELECTED = 5000; // selected rows at most that are drawn as points on the density
 const AROUND = 0.25; // of the view, at each side: points there are kept ready for moving
+const LOST = "The browser has stopped drawing points, as when many panes are open: close some and reload";
 const CLOSEST_DENSE = 100; // zoom at which a step of the rounded places is about a pixel wide
 
 /* Turns: one pane a frame makes a new picture of its density while the view moves, each in its turn; the others stretch their old one. */
@@ -262,8 +263,9 @@ class DensityKey {
     this.show(null);
   }
 
-  /* `told`: what is said of a pane without density, mostly nothing. */
-  show(dense, told = "") {
+  /* `told`: what is said of a pane without density, mostly nothing; `lost`: its points cannot be drawn. */
+  show(dense, told = "", lost = false) {
+    if (lost) [dense, told] = [null, LOST];
     this.root.hidden = !dense && !told;
     this.said = told;
     if (told) this.words.textContent = told;

@@ -16,7 +16,8 @@ class Legend {
 
   /* `most`: so many names, and how many more there are. */
   draw(colorings, most) {
-    const focus = this.lists.contains(document.activeElement) ? document.activeElement.dataset.class : null;
+    const { activeElement } = this.lists.getRootNode(); // a notebook may show the panes in a shadow tree
+    const focus = this.lists.contains(activeElement) ? activeElement.dataset.class : null;
     const scrolled = [...this.lists.children].map((list) => list.scrollLeft);
     this.lists.replaceChildren(...colorings.map((coloring, i) => this.list(coloring, i, most)));
     [...this.lists.children].forEach((list, i) => (list.scrollLeft = scrolled[i] ?? 0));
@@ -70,12 +71,14 @@ class Legend {
     const how = "Click to show or hide, double click to show alone, Shift and click to select";
     const node = element("button", className, { type: "button", title: `${name}: ${points}. ${how}`, "aria-label": `${name}, ${points}` });
     node.dataset.class = `${i}.${number}`;
+    const token = coloring.told.tokens[number];
+    const toggle = () => coloring.told.tokens[number] === token && this.act.toggle(coloring, number); // other classes may have come meanwhile
     let waiting = 0;
     node.addEventListener("click", (event) => {
       clearTimeout(waiting);
       if (event.shiftKey) return this.act.select(coloring, number);
       if (event.detail === 0) return this.act.toggle(coloring, number); // the keyboard clicks once
-      if (event.detail === 1) waiting = setTimeout(() => this.act.toggle(coloring, number), DOUBLE_CLICK);
+      if (event.detail === 1) waiting = setTimeout(toggle, DOUBLE_CLICK);
       else if (event.detail === 2) this.act.isolate(coloring, number);
     });
     node.addEventListener("keydown", (event) => {

@@ -75,7 +75,10 @@ class LinkedScatter {
     if (past?.linkZoom !== header.linkZoom) this.setLinked(header.linkZoom);
 
     const other = fresh("ids"); // other rows: what was selected among the old ones means nothing now
-    if (other) [this.ids, this.unanswered] = [new TextColumn(take("ids")), []];
+    if (other) {
+      [this.ids, this.unanswered] = [new TextColumn(take("ids")), []];
+      clearTimeout(this.clickTimer); // the click was on an old row
+    }
     if (fresh("cells")) this.cells = header.sheet ? take("cells") : null;
     this.tip.serve(header.files, header.sheet, this.place.load);
     if (fresh("prominence") || other) this.prominence = header.arrays.prominence ? take("prominence") : Uint32Array.from({ length: header.n }, (_, row) => row);
@@ -92,6 +95,7 @@ class LinkedScatter {
 
     while (this.panes.length > header.panes.length) this.panes.pop().dispose();
     const born = header.panes.length - this.panes.length;
+    if (other || born < 0) this.hovered(-1);
     while (this.panes.length < header.panes.length) this.panes.push(this.newPane());
     this.root.dataset.panes = this.panes.length;
     const reanchored = fresh("anchors") || recolored || born;
@@ -231,7 +235,8 @@ class LinkedScatter {
 
   report(event) {
     this.serial = Math.max(Date.now(), this.serial + 1, this.header.answered + 1);
-    this.unanswered.push({ ...event, serial: this.serial, version: this.header.version });
+    // A new list each time: a notebook's model sends nothing where it is given the list that it has.
+    this.unanswered = [...this.unanswered, { ...event, serial: this.serial, version: this.header.version }];
     this.place.send(this.unanswered);
   }
 

@@ -25,7 +25,8 @@ function rgb(hex) {
 }
 
 class Pane {
-  /* `owner` hears what happens: brush(pane, polygon, add), click(row), hover(row, pane), view(pane), double(pane); and knows the tool. */
+  /* `owner` hears what happens: brushed(rows, add, polygon), clicked(row), doubleClicked(pane), hovered(row, pane), viewed(pane),
+     turned(turn), settled() after a turn, and drawn(pane); it knows the tool, the theme and what is selected. */
   constructor(owner) {
     this.owner = owner;
     this.view = HOME;
@@ -44,7 +45,7 @@ class Pane {
     this.plot = element("div", "ls-plot", {}, this.density, this.canvas, this.overlay, this.key.root);
     this.root = element("section", "ls-pane", {}, element("header", "ls-heading", {}, this.title, this.note), this.plot);
     this.points = pointsOn(this.canvas);
-    this.points.onrestored = () => this.redraw();
+    this.points.onchange = () => this.redraw();
     this.observer = new ResizeObserver(() => {
       this.measure();
       this.redraw();
@@ -62,6 +63,7 @@ class Pane {
 
   /* Where the rows are: coordinates (n × 2 or 3), or steps of the full range (n × 2) where there are very many. */
   setPositions(places, dimensions) {
+    this.owner.hovered(-1, this); // another row may be under the pointer now
     this.dense?.dispose();
     this.dense = places instanceof Uint16Array ? new DensePane(this, places, this.owner.turns) : null;
     this.root.dataset.dense = this.dense ? places.length / 2 : "";
@@ -150,7 +152,7 @@ class Pane {
     const offset = [-this.view.x * scale[0], -this.view.y * scale[1]];
     this.dense?.draw(width, height, ratio, time);
     const most = this.moving.most(time);
-    this.key.show(this.dense, this.moving.told);
+    this.key.show(this.dense, this.moving.told, this.points.lost);
     const label = [this.label, this.key.said].filter(Boolean).join(", ");
     if (this.root.getAttribute("aria-label") !== label) this.root.setAttribute("aria-label", label);
     const growth = this.dense?.growth ?? this.view.zoom ** 0.35; // zooming in spreads the points, so they may grow, but less

@@ -60,12 +60,18 @@ class Points {
   constructor(canvas) {
     this.canvas = canvas;
     this.content = {};
+    this.lost = false; // whether the browser has taken WebGL away, as when too many panes are open
     this.start();
-    canvas.addEventListener("webglcontextlost", (event) => event.preventDefault());
+    canvas.addEventListener("webglcontextlost", (event) => {
+      event.preventDefault(); // so that it can be restored
+      this.lost = true;
+      this.onchange?.();
+    });
     canvas.addEventListener("webglcontextrestored", () => {
       this.start();
       for (const [name, array] of Object.entries(this.content)) this.upload(name, array);
-      this.onrestored?.();
+      this.lost = false;
+      this.onchange?.();
     });
   }
 

@@ -114,7 +114,7 @@ class StarControl {
       changed(this.look, true);
     };
     const sliders = [slider("size", "Size", 0.3, 2), slider("opacity", "Opacity", 0.1, 1)];
-    this.root = element("div", "ls-popover", { hidden: "", tabindex: -1, "aria-label": "Look of the anchors" });
+    this.root = element("div", "ls-popover", { hidden: "", tabindex: -1, role: "group", "aria-label": "Look of the anchors" });
     this.root.append(element("label", "ls-check", {}, this.shown, "Show anchors (A)"), ...sliders);
   }
 

@@ -67,7 +67,7 @@ class Toolbar {
     this.buttons = {};
     this.root = element("div", "ls-toolbar", { role: "toolbar", "aria-label": "Tools of the panes" });
     const lines = KEYS.flatMap(([key, does]) => [element("dt", "", {}, key), element("dd", "", {}, does)]);
-    const help = element("div", "ls-popover", { hidden: "", tabindex: -1, "aria-label": "Keys" }, element("dl", "ls-keys", {}, ...lines));
+    const help = element("div", "ls-popover", { hidden: "", tabindex: -1, role: "group", "aria-label": "Keys" }, element("dl", "ls-keys", {}, ...lines));
     this.popovers = { ...controls, help };
     const button = (name, label) => {
       const icon = element("svg", "", { viewBox: "0 0 20 20", "aria-hidden": "true" }, element("path", "", { d: ICONS[name] }));
@@ -115,7 +115,11 @@ class Toolbar {
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return false;
     if (event.key === "Escape" && Object.keys(this.popovers).some((name) => !this.popovers[name].hidden)) {
-      for (const name of Object.keys(this.popovers)) this.close(name);
+      for (const [name, popover] of Object.entries(this.popovers)) {
+        const focused = popover.contains(event.target);
+        this.close(name);
+        if (focused) this.buttons[name].focus(); // or the keys would reach the panes no more
+      }
       return true;
     }
     if (event.target.matches?.("input") && event.key.startsWith("Arrow")) return false;

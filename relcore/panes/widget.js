@@ -12,9 +12,10 @@ function backdrop(element) {
   return "var(--vscode-editor-background, #fff)";
 }
 
-function connected(element) {
+/* Wait until an element is in the page, or is wanted no more. */
+function connected(element, unwanted) {
   return new Promise((done) => {
-    const look = () => (element.isConnected ? done() : requestAnimationFrame(look));
+    const look = () => (element.isConnected || unwanted() ? done() : requestAnimationFrame(look));
     look();
   });
 }
@@ -39,7 +40,7 @@ export default {
     const draw = async () => {
       if (drawing) return;
       drawing = true;
-      await connected(host); // styles are known from then on; and all traits of one message have arrived
+      await connected(host, () => closed); // styles are known from then on; and all traits of one message have arrived
       drawing = false;
       if (closed) return;
       const take = (name, kind = COLUMNS[name] ?? Float32Array) => new kind(bytes(name));
@@ -48,7 +49,9 @@ export default {
       } catch (error) {
         remove(host);
         host.replaceChildren(element("p", "ls-error", { role: "alert" }, error.message));
+        return;
       }
+      host.querySelector(":scope > .ls-error")?.remove(); // what failed before
     };
     model.on("change:_header", draw);
     const themes = new MutationObserver(draw);

@@ -1,13 +1,14 @@
 """The widget's script in a real Chromium with a model of our own in Jupyter's place; `tests/installed` has the real one."""
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from relcore.charts.scene import Pane, Scene
 from relcore.panes.widget import PanesWidget
-from tests.browser.panes import ROOT, drag, views, zoom
+from tests.browser.panes import ROOT, drag, pixels, views, zoom
 
 N = 200
 # A model holds the traits, as bytes where Python has bytes, and tells who listens that one has changed.
@@ -17,11 +18,12 @@ MODEL = """
   const given = one => (typeof one === "string" ? bytes(one) : one);
   const traits = Object.fromEntries(Object.entries(state).map(([name, one]) => [name, given(one)]));
   const heard = new Set();
+  let changed = false; // a model sends what is not what it has
   window.saved = [];
   const model = {
     get: name => traits[name],
-    set: (name, value) => (traits[name] = value),
-    save_changes: () => window.saved.push(structuredClone(traits._events)),
+    set: (name, value) => { changed = traits[name] !== value; traits[name] = value; },
+    save_changes: () => changed && window.saved.push(structuredClone(traits._events)),
     on: (name, act) => heard.add(act),
     off: (name, act) => heard.delete(act),
   };
@@ -31,7 +33,7 @@ MODEL = """
   };
   window.listeners = () => heard.size;
   return import(URL.createObjectURL(new Blob([script], { type: "text/javascript" }))).then(({ default: widget }) => {
-    window.close_ = widget.render({ model, el: document.body });
+    window.close_ = widget.render({ model, el: window.output ?? document.body });
   });
 }
 """
@@ -104,6 +106,101 @@ def test_a_closed_widget_leaves_nothing_behind(page, widget):
     assert page.evaluate("window.listeners()") == 0
 
 
+def click_star(page, number):
+    box = page.locator(".ls-plot").nth(0).locator(".ls-star").nth(number).bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+
+
+def test_clicks_that_python_has_not_answered_are_sent_together(page, widget):
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    for number in (0, 1):
+        click_star(page, number)
+        page.wait_for_function("n => window.saved.at(-1)?.length === n", arg=number + 1)
+    assert [event["row"] for event in page.evaluate("window.saved.at(-1)")] == [0, 1]
+
+
+# Keeps the waits for a second click until the test ends them.
+HELD = """() => {
+  const [set, clear, held] = [setTimeout, clearTimeout, new Map()];
+  window.setTimeout = (act, wait, ...rest) => {
+    const number = set(wait === 220 || wait === 240 ? () => {} : act, wait, ...rest);
+    if (wait === 220 || wait === 240) held.set(number, act);
+    return number;
+  };
+  window.clearTimeout = (number) => { held.delete(number); clear(number); };
+  window.held = held;
+}"""
+
+
+def other_rows():
+    """A widget of other rows and classes in the same places."""
+
+    def others(anchors):
+        scene, rows = draw(anchors)
+        ids = np.array([f"other {i}" for i in range(N)], dtype=object)
+        return replace(scene, ids=ids, category_names=("first", "second")), rows
+
+    ids = np.array([f"other {i}" for i in range(N)], dtype=object)
+    return PanesWidget(ids, others, anchors=["other 0", "other 1"])
+
+
+def test_a_click_or_a_hover_on_a_row_means_nothing_among_other_rows(page, widget):
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    page.evaluate(HELD)
+    click_star(page, 1)
+    assert page.evaluate("window.held.size") == 1
+    page.mouse.move(0, 0)
+    box = page.locator(".ls-plot").nth(0).locator(".ls-star").nth(0).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_selector(".ls-tip:not([hidden])")
+    page.locator(".ls-chip").nth(0).evaluate("chip => chip.dispatchEvent(new MouseEvent('click', { detail: 1 }))")
+    assert page.evaluate("window.held.size") == 2
+    page.evaluate("changed => window.change(changed)", state(other_rows()))
+    page.get_by_text("first", exact=True).first.wait_for()
+    assert page.locator(".ls-tip").is_hidden()
+    page.evaluate("window.held.forEach((act) => act())")
+    assert page.evaluate("window.saved") == []
+
+
+def test_a_widget_that_was_never_shown_stops_waiting_for_it(page, widget):
+    page.goto("about:blank")
+    page.evaluate("() => { window.output = document.createElement('div'); }")
+    page.evaluate(MODEL, [widget._esm, state(widget)])
+    page.evaluate("window.close_()")
+    asked = """async () => {
+      const known = requestAnimationFrame;
+      await new Promise(known);
+      await new Promise(known);
+      let asked = 0;
+      window.requestAnimationFrame = (act) => (asked++, known(act));
+      await new Promise(known);
+      await new Promise(known);
+      return asked;
+    }"""
+    assert page.evaluate(asked) == 0
+
+
+def test_a_pane_that_the_browser_stops_drawing_says_so_until_it_is_back(page, widget):
+    page.add_init_script("window.relscopePoints = 'webgl'")
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    before = pixels(page, 0)
+    lose = "window.taken = document.querySelector('.ls-points').getContext('webgl2').getExtension('WEBGL_lose_context')"
+    page.evaluate(f"() => {{ {lose}; window.taken.loseContext(); }}")
+    page.get_by_text("The browser has stopped drawing points").first.wait_for()
+    page.evaluate("window.taken.restoreContext()")
+    page.locator(".ls-density-key").first.wait_for(state="hidden")
+    assert pixels(page, 0) == before
+
+
+def test_escape_in_a_list_gives_the_keys_back_to_the_panes(page, widget):
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    page.click(f"{ROOT} [data-tool=help]")
+    assert page.get_by_role("group", name="Keys").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("b")
+    page.wait_for_selector(f"{ROOT}[data-tool=box]")
+
+
 def test_without_webgl_the_panes_are_drawn_too(page, widget):
     page.add_init_script(
         """const known = HTMLCanvasElement.prototype.getContext;
@@ -115,8 +212,16 @@ def test_without_webgl_the_panes_are_drawn_too(page, widget):
     assert page.get_by_role("alert").count() == 0
 
 
-def test_a_cell_that_cannot_draw_says_so(page, widget):
-    page.add_init_script("HTMLCanvasElement.prototype.getContext = () => null")
+def test_a_cell_that_cannot_draw_says_so_until_it_can(page, widget):
+    page.add_init_script(
+        """const known = HTMLCanvasElement.prototype.getContext;
+        HTMLCanvasElement.prototype.getContext = function (...given) {
+          return window.allowed ? known.apply(this, given) : null;
+        };"""
+    )
     opened(page, widget)
     page.get_by_role("alert").wait_for()
     assert page.locator(ROOT).count() == 0
+    page.evaluate("changed => { window.allowed = true; window.change(changed); }", state(widget))
+    page.wait_for_selector(f"{ROOT}[data-drawn]")
+    assert page.get_by_role("alert").count() == 0
