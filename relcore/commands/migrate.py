@@ -111,13 +111,20 @@ def pair_by_shard(options: argparse.Namespace, names: Sequence[str], task: Migra
 
 
 def _by_shard(options: argparse.Namespace, task: Migration, pair: ShardedPair) -> None:
-    from relcore.commands.by_shard import need_loadable, runner, told
+    from relcore.commands.by_shard import SAMPLE, need_loadable, runner, told
     from relcore.sharded.migrate import migrate_shards
+    from relcore.sharded.pair import SORT
+    from relcore.spaces import SpaceError
 
     need_loadable(options, ["by shard"])
     old, new = pair.source, pair.target
     with runner(options, len(pair.parts)) as run:
-        result = migrate_shards(task, pair, run, run.report)
+        try:
+            result = migrate_shards(task, pair, run, run.report)
+        except SpaceError as error:
+            if SORT not in str(error):  # a worker's error comes as its text
+                raise
+            raise SpaceError(f"{error}, or measure a sample of the rows: --sample N, such as --sample {SAMPLE}") from error
     searched = f"Searched: {result.n_rows:,} held-out rows of {old.n:,}, by {len(result.queries):,} of them as queries; "
     some = f"the adapter is fitted on {result.n_pairs:,} rows, "
     some += "checked and chosen on at most 2,000 of these, and the curve searches at most 20,000 rows."

@@ -11,6 +11,8 @@ from relcore.sharded.shard_pass import Shards
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces import SpaceError, quote
 
+SORT = "sort the rows of both spaces by id before they are written in shards"
+
 
 @dataclass(frozen=True)
 class ShardedPair:
@@ -46,6 +48,7 @@ class ShardedPair:
 
     @property
     def n(self) -> int:
+        """Rows of either space, with those that are zero."""
         return self.source.n
 
     @property
@@ -65,7 +68,7 @@ def need_same_ids(shards: Shards, blocks: tuple[Block, ...]) -> None:
             row = int(differ[0])
             raise SpaceError(
                 f"{shards[0].name!r} and {shard.name!r}, row {blocks[0].first + row + 1:,}: expected the same id in both, got "
-                f"{quote([first[row], ids[row]])}; sort the rows of both spaces by id before they are written in shards"
+                f"{quote([first[row], ids[row]])}; {SORT}"
             )
 
 
