@@ -149,11 +149,14 @@ def _by_shard(options: argparse.Namespace) -> None:
     by_shard.need_loadable(options, ["by shard"])
     need_one_of("--metric", options.metric, ("accuracy", "f1"))
     spaces = [by_shard.opened(place) for place in options.spaces]
-    anchors = anchors_by_shard(options, 4 * max(space.width for space in spaces))
+    share = TEST_FRACTION if options.test_fraction is None else options.test_fraction
+    anchors = anchors_by_shard(options, spaces[0].n)
+    if options.anchors is None:
+        n_train = min(int((1 - share) * spaces[0].n), options.sample)
+        anchors = max(1, min(2 * max(space.width for space in spaces), n_train // 2))
     if options.spec or options.order or options.states > 1 or not isinstance(anchors, int):
         raise SpaceError("stitch: expected one random state and a number of anchors for folders of shards, got other settings")
     settings = MethodSettings(options.center, options.ridge, options.omega, options.delta, options.inverse_ridge)
-    share = TEST_FRACTION if options.test_fraction is None else options.test_fraction
     spec = StitchSpec(methods_of(options), options.head, n_anchors=anchors, test_fraction=share, settings=settings)
     with by_shard.runner(options, len(spaces[0].shards)) as run:
         found = stitch_shards(spaces, spec, run, options.sample)

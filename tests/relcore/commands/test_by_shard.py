@@ -129,6 +129,20 @@ def test_migrate_says_why_it_takes_a_sample(folders, tmp_path, capsys):
     assert "got folders of shards" in capsys.readouterr().err
 
 
+def test_migrate_names_the_sample_that_takes_ids_in_another_order(folders, tmp_path, capsys):
+    order = np.random.default_rng(3).permutation(100)
+    write_npy(tmp_path / "another order", X[order], SIZES, ids=[IDS[row] for row in order])
+    arguments = ["migrate", "another order", "b", "--no-curve", "--adapter", "ridge", "--json"]
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "expected the same id in both" in said
+    assert "or measure a sample of the rows: --sample N, such as --sample 20000" in said
+    assert main([*arguments, "--sample", "20000"]) == 0
+    assert json.loads(capsys.readouterr().out)["sample"][0].startswith("On a sample: 100 of 100 rows of another order")
+    assert main(["compare", "another order", "b"]) == 2
+    assert "--sample" not in capsys.readouterr().err
+
+
 def test_samples_of_all_rows_say_what_one_machine_says(folders, capsys):
     migrate = ["migrate", "--no-curve", "--adapter", "ridge", "--sample", "100"]
     for command in (migrate, ["bootstrap", "--anchors", "20", "--seeds", "seeds.txt"]):
@@ -167,3 +181,17 @@ def test_stitch_tests_every_shard(folders, tmp_path, capsys):
     assert [row["score"] for row in by_shard["rows"]] == pytest.approx(wanted, abs=1e-6)
     assert main(["stitch", "labelled-a", "labelled-b", "--states", "3"]) == 2
     assert "expected one random state" in capsys.readouterr().err
+
+
+def test_stitch_takes_as_many_anchors_as_it_says(tmp_path, monkeypatch, capsys):
+    """Twice the width, at most half of the training rows, of folders of shards too."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    rows = np.random.default_rng(5).normal(size=(100, 160)).astype(np.float32)
+    labels = ["xy"[int(row[0] > 0)] for row in rows]
+    for name, width in (("a", 160), ("b", 4)):
+        write_npy(tmp_path / name, rows[:, :width], SIZES, labels=labels)
+    for width, sample, wanted in ((160, "20000", 40), (160, "30", 15), (4, "20000", 8)):
+        second = "a" if width == 160 else "b"
+        assert main(["stitch", second, "b", "--methods", "relative", "--sample", sample]) == 0
+        assert f"; {wanted} anchors; " in capsys.readouterr().out
