@@ -26,7 +26,7 @@ from relcore.sharded.pair import ShardedPair
 from relcore.sharded.runner import Runner
 from relcore.sharded.shard_pass import PassResult
 from relcore.sharded.space import ShardedSpace
-from relcore.sharded.survey import Survey, column_sums
+from relcore.sharded.survey import Survey, column_sums, need_distinct_ids
 from relcore.spaces import SpaceError, need_one_of
 
 MOST_QUERIES = 2048  # their similarities with a block of rows are 32 MB for each of two searches
@@ -74,7 +74,8 @@ def compare_shards(
     Raises
     ------
     SpaceError
-        Shards that do not pair, NaN, anchors that a space lacks, too many queries.
+        Shards that do not pair, NaN, an id of several rows (as `need_distinct_ids` finds it), anchors that a space lacks, too
+        many queries.
     """
     need_one_of("convention", convention, CONVENTIONS)
     if not 1 <= n_queries <= MOST_QUERIES:
@@ -86,6 +87,7 @@ def compare_shards(
     wanted = wanted_ids(source, anchors) if named else ()
     side = labelled_side(pair)
     survey = runner.run(Survey(n_queries + n_anchors, wanted=wanted, classes_of=side), pair.parts, "survey")
+    need_distinct_ids(source, survey.arrays["keys"], survey.arrays["rows"])
     chosen = np.empty(0, dtype=np.int64)
     if n_anchors or named:
         chosen = named_anchors(source, survey, anchors) if named else drawn_anchors(survey, source.n, n_anchors, random_state)

@@ -32,7 +32,7 @@ from relcore.sharded.pair import ShardedPair
 from relcore.sharded.project import gathered
 from relcore.sharded.row_maps import put_adapter
 from relcore.sharded.runner import Runner
-from relcore.sharded.survey import Survey
+from relcore.sharded.survey import Survey, need_distinct_ids
 from relcore.similarity import unit_rows
 from relcore.spaces import SpaceError
 from relcore.store import digest_of
@@ -56,12 +56,13 @@ def migrate_shards(task: Migration, pair: ShardedPair, runner: Runner, report: R
     Raises
     ------
     SpaceError
-        What `needs_a_sample` names, NaN, pairs that do not pair, fewer than 50.
+        What `needs_a_sample` names, NaN, ids in another order, an id of several rows, pairs that do not pair, fewer than 50.
     """
     if what := needs_a_sample(task):
         raise SpaceError(f"migrate: expected work that can be done by shard, got {what}; take a sample")
     state = task.random_state
     survey = runner.run(Survey(MOST_FITTED, stream="pairs", random_state=state), pair.parts, "survey")
+    need_distinct_ids(pair.source, survey.arrays["keys"], survey.arrays["rows"])
     n, dropped = survey.facts["n"], survey.arrays["dropped"]
     fitted = survey.arrays["rows"][: n_random(n, task.n_pairs)]
     crowd = drawn_rows(pair.n, choice.MOST_ROWS, state)

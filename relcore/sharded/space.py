@@ -113,6 +113,10 @@ class ShardedSpace:
                 out[here] = shard.take(rows[here] - shard.start)
         return out
 
+    def shard_of(self, row: int) -> Shard:
+        """The shard with this row, 0 … n − 1, of the whole space."""
+        return next(shard for shard in self.shards if row < shard.start + shard.n)
+
     def ids_of(self, rows: np.ndarray) -> list[str]:
         """The ids of these rows, in their order."""
         if not self.shards[0].ids:

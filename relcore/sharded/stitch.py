@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import isqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from relcore.sharded.runner import Runner
 from relcore.sharded.shard import Block, Shard, aligned, finite
 from relcore.sharded.shard_pass import Arrays, Shards, ShardWork
 from relcore.sharded.space import ShardedSpace
-from relcore.sharded.survey import Smallest
+from relcore.sharded.survey import Smallest, need_distinct_ids
 from relcore.similarity import row_blocks
 from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
 from relcore.stitching.classification import SharedRows, Stitching, chosen_anchors
@@ -29,6 +30,7 @@ from relcore.store import Entry, Store, digest_of
 
 TRAINED_ROWS = 20_000
 _ROWS = 16384
+_MOST_COUNTS = 2**27  # of all confusion matrices: 1 GB
 _fitted: dict[str, Stitching] = {}
 
 
@@ -60,6 +62,7 @@ class ShardedStitching:
 
     @property
     def n_test(self) -> int:
+        """Test rows with a label."""
         return int(next(iter(self.confusion.values()))[0, 0].sum())
 
     def matrix(self, method: str, metric: str = "accuracy") -> np.ndarray:
@@ -96,6 +99,7 @@ class Labelled(ShardWork):
                 finite(shard, block)
             labels, ids = _labels(shards, blocks), shards[0].ids_of(blocks[0])
             counts.update(labels[labels != ""].tolist())
+            _need_few_classes(len(counts))
             train = (labels != "") & ~_tested(ids, self.test_fraction, self.random_state)
             rows = global_rows(shards[0], blocks[0], np.flatnonzero(train))
             found.add(row_keys(ids[train], "train", self.random_state), rows)
@@ -108,6 +112,7 @@ class Labelled(ShardWork):
         for one in (first, second):
             found.add(one.arrays["keys"], one.arrays["rows"])
         classes = Counter(facts[0]["classes"]) + Counter(facts[1]["classes"])
+        _need_few_classes(len(classes))
         told = {"classes": dict(classes), "n_train": facts[0]["n_train"] + facts[1]["n_train"]}
         return {"keys": found.keys, "rows": found.rows}, told
 
@@ -152,7 +157,8 @@ def stitch_shards(
     Raises
     ------
     SpaceError
-        Shards that do not pair, no labels, fewer than two classes, settings that need all rows at once.
+        Shards that do not pair, an id of several rows, no labels, fewer than two classes, more classes than confusion matrices of
+        1 GB count, settings that need all rows at once.
     """
     if len(spaces) < 2:
         raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
@@ -167,6 +173,10 @@ def stitch_shards(
     classes = tuple(sorted(found.facts["classes"]))
     if len(classes) < 2:
         raise SpaceError(f"expected labels of two classes or more, got {len(classes)} in these shards")
+    _need_few_classes(len(classes), len(spaces), len(spec.methods))
+    need_distinct_ids(spaces[0], found.arrays["keys"], found.arrays["rows"])
+    if (n_labelled := sum(found.facts["classes"].values())) == found.facts["n_train"]:
+        raise SpaceError(f"expected rows to test on, got none of {n_labelled:,} labelled rows; test on a larger share of them")
     rows = np.sort(found.arrays["rows"])
     trained = runner.run(put_rows(runner.store, rows, texts=True), parts, "gather rows")
     labels = trained.facts["labels"]
@@ -228,6 +238,15 @@ def _labels(shards: Sequence[Shard], blocks: Sequence[Block]) -> np.ndarray:
                 f"{quote(ids)}; write the same label column for all"
             )
     return found[0]
+
+
+def _need_few_classes(n: int, n_spaces: int = 2, n_methods: int = 1) -> None:
+    most = isqrt(_MOST_COUNTS // (n_methods * n_spaces**2))
+    if n > most:
+        raise SpaceError(
+            f"labels: expected at most {most:,} classes to count answers by shard, got {n:,} or more; choose other labels, or "
+            "fewer methods"
+        )
 
 
 def _tested(ids: np.ndarray, test_fraction: float, random_state: int) -> np.ndarray:

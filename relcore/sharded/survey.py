@@ -16,6 +16,7 @@ from relcore.progress import Report, silent
 from relcore.sharded.pair import global_rows, lengths_above_zero, need_same_ids
 from relcore.sharded.shard import aligned, finite
 from relcore.sharded.shard_pass import Arrays, Shards, ShardWork
+from relcore.sharded.space import ShardedSpace
 from relcore.similarity import row_blocks
 from relcore.spaces import SpaceError, quote
 from relcore.store import Entry, Store
@@ -23,6 +24,7 @@ from relcore.store import Entry, Store
 _ROWS = 2048  # a block that stays in cache for all its readings
 _MOST_DROPPED = 1_000_000  # their numbers are kept: 8 MB
 _MOST_CLASSES = 100_000
+_SMALL = 1e-30  # a mean square below has digits that float32 lacks
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Survey(ShardWork):
     """
 
     kind: ClassVar[str] = "survey"
+    version: ClassVar[int] = 2
 
     n_candidates: int = 0
     stream: str = "queries"
@@ -69,9 +72,9 @@ class Survey(ShardWork):
                 vectors, dropped = tuple(one[alive] for one in vectors), [*dropped, rows[~alive]]
             for side, one in enumerate(vectors):
                 for part in row_blocks(len(one), _ROWS):
-                    sums[side] += one[part].sum(axis=0, dtype=np.float64)
-                    with np.errstate(over="ignore"):
-                        squares[side] += np.vecdot(one[part], one[part]).sum(dtype=np.float64)
+                    total = one[part].sum(axis=0, dtype=np.float64)
+                    sums[side] += total
+                    squares[side] += _squares(one[part], total)
                     largest[side] = max(largest[side], float(one[part].max()), -float(one[part].min()))
             if self.n_candidates or (len(wanted) and own_ids):
                 ids = shards[0].ids_of(blocks[0])
@@ -81,7 +84,7 @@ class Survey(ShardWork):
                     places.append(np.stack([where, rows])[:, where >= 0])
                 if self.n_candidates:
                     found.add(row_keys(ids[alive], self.stream, self.random_state), rows[alive])
-            if self.classes_of >= 0:
+            if self.classes_of >= 0 and len(classes) <= _MOST_CLASSES:
                 classes.update(
                     label for label, kept in zip(blocks[self.classes_of].labels, alive, strict=True) if kept and label
                 )
@@ -132,6 +135,36 @@ class Smallest:
         keys, rows = np.concatenate([self.keys, keys]), np.concatenate([self.rows, rows])
         order = np.argsort(keys, kind="stable")[: self.m]
         self.keys, self.rows = keys[order], rows[order]
+
+
+def need_distinct_ids(space: ShardedSpace, keys: np.ndarray, rows: np.ndarray) -> None:
+    """Raise a SpaceError where two of the rows (m,) with the smallest `row_keys`, ascending, have the same id.
+
+    All rows of one id have one key, so they are all among the smallest keys or, but for the last, none of them. If a share p of
+    the ids repeats, it is found with probability 1 − (1 − p)^m; ids of other rows are not compared.
+    """
+    pairs = np.flatnonzero(np.diff(keys) == 0)[:3]
+    if not len(pairs) or not space.shards[0].ids:
+        return
+    first, second = rows[pairs], rows[pairs + 1]
+    same = np.flatnonzero(np.array(space.ids_of(first)) == np.array(space.ids_of(second)))
+    if len(same):
+        one, other = (space.shard_of(int(some[same[0]])).name for some in (first, second))
+        twice = quote(space.ids_of(first[same[:1]]))
+        raise SpaceError(
+            f"{space.name}: ids must be distinct, {twice} occurs more than once, in {one!r} and in {other!r}; leave out rows "
+            "that were written twice"
+        )
+
+
+def _squares(rows: np.ndarray, total: np.ndarray) -> float:
+    """Σ‖x‖² of rows (m, d) with the sum `total` (d,); in float64 where float32 overflows, or loses a small spread."""
+    with np.errstate(over="ignore"):
+        found = float(np.vecdot(rows, rows).sum(dtype=np.float64))
+    if max(total @ total / len(rows), _SMALL * rows.size) < 0.9999 * found < np.inf:
+        return found
+    double = rows.astype(np.float64)
+    return float(np.vdot(double, double))
 
 
 def _need_distinct(name: str, ids: np.ndarray) -> None:

@@ -216,3 +216,16 @@ def test_an_anchor_of_several_rows_is_refused(tmp_path):
     source, target = spaces(tmp_path, X, Y, ids=ids)
     with pytest.raises(SpaceError, match="1 occur more than once in 'a', first 'row-3'"):
         compare_shards(source, target, ["row-5", "row-3"], Runner(Store(tmp_path / "store")), n_queries=30)
+
+
+def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
+    """As one machine does: both spaces have them twice, so the rows do pair."""
+    X, Y = rows_of()
+    ids = [*IDS[:1400], *IDS[:100]]
+    source, target = spaces(tmp_path, X, Y, ids=ids)
+    with pytest.raises(
+        SpaceError, match=r"a: ids must be distinct, 'row-\d+' occurs .* in 'part-00000.npy' and in 'part-00003.npy'"
+    ):
+        compare_shards(source, target, 10, Runner(Store(tmp_path / "store")), n_queries=300)
+    with pytest.raises(SpaceError, match="ids must be distinct"):
+        source.whole()

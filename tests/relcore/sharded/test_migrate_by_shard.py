@@ -166,3 +166,9 @@ def test_the_share_of_repeated_rows():
     fresh = DistinctRows()
     fresh.add(rng.normal(size=(5000, 3)).astype(np.float32))
     assert fresh.repeated == 0
+
+
+def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
+    pair = pair_of(tmp_path, *rows_of(), ids=[*IDS[:690], *IDS[:10]])
+    with pytest.raises(SpaceError, match=r"occurs more than once, in 'part-00000.npy' and in 'part-00003.npy'"):
+        migrate_shards(Migration(sizes=()), pair, Runner(Store(tmp_path / "store")))

@@ -1,5 +1,6 @@
 import os
 import signal
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -9,13 +10,16 @@ import pytest
 
 from relcore.engine import Engine
 from relcore.evaluation import Split
+from relcore.sharded import survey
 from relcore.sharded.gather import put_rows
 from relcore.sharded.made_shard import made
 from relcore.sharded.pair import ShardedPair
 from relcore.sharded.project import alone
 from relcore.sharded.shard_pass import FAN, ShardPass, ShardWork
 from relcore.sharded.space import ShardedSpace
+from relcore.sharded.space_mean import mean_from_sums
 from relcore.sharded.survey import Survey
+from relcore.similarity import mean_row
 from relcore.spaces import SpaceError, match
 from relcore.store import Store
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
@@ -186,3 +190,31 @@ def test_an_id_twice_in_a_shard(tmp_path):
     pair = pair_in_folders(tmp_path, ids)
     with pytest.raises(SpaceError, match="ids must be distinct, 1 occur more than once, first 'row-8'"):
         ShardPass(Survey(3), pair.parts, Store(tmp_path / "store")).run()
+
+
+@pytest.mark.parametrize("scale", [1, 1e20, 1e-25])
+def test_the_mean_is_that_of_all_rows_at_any_scale(tmp_path, scale):
+    """Squares of such numbers leave the range of float32; what lies far from the origin keeps a mean in float64."""
+    rows = (scale * (1e4 + np.random.default_rng(2).normal(size=(100, 6)))).astype(np.float32)
+    space = ShardedSpace.open(write_npy(tmp_path / "s", rows, (60, 40)))
+    found = ShardPass(Survey(), alone(space), Store(tmp_path / "store")).run()
+    np.testing.assert_allclose(found.arrays["squares"][0], np.sum(rows.astype(np.float64) ** 2), rtol=1e-12)
+    mean, wanted = mean_from_sums(found.arrays["sum_0"], found.arrays["squares"][0], 100), mean_row(rows)
+    assert mean.dtype == wanted.dtype == np.float64
+    np.testing.assert_allclose(mean, wanted, rtol=1e-12)
+
+
+def test_classes_are_counted_no_further_than_they_are_kept(tmp_path, monkeypatch):
+    class Watched(Counter):
+        largest = 0
+
+        def update(self, *given):
+            super().update(*given)
+            Watched.largest = max(Watched.largest, len(self))
+
+    monkeypatch.setattr(survey, "Counter", Watched)
+    monkeypatch.setattr(survey, "_MOST_CLASSES", 15)
+    monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 10 * 4 * X.shape[1])
+    space = ShardedSpace.open(write_npy(tmp_path / "s", X, (60, 40), labels=[f"class {row}" for row in range(100)]))
+    assert ShardPass(Survey(classes_of=0), alone(space), Store(tmp_path / "store")).run().facts["classes"] is None
+    assert Watched.largest == 20

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from relcore.sharded import stitch
 from relcore.sharded.runner import Runner
 from relcore.sharded.space import ShardedSpace
 from relcore.sharded.stitch import stitch_shards
@@ -84,3 +85,24 @@ def test_labels_of_the_second_space_alone(tmp_path):
     wanted = stitch_matrix([ShardedSpace.open(tmp_path / name).whole() for name in ("plain", "plain-b")], spec)
     for one in found:
         np.testing.assert_allclose(one.matrix("relative"), wanted.matrix("relative", "accuracy")[0], atol=1e-6)
+
+
+def test_classes_and_rows_that_no_heads_can_be_tested_on(tmp_path, monkeypatch):
+    spaces, runner = folders(tmp_path), Runner(Store(tmp_path / "store"))
+    with pytest.raises(SpaceError, match="rows to test on, got none of 897 labelled rows"):
+        stitch_shards(spaces, StitchSpec(METHODS, n_anchors=25, test_fraction=1e-9), runner)
+    monkeypatch.setattr(stitch, "_MOST_COUNTS", 2**2 * 3 * 4**2 - 1)  # of two spaces and three methods
+    with pytest.raises(SpaceError, match="at most 3 classes to count answers by shard, got 4"):
+        stitch_shards(spaces, StitchSpec(METHODS, n_anchors=25), runner)
+    write_npy(tmp_path / "a", np.ones((N, 7), np.float32), SIZES, ids=IDS, labels=IDS)
+    with pytest.raises(SpaceError, match="at most 6 classes to count answers by shard, got 250"):  # of the first shard
+        stitch_shards([ShardedSpace.open(tmp_path / "a"), spaces[1]], StitchSpec(METHODS), runner)
+
+
+def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
+    spaces, ids = folders(tmp_path), [*IDS[:890], *IDS[:10]]
+    for name, space in zip("ab", spaces, strict=True):
+        write_npy(tmp_path / f"{name}2", space.whole().vectors, SIZES, ids=ids, labels=["x", "y"] * 450)
+    spaces = [ShardedSpace.open(tmp_path / name) for name in ("a2", "b2")]
+    with pytest.raises(SpaceError, match=r"occurs more than once, in 'part-00000.npy' and in 'part-00003.npy'"):
+        stitch_shards(spaces, StitchSpec(METHODS, n_anchors=25), Runner(Store(tmp_path / "store")))
