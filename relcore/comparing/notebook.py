@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -83,16 +83,24 @@ def show(
     """
     from relcore.panes.widget import PanesWidget
 
-    need_distinct("panes", tuple(panes), REPRESENTATIONS)
+    need_distinct("panes", _listed("panes", panes, "a list of representations"), REPRESENTATIONS)
     if len(panes) > 2:
         raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
     spaces = _spaces(source, target)
     pair = match(*spaces)
-    if anchors is None or isinstance(anchors, int):
-        n_anchors = min(N_ANCHORS, len(pair) // 3) if anchors is None else anchors
+    if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
+        n_anchors = min(N_ANCHORS, len(pair) // 3) if anchors is None else int(anchors)
         anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
+    anchors = _listed("anchors", anchors, "a list of ids, or how many")
     drawing = _drawing(pair, _view(pair, spaces[0], color_by), tuple(panes))
-    return PanesWidget(pair.ids, drawing, anchors=tuple(anchors), height=height, link_zoom=link_zoom)
+    return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom)
+
+
+def _listed(name: str, given: Any, what: str) -> tuple:
+    """What was given as a tuple; a single text is no list of its letters."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
+    return tuple(given)
 
 
 def _spaces(source: Shown, target: Shown) -> tuple[LatentSpace, LatentSpace]:
@@ -122,9 +130,10 @@ def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | N
     if isinstance(color_by, str):
         spec = replace(spec, color_by=color_by)
         return colored(pair, make_view(pair.source, spec), spec)
-    if len(color_by) != len(source):
-        raise SpaceError(f"color_by: expected {len(source):,} values, one per row of the source, got {len(color_by):,}")
-    spec, own = replace(spec, color_by=f"{COLUMN}colour"), pd.Series(list(color_by), index=source.ids)
+    values = list(_listed("color_by", color_by, "a name, or one value per row of the source"))
+    if len(values) != len(source):
+        raise SpaceError(f"color_by: expected {len(source):,} values, one per row of the source, got {len(values):,}")
+    spec, own = replace(spec, color_by=f"{COLUMN}colour"), pd.Series(values, index=source.ids)
     return colored(pair, make_view(pair.source, spec), spec, lambda name: own)
 
 

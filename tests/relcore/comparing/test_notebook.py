@@ -84,6 +84,11 @@ def test_colours_of_ones_own_follow_the_ids(spaces):
     [
         ({"anchors": ["row 3", "qzx"]}, "got 1 unknown: 'qzx'"),
         ({"anchors": 51}, "anchors"),
+        ({"anchors": "row 3"}, "anchors: expected a list of ids, or how many, got 'row 3'"),
+        ({"anchors": True}, "anchors: expected a list of ids, or how many, got True"),
+        ({"anchors": 2.5}, "anchors: expected a list of ids, or how many, got 2.5"),
+        ({"anchors": 5, "panes": "relative"}, "panes: expected a list of representations, got 'relative'"),
+        ({"anchors": 5, "color_by": 3}, "color_by: expected a name, or one value per row of the source, got 3"),
         ({"anchors": 5, "panes": ["absolut"]}, "panes: expected one of absolute, relative"),
         ({"anchors": 5, "panes": ["absolute", "relative", "whitened"]}, "panes: expected one or two representations, got 3"),
         ({"anchors": (), "panes": ["relative"]}, "expected at least one for the relative panes"),
@@ -95,6 +100,10 @@ def test_colours_of_ones_own_follow_the_ids(spaces):
 def test_wrong_settings_are_errors_in_plain_words(spaces, settings, match):
     with pytest.raises(SpaceError, match=match):
         show(*spaces, **settings)
+
+
+def test_a_number_of_numpys_is_a_number_of_anchors(spaces):
+    assert len(show(*spaces, anchors=np.int64(5)).anchors) == 5
 
 
 def test_arrays_of_other_lengths_are_refused(spaces):
