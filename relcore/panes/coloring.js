@@ -17,10 +17,6 @@ class Coloring {
     this.style = { sizes: [told.pointSize, other[0]], alphas: [opacity(n - others), other[1]] };
   }
 
-  get n_categories() {
-    return this.told.colors[0].length;
-  }
-
   classOf(row) {
     const category = this.categories[row];
     return category === NONE ? this.told.labels.length - 1 : Math.floor(category / this.told.stepsAClass);

@@ -6,7 +6,7 @@ class Inspector {
   /* `pick(row)` hears a click; `describe(row)` gives { id, text, category, color, note, anchor }. */
   constructor(pick, describe) {
     Object.assign(this, { pick, describe, rows: [] });
-    this.title = element("h2", "ls-chosen-title");
+    this.title = element("h2", "", { tabindex: -1 });
     this.copy = element("button", "ls-copy", { type: "button" }, "Copy ids");
     this.copy.addEventListener("click", () => this.copied());
     this.list = element("div", "ls-chosen-list");

@@ -36,6 +36,7 @@ async function open(main) {
   const pick = (row) => {
     selected = rowsAsBits([row], first.n);
     draw();
+    inspector.title.focus(); // the button that was pressed is gone
   };
   const describe = (row) => {
     const [coloring] = scatter.colorings.list;

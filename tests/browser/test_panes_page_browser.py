@@ -91,8 +91,9 @@ def test_a_row_of_the_list_can_be_picked_and_hidden_classes_stay_hidden(opened):
     page.click(f"{ROOT} [data-tool=box]")
     drag(page, 0, [(0.002, 0.002), (0.998, 0.998)])
     selected(page, N - 133)
-    page.locator(".ls-entry").nth(1).click()
+    page.locator(".ls-entry").nth(1).press("Enter")
     selected(page, 1)
+    assert page.evaluate("document.activeElement.textContent") == "1 row selected"
     assert "row 1 " in page.inner_text(".ls-one")
     assert page.get_attribute(ROOT, "data-hidden") == "133"
 
