@@ -34,7 +34,7 @@ def main() -> int:
         ]
         print(parts[-1], flush=True)
     if not chosen:
-        RESULTS.write_text("\n".join(parts))
+        RESULTS.write_text("\n".join(parts), encoding="utf-8")
     for line in missed:
         print(f"missed: {line}", file=sys.stderr)
     return 1 if missed else 0

@@ -61,7 +61,7 @@ def main() -> None:
                         file.write(json.dumps(found) + "\n")
         print(f"{change}: {rates([one for one in done.values() if one['change'] == change])}", flush=True)
     if not options.changes:
-        TABLE.write_text(table(list(done.values())))
+        TABLE.write_text(table(list(done.values())), encoding="utf-8")
 
 
 @cache

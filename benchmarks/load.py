@@ -125,7 +125,7 @@ def main() -> int:
             process.wait(30)
     print("\n".join(parts))
     if options.save:
-        RESULTS.write_text("\n".join(parts))
+        RESULTS.write_text("\n".join(parts), encoding="utf-8")
     return 1 if faults else 0
 
 

@@ -48,8 +48,8 @@ def main() -> int:
         cases += [(next(name for name, projects in kinds.items() if projects), "corpus", "npy")]
         cases += [(next(iter(kinds)), "queries", goal) for goal in GOALS[1:]]
         found = [in_a_process(case, options.rows, folder) for case in cases]
-    RESULTS.write_text(table(cases, found, options.rows))
-    print(RESULTS.read_text())
+    RESULTS.write_text(table(cases, found, options.rows), encoding="utf-8")
+    print(RESULTS.read_text(encoding="utf-8"))
     return 0
 
 

@@ -1,7 +1,8 @@
 """``python -m benchmarks.panes_in_browser FOLDER``: the linked panes alone in Chromium, 10,000 to 1,000,000 rows in four panes.
 
-Prints a table and saves pictures to the folder. WebGL runs in software unless ``--gpu`` is given. No server and no Python is in
-the times: the payload is in the page's memory when the clock starts, and a time ends two frames after the picture is drawn.
+Prints a table and saves pictures to the folder. The page draws the points itself unless ``--gpu`` is given. No server and no
+Python is in the times: the payload is in the page's memory when the clock starts, and a time ends two frames after the picture
+is drawn.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def main() -> int:
     parser.add_argument("--dark", action="store_true", help="draw on a dark page")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    how = "by GPU" if options.gpu else "in software"
-    print(f"{_processor()}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; WebGL {how}\n")
+    how = "the graphics card" if options.gpu else "the page"
+    print(f"{_processor()}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; points drawn by {how}\n")
     print(f"| {' | '.join(COLUMNS)} |\n|{'---:|' * len(COLUMNS)}")
     for n in options.rows:
         tries = [measured(n, options) for _ in range(options.tries)]
