@@ -157,8 +157,8 @@ def stitch_shards(
     Raises
     ------
     SpaceError
-        Shards that do not pair, an id of several rows, no labels, fewer than two classes, more classes than confusion matrices of
-        1 GB count, settings that need all rows at once.
+        Shards that do not pair, an id of several rows, no labels, fewer than two classes, more classes than confusion matrices
+        of 1 GB count, settings that need all rows at once.
     """
     if len(spaces) < 2:
         raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
