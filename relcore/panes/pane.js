@@ -55,10 +55,17 @@ class Pane {
   }
 
   setTitle({ title, note }) {
-    if (this.title.textContent && this.title.textContent !== title) this.setView(HOME); // another picture
+    if (this.title.textContent && this.title.textContent !== title) this.showAnother();
     this.title.textContent = title;
     this.note.textContent = note;
     this.label = [title, note].filter(Boolean).join(", ");
+  }
+
+  /* Another picture is shown whole, but for one beside the first while views are linked, which shows the same part. */
+  showAnother() {
+    const { linked, panes } = this.owner;
+    this.setView(linked ? (panes[0] === this ? HOME : panes[0].view) : HOME);
+    if (panes[0] === this) this.owner.viewed(this);
   }
 
   /* Where the rows are: coordinates (n × 2 or 3), or steps of the full range (n × 2) where there are very many. */

@@ -89,6 +89,25 @@ def test_new_anchors_keep_the_zoom(page, widget):
     assert views(page) == zoomed
 
 
+@pytest.mark.parametrize("changed", [0, 1])
+def test_another_picture_shows_the_part_that_the_linked_panes_show(page, widget, changed):
+    opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    page.click(f"{ROOT} [data-tool=link]")
+    zoom(page, 1, clicks=2)
+    zoomed = views(page)
+
+    def other(anchors):
+        scene, rows = draw(anchors)
+        panes = [replace(pane, title="whitened") if i == changed else pane for i, pane in enumerate(scene.panes)]
+        return replace(scene, panes=tuple(panes)), rows
+
+    ids = np.array([f"row {i}" for i in range(N)], dtype=object)
+    page.evaluate("changed => window.change(changed)", state(PanesWidget(ids, other, anchors=["row 0", "row 1", "row 2"])))
+    page.wait_for_selector(f"{ROOT}[data-anchors='3']")
+    assert page.get_by_text("whitened", exact=True).count() == 1
+    assert views(page) == ([[0, 0, 1]] * 2 if changed == 0 else zoomed)
+
+
 # Browsers compute colours in the notation of their source: marimo's are color(srgb …).
 @pytest.mark.parametrize(
     ("background", "theme"),
