@@ -121,7 +121,8 @@ def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpac
     elif options.seeds != "none":
         pairs = read_seeds(expanded(options.seeds))
     if n_seeds and not hide:
-        why = "--real" if options.real else f"spaces that share {n_shared} ids"
+        few = f"{source.name!r} and {target.name!r}, which share {n_shared} ids, fewer than {FEWEST_SHARED}"
+        why = "--real" if options.real else few
         raise SpaceError(f"--seeds: expected a file of pairs or none with {why}, got {n_seeds} random pairs")
     rows = options.rows
     if rows is None and options.method == "paper":

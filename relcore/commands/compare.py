@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
         score_notes,
         score_table,
     )
-    from relcore.metrics.neighbours import CONVENTIONS
+    from relcore.metrics.neighbours import CONVENTIONS, need_k
     from relcore.spaces import SpaceError, distinct_names, need_one_of
 
     projection = projection_of(options)
@@ -93,6 +93,9 @@ def run(options: argparse.Namespace) -> None:
             "--recipe: expected anchors, because the figure shows relative scores, got 0; choose some, or leave --recipe out"
         )
     settings = {"k": options.k, "convention": options.convention, "n_queries": n_queries}
+    for n in (len(pair), len(pair) - len(anchors)):
+        if n:  # too many anchors have an error of their own
+            need_k(options.k, n, n - (options.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}")
     labels = class_labels(pair)
     forms = REPRESENTATIONS if anchors else ("absolute",)
     if n_queries is None:

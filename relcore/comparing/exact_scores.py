@@ -125,7 +125,7 @@ class ExactScores(Task[FoundScores]):
 
         split = held_out(pair, self.anchors, self.representation)
         n, labels = len(split.test), None if labels is None else labels[split.test]
-        need_k(self.k, n, n - (self.convention == "mutual"))
+        need_k(self.k, n, n - (self.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}")
         maps = representation_maps(pair, self.representation, self.anchors, self.projection)
         source, target = (
             UnitRows(space.vectors, made, split.test) for space, made in zip((pair.source, pair.target), maps, strict=True)

@@ -200,7 +200,10 @@ def paired(old: LatentSpace, new: LatentSpace, shared: bool = False) -> Match:
             f"with both, or compare the {len(pair):,} rows that both have with --shared"
         )
     if len(pair) < FEWEST_ROWS:
-        raise SpaceError(f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)}; compare more")
+        raise SpaceError(
+            f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in {old.name!r} and "
+            f"{new.name!r}; compare more"
+        )
     return pair
 
 

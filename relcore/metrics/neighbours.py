@@ -285,10 +285,10 @@ def _need_equal_widths(source: np.ndarray, target: np.ndarray) -> None:
         )
 
 
-def need_k(k: int, n: int, most: int) -> None:
-    """Raise a SpaceError unless k neighbours can be looked up among n rows, `most` of them eligible."""
+def need_k(k: int, n: int, most: int, of: str = "") -> None:
+    """Raise a SpaceError unless k neighbours can be looked up among n rows `of` some spaces, `most` of them eligible."""
     if not 1 <= k <= most:
-        raise SpaceError(f"k: expected 1 … {most} for {n} rows, got {k}; choose fewer neighbours or more rows")
+        raise SpaceError(f"k: expected 1 … {most} for {n} rows{of}, got {k}; choose fewer neighbours or more rows")
 
 
 def _rows(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:

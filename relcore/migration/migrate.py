@@ -12,7 +12,7 @@ from relcore.migration.choice import Candidate, choose
 from relcore.migration.curve import SIZES, CurvePoint, Plan, curve_of
 from relcore.migration.evaluate import Bootstrap, Trial
 from relcore.migration.fusion import FUSIONS
-from relcore.migration.pairing import check_pairs, length_cautions, preprocessing_cautions
+from relcore.migration.pairing import check_pairs, length_cautions, need_pairs, preprocessing_cautions
 from relcore.migration.result import MigrationResult, OptionScore
 from relcore.migration.retrieval import Judgement, K, ndcg, recall
 from relcore.migration.split import Parts, parts_of
@@ -167,6 +167,7 @@ class Migration(Task[MigrationResult]):
         """What is fitted on and what is scored; raises as `run`."""
         old, new = spaces[:2]
         paired = match(old, new)
+        need_pairs(len(paired), (old.name, new.name))
         check_pairs(paired.target.vectors, paired.source.vectors, self.random_state).need()
         parts = parts_of(paired, self.n_pairs, self.strategy, bool(self.judgements), self.random_state)
         by_new, by_old = unit_rows(paired.target.vectors), unit_rows(paired.source.vectors)

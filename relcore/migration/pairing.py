@@ -115,6 +115,15 @@ def check_pairs(new: np.ndarray, old: np.ndarray, random_state: int = 0) -> Pair
     return tried[0]
 
 
+def need_pairs(m: int, names: Sequence[str] = ()) -> None:
+    """Raise a SpaceError where there are fewer than 25 pairs of rows, of an old and a new space of these names."""
+    if m < FEWEST:
+        where = f" in {' and '.join(map(repr, names))}" if names else ""
+        raise SpaceError(
+            f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}{where}; embed some more"
+        )
+
+
 def tried_rows(m: int, random_state: int = 0) -> tuple[np.ndarray, Sequence[int]]:
     """The new rows (t,) that `check_pairs` tries, and the shifts at which it tries old ones.
 
@@ -123,8 +132,7 @@ def tried_rows(m: int, random_state: int = 0) -> tuple[np.ndarray, Sequence[int]
     SpaceError
         Fewer than 25 pairs.
     """
-    if m < FEWEST:
-        raise SpaceError(f"pairs: expected {FEWEST} rows or more that both models have embedded, got {m}; embed some more")
+    need_pairs(m)
     reach = max(SHIFTS)
     if m < FEWEST + 2 * reach:
         return smallest_keys(m, _MOST_ROWS, "pairing", random_state), (0,)

@@ -98,7 +98,7 @@ def compare_shards(
     classes = Classes.of(passes, side)
     rows = RowNumbers(passes.n, places_beside(chosen, passes.dropped), queries, classes and classes.labelled)
     for kind in question.kinds:
-        need_k(k, rows.n_scored(kind), rows.n_scored(kind) - (convention == "mutual"))
+        need_k(k, n := rows.n_scored(kind), n - (convention == "mutual"), f" of {source.name!r} and {target.name!r}")
     seen = passes.seen(question, rows)
     passes.gather_last_neighbours(seen)
     if classes is not None:

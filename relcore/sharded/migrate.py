@@ -17,7 +17,7 @@ from relcore.migration.adapter import Adapter
 from relcore.migration.evaluate import OPTIONS, Trial, among, fewer_rows
 from relcore.migration.fusion import DEPTH, added_queries, reciprocal_ranks
 from relcore.migration.migrate import UNJUDGED, Ground, Migration, left_out_cautions
-from relcore.migration.pairing import check_pairs, repeated_cautions, tried_rows
+from relcore.migration.pairing import check_pairs, need_pairs, repeated_cautions, tried_rows
 from relcore.migration.result import MigrationResult
 from relcore.migration.retrieval import K, Relevance, neighbours_as_truth, padded, without
 from relcore.migration.split import MOST_FITTED, n_random
@@ -64,6 +64,7 @@ def migrate_shards(task: Migration, pair: ShardedPair, runner: Runner, report: R
     survey = runner.run(Survey(MOST_FITTED, stream="pairs", random_state=state), pair.parts, "survey")
     need_distinct_ids(pair.source, survey.arrays["keys"], survey.arrays["rows"])
     n, dropped = survey.facts["n"], survey.arrays["dropped"]
+    need_pairs(n, (pair.source.name, pair.target.name))
     fitted = survey.arrays["rows"][: n_random(n, task.n_pairs)]
     crowd = drawn_rows(pair.n, choice.MOST_ROWS, state)
     known = _known_rows(pair, runner, n, dropped, (fitted, crowd), state)

@@ -195,3 +195,24 @@ def test_stitch_takes_as_many_anchors_as_it_says(tmp_path, monkeypatch, capsys):
         second = "a" if width == 160 else "b"
         assert main(["stitch", second, "b", "--methods", "relative", "--sample", sample]) == 0
         assert f"; {wanted} anchors; " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("compare", "k: expected 1 … 2 for 2 rows of 'one' and 'two', got 10"),
+        ("compare --exact", "k: expected 1 … 2 for 2 rows of 'one' and 'two', got 10"),
+        ("migrate", "that both models have embedded, got 2 in 'one' and 'two'"),
+        ("drift --shared", "that both versions have, got 2 in 'one' and 'two'"),
+        ("bootstrap", "'one' and 'two', which share 2 ids, fewer than 20, got 15 random pairs"),
+    ],
+)
+def test_spaces_that_share_two_rows_are_named(tmp_path, monkeypatch, capsys, command, said):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
+    for name, ids in (("one", IDS), ("two", [*IDS[:2], *(f"other-{row}" for row in range(98))])):
+        np.save(f"{name}.npy", X)
+        Path(f"{name}.ids.txt").write_text("\n".join(ids) + "\n")
+    name, *arguments = command.split()
+    assert main([name, "one.npy", "two.npy", *arguments]) == 2
+    assert said in capsys.readouterr().err

@@ -163,7 +163,7 @@ def test_rows_of_one_version_only(old, vectors):
     ("first", "second", "told"),
     [
         (np.eye(20), version(np.eye(20), "b", ids=[f"x{number}" for number in range(20)]), "share no ids"),
-        (np.eye(1, 3), version(np.eye(1, 3), "b"), "expected 10 rows or more that both versions have, got 1"),
+        (np.eye(1, 3), version(np.eye(1, 3), "b"), "expected 10 rows or more that both versions have, got 1 in 'a' and 'b'"),
         (np.eye(20), version(np.ones((20, 20)), "b"), "the same vector in every row of the new version"),
     ],
     ids=["no shared id", "one row", "one point"],

@@ -5,9 +5,12 @@ from relcore.anchors.selection import select_anchors
 from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair
 from relcore.engine import Engine
 from relcore.inverting.recovery import InversionSpec, invert_pair
+from relcore.migration.migrate import Migration
 from relcore.sharded.compare import compare_shards
 from relcore.sharded.invert import invert_shards
 from relcore.sharded.made_shard import made
+from relcore.sharded.migrate import migrate_shards
+from relcore.sharded.pair import ShardedPair
 from relcore.sharded.runner import Runner
 from relcore.sharded.space import ShardedSpace
 from relcore.spaces import SpaceError, match
@@ -229,3 +232,12 @@ def test_rows_that_were_written_in_two_shards_are_refused(tmp_path):
         compare_shards(source, target, 10, Runner(Store(tmp_path / "store")), n_queries=300)
     with pytest.raises(SpaceError, match="ids must be distinct"):
         source.whole()
+
+
+def test_spaces_with_few_rows_are_named(tmp_path):
+    spaces = [ShardedSpace.open(write_npy(tmp_path / name, np.eye(3, 4, dtype=np.float32), (1, 2))) for name in "ab"]
+    runner = Runner(Store(tmp_path / "store"))
+    with pytest.raises(SpaceError, match="for 3 rows of 'a' and 'b', got 10"):
+        compare_shards(*spaces, 0, runner)
+    with pytest.raises(SpaceError, match="have embedded, got 3 in 'a' and 'b'"):
+        migrate_shards(Migration(), ShardedPair(*spaces), runner)
