@@ -11,7 +11,7 @@ const COUNTED = 4095; // rows of a bin up to which bins are counted by their num
    and blue. Layer 0 has the rows that are not selected, layer 1 the others. */
 class Density {
   constructor() {
-    this.sums = new Int32Array(0);
+    this.sums = new Float64Array(0); // 32 bits would run over at two million rows in a bin
   }
 
   /* Count the rows of a grid in a rectangle of steps. `looks` (n) in the order of the grid: the number of the row's colour in `tints` (3 per
@@ -19,7 +19,7 @@ class Density {
   count(grid, rectangle, columns, lines, looks, tints) {
     const [left, low, right, high] = rectangle;
     const size = 8 * columns * lines;
-    if (this.sums.length < size) this.sums = new Int32Array(size);
+    if (this.sums.length < size) this.sums = new Float64Array(size);
     else this.sums.fill(0, 0, size);
     Object.assign(this, { columns, lines });
     const { sums } = this;
@@ -81,9 +81,9 @@ class Density {
         const under = alpha * (1 - cover);
         const over = (1 - shade) * cover;
         alpha = under + cover;
-        red = (red * under + Math.sqrt((64 * sums[layer + 1]) / rows) * over + shade * inkRed * cover) / alpha;
-        green = (green * under + Math.sqrt((64 * sums[layer + 2]) / rows) * over + shade * inkGreen * cover) / alpha;
-        blue = (blue * under + Math.sqrt((64 * sums[layer + 3]) / rows) * over + shade * inkBlue * cover) / alpha;
+        red = (red * under + Math.sqrt(sums[layer + 1] / rows) * over + shade * inkRed * cover) / alpha;
+        green = (green * under + Math.sqrt(sums[layer + 2] / rows) * over + shade * inkGreen * cover) / alpha;
+        blue = (blue * under + Math.sqrt(sums[layer + 3] / rows) * over + shade * inkBlue * cover) / alpha;
       }
       if (!alpha) continue; // as it is in new pixels
       pixels[pixel] = red;
@@ -94,8 +94,7 @@ class Density {
   }
 }
 
-/* Channels of colours, 0 … 255, in linear light by a gamma of 2, whose means are as bright as what they are means of; in 64ths, so that sums
-   over two million rows fit into 32 bits. */
+/* Channels of colours, 0 … 255, in linear light by a gamma of 2, whose means are as bright as what they are means of. */
 function tintsOf(channels) {
-  return Int32Array.from(channels, (value) => (value * value) >> 6);
+  return Int32Array.from(channels, (value) => value * value);
 }
