@@ -182,7 +182,8 @@ def test_a_bin_has_the_colour_of_its_rows_and_a_mixture_is_between(run):
 def test_a_bin_of_three_million_rows_has_their_colour(run):
     shown = """(() => {
       const [n, density, pixels] = [3_000_000, new Density(), new Uint8ClampedArray(4 * 9)];
-      density.count(new RowGrid(new Uint16Array(2 * n).fill(30_000)), [0, 0, STEPS, STEPS], 3, 3, new Uint16Array(n), tintsOf([250, 240, 230]));
+      const grid = new RowGrid(new Uint16Array(2 * n).fill(30_000));
+      density.count(grid, [0, 0, STEPS, STEPS], 3, 3, new Uint16Array(n), tintsOf([250, 240, 230]));
       density.paint(pixels, [250, 240, 230], false);
       return [...pixels].slice(4 * 4, 4 * 5);
     })()"""
