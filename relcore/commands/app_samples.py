@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import whole
+from relcore.commands.numbers import from_one
 from relcore.plain_text import visible
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def add_samples(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--sample",
-        type=whole,
+        type=from_one,
         default=200_000,
         metavar="N",
         help="rows of a folder of shards, drawn by a hash of their ids: of two folders with the same ids the same rows "

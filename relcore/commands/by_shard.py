@@ -37,7 +37,8 @@ def add_shards(parser: argparse.ArgumentParser) -> None:
 def by_shard(options: argparse.Namespace, *places: str) -> bool:
     """Whether these places are to be read shard by shard.
 
-    A folder that is loaded as one space already, a saved dataset or the shards of one table, is so only with --shards.
+    A folder that can be loaded as one space without this, such as a saved dataset or the shards of one table, is read by shard
+    only with --shards.
     """
     from os.path import isdir  # False where a name is too long; Path.is_dir raises an error
     from pathlib import Path
@@ -83,10 +84,10 @@ def add_sample(
     text: str = "this needs all its rows at once, so it takes N of each space, drawn by a hash of their ids",
 ) -> None:
     """--shards, and --sample for work that needs its rows at once."""
-    from relcore.commands.numbers import whole
+    from relcore.commands.numbers import from_one
 
     add_shards(parser)
-    parser.add_argument("--sample", type=whole, default=default, metavar="N", help=f"folders of shards: {text}")
+    parser.add_argument("--sample", type=from_one, default=default, metavar="N", help=f"folders of shards: {text}")
 
 
 def samples(

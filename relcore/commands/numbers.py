@@ -36,6 +36,13 @@ def whole(text: str) -> int:
     return int(text)
 
 
+def from_one(text: str) -> int:
+    """A whole number from 1, such as a number of rows."""
+    if (number := whole(text)) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got {text!r:.60}")
+    return number
+
+
 def random_state(text: str) -> int:
     """A whole number from 0, which is all that random generators take."""
     if (number := whole(text)) < 0:

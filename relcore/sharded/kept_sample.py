@@ -16,7 +16,7 @@ from relcore.sharded.space import ShardedSpace, is_sharded
 from relcore.sources.catalog import SpaceSpec
 from relcore.sources.encodings import put_encoding
 from relcore.sources.sampled import folder_stamp
-from relcore.spaces import LatentSpace
+from relcore.spaces import LatentSpace, SpaceError
 from relcore.store import digest_of
 
 MOST_ROWS = 1_000_000  # that four panes draw
@@ -50,8 +50,10 @@ def draw(space: ShardedSpace, n_rows: int, report: Report = silent) -> LatentSpa
     Raises
     ------
     SpaceError
-        NaN, ids that are not distinct.
+        `n_rows` below 1, NaN, ids that are not distinct.
     """
+    if n_rows < 1:
+        raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
     kept = _Kept(min(n_rows, space.n), space)
     labelled = all(shard.labels for shard in space.shards)
     for shard in space.shards:

@@ -41,6 +41,9 @@ class NpyShard:
             for first in range(0, n, rows):
                 m = min(rows, n - first)
                 texts = [None if column is None else self._some(column, m) for column in (ids, classes)]
+                if texts[0] is not None and "" in texts[0]:
+                    row = first + texts[0].index("") + 1
+                    raise SpaceError(f"{shard.name}, row {row:,}: expected an id, got an empty line; write an id for every row")
                 yield Block(first, self._read(stream, m, width, dtype), *texts)
         if any(column is not None and next(column, None) is not None for column in (ids, classes)):
             raise self._unpaired("more")

@@ -12,7 +12,7 @@ from relcore.sharded.project import alone
 from relcore.sharded.runner import Runner
 from relcore.sharded.space import ShardedSpace
 from relcore.sharded.survey import Survey
-from relcore.spaces import LatentSpace
+from relcore.spaces import LatentSpace, SpaceError
 
 
 def sample_shards(
@@ -31,8 +31,10 @@ def sample_shards(
     Raises
     ------
     SpaceError
-        NaN, ids that the space lacks.
+        `n_rows` below 1, NaN, ids that the space lacks.
     """
+    if n_rows < 1:
+        raise SpaceError(f"n_rows: expected 1 row or more, got {n_rows}")
     work = Survey(min(n_rows, space.n), stream="sample", random_state=random_state, wanted=wanted_ids(space, also))
     survey = runner.run(work, alone(space), "survey")
     rows = survey.arrays["rows"]

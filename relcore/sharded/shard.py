@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relcore.names import Named
+from relcore.numbers import counted
 from relcore.spaces import SpaceError, quote
 
 BLOCK_BYTES = 32 * 2**20  # of one space; two are read side by side
@@ -118,13 +119,15 @@ def finite(shard: Shard, block: Block) -> np.ndarray:
     SpaceError
         NaN or infinite values; the message names the shard and the rows.
     """
-    if np.isfinite(block.vectors.sum(dtype=np.float64)):
-        return block.vectors
+    with np.errstate(invalid="ignore"):
+        if np.isfinite(block.vectors.sum(dtype=np.float64)):
+            return block.vectors
     bad = np.flatnonzero(~np.isfinite(block.vectors).all(axis=1))
     if len(bad):
         ids = shard.ids_of(block)[bad[:3]]
         raise SpaceError(
-            f"{shard.name}, row {block.first + bad[0] + 1:,}: {len(bad):,} rows near it hold NaN or infinite values, first "
-            f"{quote(ids)}; drop or mend these rows in this shard, the results of the other shards are kept"
+            f"{shard.name}, row {block.first + bad[0] + 1:,}: expected finite numbers, got NaN or infinite values in "
+            f"{counted(len(bad), 'row')} of its block, first {quote(ids)}; drop or mend these rows in this shard, the results of "
+            "the other shards are kept"
         )
     return block.vectors

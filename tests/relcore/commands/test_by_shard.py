@@ -216,3 +216,11 @@ def test_spaces_that_share_two_rows_are_named(tmp_path, monkeypatch, capsys, com
     name, *arguments = command.split()
     assert main([name, "one.npy", "two.npy", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["bootstrap a b", "migrate a b", "stitch a b", "app a"])
+@pytest.mark.parametrize("rows", ["0", "-5"])
+def test_a_sample_of_no_rows_is_refused(capsys, command, rows):
+    with pytest.raises(SystemExit, match="2"):
+        main([*command.split(), "--sample", rows])
+    assert f"--sample: expected a whole number from 1, got '{rows}'" in capsys.readouterr().err

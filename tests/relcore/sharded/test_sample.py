@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from relcore.evaluation import row_keys
+from relcore.sharded.kept_sample import draw
 from relcore.sharded.runner import Runner
 from relcore.sharded.sample import sample_shards
 from relcore.sharded.space import ShardedSpace
+from relcore.spaces import SpaceError
 from relcore.store import Store
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
@@ -53,3 +55,11 @@ def test_labels_that_some_shards_lack_are_left_out(tmp_path):
         folder = write_npy(tmp_path / f"{number}", ROWS, (30, 50, 20), ids=IDS, labels=LABELS)
         (folder / f"part-0000{number}.labels.txt").unlink()
         assert sample(folder).labels is None
+
+
+@pytest.mark.parametrize("n_rows", [0, -5])
+def test_a_sample_has_rows(tmp_path, n_rows):
+    folder = write_npy(tmp_path / "a", ROWS, (30, 50, 20), ids=IDS)
+    for draw_sample in (sample, lambda folder, n_rows: draw(ShardedSpace.open(folder), n_rows)):
+        with pytest.raises(SpaceError, match=f"n_rows: expected 1 row or more, got {n_rows}"):
+            draw_sample(folder, n_rows)

@@ -206,3 +206,11 @@ def test_without_fsspec_files_are_files_and_a_folder_of_shards_says_what_to_inst
     assert not is_sharded("word2vec-novels")
     with pytest.raises(SpaceError, match=r"relscope\[cluster\]"):
         is_sharded(str(tmp_path))
+
+
+def test_an_empty_id_is_refused(tmp_path):
+    ids = [f"row-{row}" for row in range(100)]
+    ids[41] = ""
+    write_npy(tmp_path, X, SIZES, ids=ids)
+    with pytest.raises(SpaceError, match=r"part-00001\.npy, row 12: expected an id, got an empty line"):
+        list(ShardedSpace.open(tmp_path).shards[1].blocks(7))
