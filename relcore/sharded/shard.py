@@ -127,7 +127,7 @@ def finite(shard: Shard, block: Block) -> np.ndarray:
         ids = shard.ids_of(block)[bad[:3]]
         raise SpaceError(
             f"{shard.name}, row {block.first + bad[0] + 1:,}: expected finite numbers, got NaN or infinite values in "
-            f"{counted(len(bad), 'row')} of its block, first {quote(ids)}; drop or mend these rows in this shard, the results of "
-            "the other shards are kept"
+            f"{counted(len(bad), 'row')} of its block, first {quote(ids)}; drop or mend these rows in this shard, the results "
+            "of the other shards are kept"
         )
     return block.vectors
