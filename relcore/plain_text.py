@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 LONGEST = 2000  # characters of a text that is shown
 # Controls, halves of characters, marks that override the order of the letters beside them, and characters without a shape. What
@@ -61,6 +62,8 @@ def encodable(data: Any) -> Any:
         )
     if isinstance(data, dict):
         return {encodable(name): encodable(one) for name, one in data.items()}
+    import numpy as np  # not above: every command loads this module to show its help
+
     if isinstance(data, np.ndarray) and data.dtype == object:
         return _encodable_array(data)
     if is_dataclass(data) and not isinstance(data, type):
@@ -71,6 +74,8 @@ def encodable(data: Any) -> Any:
 
 
 def _encodable_array(array: np.ndarray) -> np.ndarray:
+    import numpy as np
+
     try:
         "".join(one for one in array.flat if isinstance(one, str)).encode()
     except UnicodeEncodeError:
