@@ -76,16 +76,18 @@ def draw(pair: Match, workspace: Workspace) -> Drawing:
 
 def _oriented(results: _Maps, reference: np.ndarray, pair: Match, reduction: ReductionSpec) -> _Maps:
     """`orient_pairs`, once for the same maps: a selection changes none of them, and the panes find them packed already."""
-    arrays = [reference, *(one for coordinates, _ in results.values() for one in coordinates)]
-    asked = [(form, note) for form, (_, note) in results.items()], reduction, compute.pair_key(pair)
-    kept = st.session_state.get(_ORIENTED)
-    if kept is None or kept[1] != asked or list(map(id, kept[0])) != list(map(id, arrays)):
-        turned = orient_pairs(results, reference, pair, reduction)
-        for coordinates, _ in turned.values():
-            for one in coordinates:
+    kept, found = st.session_state.get(_ORIENTED, {}), {}
+    for form, (coordinates, note) in results.items():
+        arrays, asked = [reference, *coordinates], (note, reduction, compute.pair_key(pair))
+        known = kept.get(form)
+        if known is None or known[1] != asked or list(map(id, known[0])) != list(map(id, arrays)):
+            turned = orient_pairs({form: results[form]}, reference, pair, reduction)[form]
+            for one in turned[0]:
                 one.flags.writeable = False
-        st.session_state[_ORIENTED] = kept = arrays, asked, turned
-    return kept[2]
+            known = arrays, asked, turned
+        found[form] = known
+    st.session_state[_ORIENTED] = found
+    return {form: turned for form, (_, _, turned) in found.items()}
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:

@@ -5,9 +5,11 @@ So the steps between two products use all cores, too. The setting belongs to the
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Event, Lock
 from typing import Any, TypeVar
 
@@ -55,14 +57,20 @@ def in_threads(
     return found
 
 
+@lru_cache(maxsize=1)
+def _blas(n_modules: int) -> Any:
+    """The libraries of BLAS that this process has loaded: looked for again, which takes milliseconds, after further imports."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 @contextmanager
 def one_thread_products() -> Iterator[int]:
     """While it lasts, a matrix product runs in one thread; gives the number of threads that it had."""
-    from threadpoolctl import ThreadpoolController
-
     with _lock:
         if not _users:
-            controller = ThreadpoolController().select(user_api="blas")
+            controller = _blas(len(sys.modules))
             usual = max((library["num_threads"] for library in controller.info()), default=1)
             _limits.append(controller.limit(limits=1))
             _users[usual] = 0

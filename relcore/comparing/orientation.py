@@ -26,7 +26,8 @@ def turn_onto(coordinates: np.ndarray, reference: np.ndarray) -> np.ndarray:
     Orthogonal Procrustes without scaling. Rows that are NaN in either map are ignored.
     """
     known = np.isfinite(coordinates).all(axis=1) & np.isfinite(reference).all(axis=1)
-    ours, theirs = (one[known].astype(np.float64) for one in (coordinates, reference))
+    which = slice(None) if known.all() else known
+    ours, theirs = (one[which].astype(np.float64) for one in (coordinates, reference))
     product = (ours - ours.mean(axis=0)).T @ (theirs - theirs.mean(axis=0)) if known.any() else np.zeros((0, 0))
     if not product.any():
         return np.eye(coordinates.shape[1])

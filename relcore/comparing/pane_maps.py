@@ -25,23 +25,30 @@ from relcore.pca import (
 )
 from relcore.projection import RelativeProjection
 from relcore.reduction import ReductionSpec, aligned, n_fitted, need_drawable, reduce_spaces
-from relcore.similarity import mean_of, row_blocks
+from relcore.similarity import mean_of, row_blocks, unit_rows
 from relcore.spaces import LatentSpace, Match
 
+_FEW = 2**23  # numbers in the directions that are kept: 32 MB
 Picture = tuple[list[np.ndarray], str]
 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """What the maps of all anchors share: the mean of a space (d,), and the moments of the directions of its drawn rows."""
+    """What the maps of all anchors share: the mean of a space (d,), the moments of the directions of its drawn rows, and these
+    directions (m, d) themselves where they are few."""
 
     mean: np.ndarray
     moments: Moments
+    few: np.ndarray | None = None
 
     @classmethod
     def of(cls, space: LatentSpace, rows: np.ndarray, center: bool, random_state: int = 0) -> Directions:
         mean = mean_of(space)
-        return cls(mean, direction_moments(space.vectors, rows, mean if center else None, random_state))
+        origin = mean if center else None
+        few = None
+        if len(rows) * space.dimension <= _FEW:
+            few = np.concatenate([unit_rows(block, origin) for block in blocks_of(space.vectors, rows)])
+        return cls(mean, direction_moments(space.vectors, rows, origin, random_state), few)
 
 
 DirectionsOf = Callable[[LatentSpace, np.ndarray, bool, int], Directions]
@@ -122,7 +129,7 @@ def pca_pair(
         if linear:
             known = directions_of(space, rows, projection.center, spec.random_state)
             fitted.fit(space.vectors, anchors=anchor_rows, mean=known.mean)
-            forms.append(_Linear(space.vectors, rows, fitted, known.moments))
+            forms.append(_Linear(space.vectors, rows, fitted, known))
         else:
             fitted.fit(space.vectors, anchors=anchor_rows, mean=mean_of(space))
             forms.append(_Blocked(space.vectors, rows, fitted, spec.random_state))
@@ -165,21 +172,26 @@ class _Linear:
     X: np.ndarray
     rows: np.ndarray
     fitted: RelativeProjection
-    moments: Moments
+    known: Directions
 
     @property
     def n_sampled(self) -> int:
-        return self.moments.n if self.moments.n < len(self.rows) else 0
+        n = self.known.moments.n
+        return n if n < len(self.rows) else 0
 
     def axes(self, n_components: int) -> tuple[np.ndarray, np.ndarray]:
         """Of the relative rows the leading axes V (k, c), and the scores (c,) of their mean."""
         basis = self.fitted.similarity_.basis_
-        axes = self.moments.axes(n_components, basis)
-        return axes, self.moments.mean @ basis @ axes
+        moments = self.known.moments
+        axes = moments.axes(n_components, basis)
+        return axes, moments.mean @ basis @ axes
 
     def scores(self, axes: np.ndarray, offset: np.ndarray) -> np.ndarray:
         """(m, c): one product with B V."""
-        return direction_scores(self.X, self.rows, self.fitted.mean_, self.fitted.similarity_.basis_ @ axes, offset)
+        weights = self.fitted.similarity_.basis_ @ axes
+        if self.known.few is not None:
+            return self.known.few @ weights.astype(np.float32) - offset.astype(np.float32)
+        return direction_scores(self.X, self.rows, self.fitted.mean_, weights, offset)
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,7 +171,7 @@ def number_of_draws(n_queries: int, n_permutations: int = PERMUTATIONS) -> int:
 def without_fixed_points(n: int, rng: np.random.Generator) -> np.ndarray:
     """A random permutation of n > 1 without fixed points: one cycle through all, in random order."""
     cycle, order = rng.permutation(n), np.empty(n, dtype=np.int64)
-    order[cycle] = np.roll(cycle, 1)
+    order[cycle[1:]], order[cycle[0]] = cycle[:-1], cycle[-1]
     return order
 
 

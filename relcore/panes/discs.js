@@ -44,7 +44,7 @@ class Discs {
     else ink.fill(0, 0, 4 * width * height);
     drop(rows, content, look, opacitiesOf(look, content.order.length, rows.length), width, height);
     const image = this.pen.createImageData(width, height);
-    dry(image.data);
+    for (let line = 0; line < height; line++) dry(image.data, 4 * line * width, 4 * (line + 1) * width);
     this.pen.putImageData(image, 0, 0);
   }
 
@@ -95,9 +95,9 @@ function disc(x, y, radius, opacity, red, green, blue, rim, ratio, surface, widt
   }
 }
 
-/* The ink as the colours of an image: Uint8ClampedArray (4 × pixels), not times the opacity. */
-function dry(colors) {
-  for (let at = 0; at < colors.length; at += 4) {
+/* The ink of a line of pixels as the colours of an image: Uint8ClampedArray (4 × pixels), not times the opacity. */
+function dry(colors, start, end) {
+  for (let at = start; at < end; at += 4) {
     const alpha = ink[at + 3];
     if (!alpha) continue;
     colors[at] = ink[at] / alpha;
