@@ -80,11 +80,11 @@ class Split:
 
     def __post_init__(self) -> None:
         parts = {"anchors": self.anchors, "train": self.train, "test": self.test}
-        owner = np.zeros(len(self.ids), dtype=np.int8)
+        owner = np.zeros(len(self.ids), dtype=np.int64)
         for name, rows in parts.items():
             if len(rows) and (rows.min() < 0 or rows.max() >= len(self.ids)):
                 raise SpaceError(f"split: expected {name} among rows 0 … {len(self.ids) - 1}, got {rows.min()} … {rows.max()}")
-            np.add.at(owner, rows, 1)
+            owner += np.bincount(rows, minlength=len(owner)) if len(rows) else 0
         if owner.max(initial=0) > 1:
             twice = self.ids[owner > 1]
             raise SpaceError(f"split: expected each row in one part, got {len(twice)} in two, first {quote(twice[:3])}")
