@@ -223,6 +223,11 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
     return f"{told}Remove {LEAST_HELD_OUT - n + n_anchors} or more anchors, or choose spaces that share more rows."
 
 
+def is_scored_quickly(pair: Match) -> bool:
+    """Whether live scores take less than half a second, for which the sidebar can wait."""
+    return len(pair) <= DIFFERENCE_ROWS
+
+
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:
     """k, or as many neighbours as the rows have that are no anchors: one k for all representations."""
     return max(1, min(k, len(pair) - len(anchors) - (convention == "mutual")))

@@ -18,6 +18,8 @@ from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
 from relcore.comparing.figures import Spectrum
+from relcore.metrics.calibration import Score
+from relcore.metrics.paired import Difference
 from relcore.names import METRICS
 from relcore.numbers import MINUS, short, signed
 from relcore.spaces import Match, distinct_names
@@ -26,14 +28,20 @@ from relcore.store import digest_of
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 
 
-def show_effect(workspace: Workspace, pair: Match) -> None:
-    """Scores with these anchors in the lower panes' representation, and their change by the last step."""
+def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Difference]]:
+    """Scores with these anchors in the lower panes' representation, and their change by the last step; kept for a second call."""
     form, before = workspace.panes[1], session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     found = scores(pair, form, workspace.anchors, *settings, alone=True)
     moved = {}
     if before and _comparable(before, workspace, pair) and compute.can_be_scored(pair, before.anchors, workspace.anchors):
         moved = compute.score_differences(pair, form, before.anchors, workspace.anchors, *settings)
+    return found, moved
+
+
+def show_effect(workspace: Workspace, pair: Match) -> None:
+    """The scores and their change, with what they were measured on."""
+    form, (found, moved) = workspace.panes[1], effect(workspace, pair)
     for column, (metric, score) in zip(st.columns(len(found)), found.items(), strict=True):
         change = moved.get(metric)
         column.metric(
@@ -125,10 +133,13 @@ shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, 
 picture, side = st.columns([3.3, 1], gap="medium")
 with picture:
     panes.show(pair, panes.draw(pair, shown), "anchors", height=620)
+scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
+if scored and compute.is_scored_quickly(pair):
+    effect(workspace, pair)  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
 sidebar.draw()
 with side:
     inspector(pair)
-if workspace.anchors and compute.can_be_scored(pair, workspace.anchors):
+if scored:
     show_effect(workspace, pair)
 elif workspace.anchors:
     messages.info(compute.too_few_held_out(pair, workspace.anchors), icon=":material/info:")
