@@ -28,7 +28,9 @@ _Tables = tuple[tuple[SpaceSpec, tuple], ...]
 def view(pair: Match, workspace: Workspace) -> View:
     """Rows to draw and their colours."""
     spec = workspace.view
-    anchors = workspace.anchors if spec.show_anchors and not spec.everything else ()  # among all rows the anchors are drawn anyway
+    anchors = (
+        workspace.anchors if spec.show_anchors and not spec.everything else ()
+    )  # among all rows the anchors are drawn anyway
     tables = _tables(spec.color_by, workspace)
     return _view(compute.pair_key(pair), spec, compute.anchors_key(anchors), workspace.reduction, tables, pair, anchors)
 

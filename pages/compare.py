@@ -112,7 +112,9 @@ picture, side = st.columns([3.3, 1], gap="medium")
 with picture:
     panes.show(pair, drawing, "compare", height=720)
 if compute.is_scored_quickly(pair):
-    headline(workspace, pair)  # its scores are kept; meanwhile the browser draws the panes: whatever else it had got, it would draw first
+    headline(
+        workspace, pair
+    )  # its scores are kept; meanwhile the browser draws the panes: whatever else it had got, it would draw first
 sidebar.draw()
 with side:
     inspector(pair)

@@ -78,18 +78,25 @@ function disc(x, y, radius, opacity, red, green, blue, rim, ratio, surface, widt
   const first = Math.max(0, Math.ceil(x - reach));
   const last = Math.min(width - 1, Math.floor(x + reach));
   const bottom = Math.min(height - 1, Math.floor(y + reach));
+  const far = reach * reach; // squared distances: from here on nothing is covered,
+  const near = radius > 0.5 ? (radius - 0.5) * (radius - 0.5) : 0; // and up to here all of a pixel
   for (let line = Math.max(0, Math.ceil(y - reach)); line <= bottom; line++) {
-    const away = (line - y) * (line - y);
-    for (let column = first; column <= last; column++) {
-      const inside = radius - Math.sqrt((column - x) * (column - x) + away);
-      if (inside <= -0.5) continue;
-      const alpha = inside >= 0.5 ? opacity : opacity * (inside + 0.5);
-      const edge = rim && rim * (1 - smooth(0.6 * ratio, 1.2 * ratio, inside));
-      const at = 4 * (line * width + column);
+    const up = (line - y) * (line - y);
+    for (let column = first, at = 4 * (line * width + first); column <= last; column++, at += 4) {
+      const away = (column - x) * (column - x) + up;
+      if (away >= far) continue;
+      const alpha = away <= near ? opacity : opacity * (reach - Math.sqrt(away));
       const kept = 1 - alpha;
-      ink[at] = ink[at] * kept + alpha * (red + edge * (255 * surface[0] - red));
-      ink[at + 1] = ink[at + 1] * kept + alpha * (green + edge * (255 * surface[1] - green));
-      ink[at + 2] = ink[at + 2] * kept + alpha * (blue + edge * (255 * surface[2] - blue));
+      if (rim) {
+        const edge = rim * (1 - smooth(0.6 * ratio, 1.2 * ratio, radius - Math.sqrt(away)));
+        ink[at] = ink[at] * kept + alpha * (red + edge * (255 * surface[0] - red));
+        ink[at + 1] = ink[at + 1] * kept + alpha * (green + edge * (255 * surface[1] - green));
+        ink[at + 2] = ink[at + 2] * kept + alpha * (blue + edge * (255 * surface[2] - blue));
+      } else {
+        ink[at] = ink[at] * kept + alpha * red;
+        ink[at + 1] = ink[at + 1] * kept + alpha * green;
+        ink[at + 2] = ink[at + 2] * kept + alpha * blue;
+      }
       ink[at + 3] = ink[at + 3] * kept + alpha;
     }
   }

@@ -45,7 +45,7 @@ function middles(coordinates, dimensions, groupOf) {
     const middle = [];
     for (let axis = 0; axis < dimensions; axis++) {
       for (let i = 0; i < rows.length; i++) values[i] = coordinates[dimensions * rows[i] + axis];
-      middle.push(values.sort()[rows.length >> 1]);
+      middle.push(ranked(values, rows.length >> 1));
     }
     let [best, nearest] = [rows[0], Infinity];
     for (const row of rows) {
@@ -58,16 +58,38 @@ function middles(coordinates, dimensions, groupOf) {
   return found.sort((a, b) => b.count - a.count);
 }
 
-/* Group → its rows, of n or of a part of very many. */
-function membersOf(n, groupOf) {
-  const members = new Map();
-  for (let row = 0; row < n; row += Math.ceil(n / ROWS_FOR_MIDDLES)) {
-    const group = groupOf(row);
-    if (group < 0) continue;
-    const rows = members.get(group);
-    rows ? rows.push(row) : members.set(group, [row]);
+/* The value that would stand at this place if they were sorted (quickselect: Hoare 1961), which brings them out of order. */
+function ranked(values, place) {
+  for (let [low, high] = [0, values.length - 1]; low < high; ) {
+    const pivot = values[(low + high) >> 1];
+    let [i, j] = [low, high];
+    while (i <= j) {
+      while (values[i] < pivot) i++;
+      while (values[j] > pivot) j--;
+      if (i > j) break;
+      const value = values[i];
+      values[i++] = values[j];
+      values[j--] = value;
+    }
+    if (place <= j) high = j;
+    else if (place >= i) low = i;
+    else break;
   }
-  return members;
+  return values[place];
+}
+
+/* [group, its rows] of every group, of n rows or of a part of very many. */
+function membersOf(n, groupOf) {
+  const step = Math.ceil(n / ROWS_FOR_MIDDLES) || 1;
+  const groups = new Int32Array(Math.ceil(n / step));
+  const counts = [];
+  for (let i = 0; i < groups.length; i++) {
+    const group = (groups[i] = groupOf(i * step));
+    if (group >= 0) counts[group] = (counts[group] || 0) + 1;
+  }
+  const members = counts.map((count) => new Uint32Array(count));
+  for (let i = groups.length - 1; i >= 0; i--) if (groups[i] >= 0) members[groups[i]][--counts[groups[i]]] = i * step;
+  return Object.entries(members).map(([group, rows]) => [Number(group), rows]);
 }
 
 /* As many of the selected rows as get a name, the most prominent first. */
