@@ -1,4 +1,4 @@
-"""The linked panes of a page, with the bars of jobs over them: events into the session, the export bar beneath."""
+"""The linked panes of a page, with the bars of jobs over them and the export bar beneath: events go into the session."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _oriented(results: _Maps, reference: np.ndarray, pair: Match, reduction: Red
 
 
 def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
-    """The linked panes, the bars of jobs over them, and their export bar."""
+    """The linked panes, and the bars of jobs over them."""
     scene = drawing.scene
     with st.container(key="panes"):
         linked_scatter(
@@ -107,8 +107,12 @@ def show(pair: Match, drawing: Drawing, key: str, height: int) -> None:
         if waiting := [one.job for one in drawing.maps if one.job]:
             with st.container(key="panes-jobs"):  # over the panes that will change
                 jobs.follow(waiting)
+
+
+def export_bar(drawing: Drawing, key: str) -> None:
+    """The bar beneath the panes."""
     if drawing.is_of_its_recipe:
-        exports.export_bar(drawing.recipe.draw(scene), key)
+        exports.export_bar(drawing.recipe.draw(drawing.scene), key)
     else:
         st.caption("The panes can be exported when all maps are up to date.")
 

@@ -26,17 +26,24 @@ from relcore.numbers import counted
 from relcore.portable import last_part
 from relcore.spaces import Match, NoCommonId, SpaceError
 
-# The browser draws what comes first, and the sidebar's choosers take it as long as the panes: after a step these come first.
+# The browser draws what comes first, and choosers take it as long as the panes: these pages send the panes first.
 PANES_FIRST = ("Compare", "Anchors")
+_DRAWN = "relscope.drawn-page"
 _awaited: ContextVar[str | None] = ContextVar("the page whose sidebar this run has still to draw", default=None)
 ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
 
 
 def begin(page: str) -> None:
-    """Draw the sidebar of this run now, or leave it to `draw` where the browser has one already, of the last step."""
+    """Draw the sidebar of this run now, or leave it to `draw` where the browser shows this page already, of the last step."""
     _awaited.set(page)
-    if "relscope.sidebar" not in st.session_state or page not in PANES_FIRST:
+    if page not in PANES_FIRST or st.session_state.get(_DRAWN) != page:
         draw()
+    st.session_state[_DRAWN] = page
+
+
+def waits() -> bool:
+    """Whether the sidebar, and what else is not the panes, is to be drawn after them."""
+    return _awaited.get() is not None
 
 
 def draw() -> None:
@@ -45,7 +52,6 @@ def draw() -> None:
     if page is None:
         return
     _awaited.set(None)
-    st.session_state["relscope.sidebar"] = True
     run = get_script_run_ctx()
     # Drawn amid a page its widgets would be that page's, and forget what they hold on any other.
     with run.run_with_active_hash(run.pages_manager.main_script_hash), st.sidebar:

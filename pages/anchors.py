@@ -29,7 +29,7 @@ TABLE_ROWS = 5000  # above that many the browser's table gives up selections; th
 
 
 def effect(workspace: Workspace, pair: Match) -> tuple[dict[str, Score], dict[str, Difference]]:
-    """Scores with these anchors in the lower panes' representation, and their change by the last step; kept for a second call."""
+    """Scores with these anchors in the lower panes' representation, and their change by the last step; both are kept."""
     form, before = workspace.panes[1], session.history().before
     settings = workspace.projection, workspace.k, workspace.convention
     found = scores(pair, form, workspace.anchors, *settings, alone=True)
@@ -128,15 +128,24 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
 
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
-anchor_lists.pickers(workspace, pair)
+bar = st.container()
+if not sidebar.waits():
+    with bar:
+        anchor_lists.pickers(workspace, pair)
 shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
 picture, side = st.columns([3.3, 1], gap="medium")
+drawing = panes.draw(pair, shown)
 with picture:
-    panes.show(pair, panes.draw(pair, shown), "anchors", height=620)
+    panes.show(pair, drawing, "anchors", height=620)
 scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
 if scored and compute.is_scored_quickly(pair):
     effect(workspace, pair)  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
-sidebar.draw()
+if sidebar.waits():
+    sidebar.draw()
+    with bar:
+        anchor_lists.pickers(workspace, pair)
+with picture:
+    panes.export_bar(drawing, "anchors")
 with side:
     inspector(pair)
 if scored:

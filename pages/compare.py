@@ -105,17 +105,30 @@ workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="headline"):  # its numbers take a second: the panes come first
     opening = st.empty()
-sample_line.draw(workspace)
-view_choosers.view_choosers(workspace, pair)
+bar = st.container()
+
+
+def above() -> None:
+    """What stands over the panes."""
+    with bar:
+        sample_line.draw(workspace)
+        view_choosers.view_choosers(workspace, pair)
+
+
+if not sidebar.waits():
+    above()
 drawing = panes.draw(pair, workspace)
 picture, side = st.columns([3.3, 1], gap="medium")
 with picture:
     panes.show(pair, drawing, "compare", height=720)
 if compute.is_scored_quickly(pair):
-    headline(
-        workspace, pair
-    )  # its scores are kept; meanwhile the browser draws the panes: whatever else it had got, it would draw first
-sidebar.draw()
+    # Its scores are kept. Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
+    headline(workspace, pair)
+if sidebar.waits():
+    sidebar.draw()
+    above()
+with picture:
+    panes.export_bar(drawing, "compare")
 with side:
     inspector(pair)
 opening.html(headline(workspace, pair))
