@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.kept_scores import keeper, kept_pass, kept_scores
+from app.kept_scores import DIFFERENCE_ROWS, keeper, kept_pass, kept_scores
 from relcore import access, comparison
 from relcore.anchors import diagnostics, selection
 from relcore.block_scores.differences import anchor_differences
@@ -36,7 +36,6 @@ from relcore.store import digest_of
 from relcore.views import View, rows_digest, sample_view
 
 LEAST_HELD_OUT = 5
-DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as it is shown with each step
 _MOST_KEPT = 20_000_000  # similarities in a matrix that is kept: 80 MB for each of two spaces
 _TOGETHER = ("relative", "whitened")  # they are shown together, and the second costs little in the same pass
 _SECONDS = "relscope.seconds"
@@ -221,11 +220,6 @@ def too_few_held_out(pair: Match, *anchors: tuple[str, ...]) -> str:
     if n <= LEAST_HELD_OUT:
         return f"{told}Removing anchors does not help: choose spaces that share more rows."
     return f"{told}Remove {LEAST_HELD_OUT - n + n_anchors} or more anchors, or choose spaces that share more rows."
-
-
-def is_scored_quickly(pair: Match) -> bool:
-    """Whether live scores take less than half a second, for which the sidebar can wait."""
-    return len(pair) <= DIFFERENCE_ROWS
 
 
 def scored_neighbours(pair: Match, anchors: tuple[str, ...], k: int, convention: str) -> int:

@@ -14,6 +14,14 @@ import streamlit as st
 from relcore.block_scores.scoring import PassedPair
 from relcore.comparison import ProjectionSpec
 from relcore.metrics.calibration import Score
+from relcore.spaces import Match
+
+DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as it is shown with each step
+
+
+def is_scored_quickly(pair: Match) -> bool:
+    """Whether live scores take less than half a second, for which the sidebar can wait."""
+    return len(pair) <= DIFFERENCE_ROWS
 
 
 @dataclass(frozen=True)

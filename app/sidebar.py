@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
 import streamlit as st
@@ -41,9 +42,27 @@ def begin(page: str) -> None:
     st.session_state[_DRAWN] = page
 
 
-def waits() -> bool:
-    """Whether the sidebar, and what else is not the panes, is to be drawn after them."""
-    return _awaited.get() is not None
+@contextmanager
+def panes_first(above: Callable[[], None]) -> Iterator[None]:
+    """Draw the panes in this block before `above`, what stands over them, and before the sidebar, where that waits.
+
+    Where the panes fail both are drawn, too: there the user mends it.
+    """
+    waits = _awaited.get() is not None
+
+    def rest() -> None:
+        if waits:
+            draw()
+            above()
+
+    if not waits:
+        above()
+    try:
+        yield
+    except Exception:
+        rest()
+        raise
+    rest()
 
 
 def draw() -> None:

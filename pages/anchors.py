@@ -14,6 +14,7 @@ from app.anchor_panels.sets_panel import compare_sets
 from app.inspector import inspector
 from app.items import with_items
 from app.jobs import scores
+from app.kept_scores import is_scored_quickly
 from app.tables import chosen_rows
 from app.workspace import Workspace
 from relcore.anchors.diagnostics import AnchorDiagnostics
@@ -129,21 +130,23 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 bar = st.container()
-if not sidebar.waits():
+
+
+def above() -> None:
+    """What stands over the panes."""
     with bar:
         anchor_lists.pickers(workspace, pair)
-shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
-picture, side = st.columns([3.3, 1], gap="medium")
-drawing = panes.draw(pair, shown)
-with picture:
-    panes.show(pair, drawing, "anchors", height=620)
+
+
 scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
-if scored and compute.is_scored_quickly(pair):
-    effect(workspace, pair)  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
-if sidebar.waits():
-    sidebar.draw()
-    with bar:
-        anchor_lists.pickers(workspace, pair)
+with sidebar.panes_first(above):
+    shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
+    drawing = panes.draw(pair, shown)
+    picture, side = st.columns([3.3, 1], gap="medium")
+    with picture:
+        panes.show(pair, drawing, "anchors", height=620)
+    if scored and is_scored_quickly(pair):
+        effect(workspace, pair)  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
 with picture:
     panes.export_bar(drawing, "anchors")
 with side:

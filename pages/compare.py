@@ -12,6 +12,7 @@ from app.headline import headline, scores_of
 from app.inspector import inspector, neighbours_html
 from app.items import with_items
 from app.jobs import exact_scores, follow
+from app.kept_scores import is_scored_quickly
 from app.layers_panel import layers
 from app.row_neighbours import neighbours_of
 from app.score_table import score_table, show_cautions
@@ -115,18 +116,14 @@ def above() -> None:
         view_choosers.view_choosers(workspace, pair)
 
 
-if not sidebar.waits():
-    above()
-drawing = panes.draw(pair, workspace)
-picture, side = st.columns([3.3, 1], gap="medium")
-with picture:
-    panes.show(pair, drawing, "compare", height=720)
-if compute.is_scored_quickly(pair):
-    # Its scores are kept. Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
-    headline(workspace, pair)
-if sidebar.waits():
-    sidebar.draw()
-    above()
+with sidebar.panes_first(above):
+    drawing = panes.draw(pair, workspace)
+    picture, side = st.columns([3.3, 1], gap="medium")
+    with picture:
+        panes.show(pair, drawing, "compare", height=720)
+    if is_scored_quickly(pair):
+        # Its scores are kept. Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
+        headline(workspace, pair)
 with picture:
     panes.export_bar(drawing, "compare")
 with side:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -90,7 +90,7 @@ class PanesWidget(anywidget.AnyWidget):
         self._drawn_for = tuple(anchors)
         self._scene, self._drawn_rows = draw(self._drawn_for)
         header, arrays = self._payload()
-        self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in arrays})
+        self._have_traits(arrays)
         super().__init__(anchors=self._drawn_for, _header=header, **arrays)
 
     def __repr__(self) -> str:
@@ -165,9 +165,17 @@ class PanesWidget(anywidget.AnyWidget):
         arrays = payload.arrays | {name: joined(column) for name, column in columns.items()}
         return payload.header, {f"_array_{name}": content for name, content in arrays.items()}
 
+    def _have_traits(self, names: Iterable[str]) -> None:
+        """A trait for each of these arrays: with the first anchors those of the relative panes come later."""
+        new = [name for name in names if not self.has_trait(name)]
+        self.add_traits(**{name: traitlets.Bytes().tag(sync=True) for name in new})
+        if "keys" in self._trait_values:  # what is sent to the browser; known once the widget is there
+            self.keys = [*self.keys, *new]
+
     def _show(self) -> None:
         """What has changed, to the browser, in one message."""
         header, arrays = self._payload()
+        self._have_traits(arrays)
         with self.hold_sync():
             for name, content in arrays.items():
                 setattr(self, name, content)

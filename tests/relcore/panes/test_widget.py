@@ -127,3 +127,16 @@ def test_where_no_widget_is_drawn_a_line_says_what_it_is_and_what_to_do(widget):
     told = "PanesWidget of 10 rows and 2 anchors. Run this cell again to draw it."
     assert repr(widget) == told
     assert widget._repr_mimebundle_()[0]["text/plain"] == told
+
+
+def test_panes_that_come_with_the_first_anchors_reach_the_browser():
+    def draw_more(anchors):
+        scene, rows = draw(anchors)
+        return Scene(scene.panes[: 1 + bool(anchors)], scene.ids, scene.categories, scene.category_names), rows
+
+    widget = PanesWidget(IDS, draw_more)
+    assert "_array_pane1" not in widget.get_state()
+    widget.anchors = ["row 2"]
+    pane = draw(["row 2"])[0].panes[1].coordinates.astype("<f4").tobytes()
+    assert widget.get_state()["_array_pane1"] == pane
+    assert "_array_pane1" in widget.keys
