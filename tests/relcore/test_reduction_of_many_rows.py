@@ -1,6 +1,7 @@
 """UMAP of more rows than are fitted: the others are placed on the map of a sample. The limit is lowered to be reached."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -157,7 +158,22 @@ def test_a_job_reads_blocks_from_the_store_as_it_reads_a_matrix(rows, tmp_path):
         reduce_job(Context("e" * 32, store), spec=SPEC, inputs=[streamed])
 
 
-@pytest.mark.usefixtures("low_limit")
+@pytest.fixture
+def linear_layout(monkeypatch):
+    """In UMAP's place a product: UMAP makes another map of the last bits, and these differ by processor between block sizes."""
+
+    def place(self, X):
+        return X @ np.random.default_rng(self.random_state).normal(size=(X.shape[1], self.n_components)).astype(np.float32)
+
+    def fit(self, X):
+        self.embedding_, self.model_ = place(self, X), SimpleNamespace(tqdm_kwds={})
+        return self
+
+    monkeypatch.setattr(umap_map.UmapMap, "fit", fit)
+    monkeypatch.setattr(umap_map.UmapMap, "transform", place)
+
+
+@pytest.mark.usefixtures("low_limit", "linear_layout")
 @pytest.mark.parametrize("pane", REPRESENTATIONS)
 @pytest.mark.parametrize("fit", ["apart", "first"])
 def test_a_map_of_many_rows_is_that_of_the_matrix_and_forms_none(rows, pane, fit, monkeypatch):
@@ -172,7 +188,7 @@ def test_a_map_of_many_rows_is_that_of_the_matrix_and_forms_none(rows, pane, fit
             found, note = map_pair(pair, drawn, pane, anchors, ProjectionSpec(), spec)
         assert note == told
         for ours, theirs in zip(found, expected, strict=True):
-            np.testing.assert_allclose(ours, theirs, atol=1e-5)
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.usefixtures("low_limit")
