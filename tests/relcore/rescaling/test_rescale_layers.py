@@ -93,6 +93,7 @@ def test_a_transformer_is_opened_at_its_embedding_and_layers(tmp_path):
     config = transformers.BertConfig(
         vocab_size=30, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
     )
+    transformers.set_seed(0)
     transformers.BertModel(config).save_pretrained(tmp_path)
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefgh"]
     (tmp_path / "vocab.txt").write_text("\n".join(words))

@@ -20,13 +20,14 @@ class Toy(Study):
     options = (
         Option("n_runs", "Runs", (3, 6, 8, 12), 6),
         Option("pause", "Pause", (0, 0.15, 0.3, 60), 0),
+        Option("held_from", "Number of the first run that waits for the file log.go", (3, 12), 12),
         Option("log", "Log", (), (), many=True),
         Option("kinds", "Kinds", ("a", "b"), ("a",), many=True),
     )
 
     def runs(self, options):
         shared = {"pause": options["pause"], "log": list(options["log"])}
-        return [{"x": x, **shared} for x in range(options["n_runs"])]
+        return [{"x": x, "held": x >= options["held_from"], **shared} for x in range(options["n_runs"])]
 
     def measure(self, settings, store, report):
         for log in settings["log"]:
@@ -34,6 +35,8 @@ class Toy(Study):
                 file.write(f"{settings['x']} {os.getpid()}\n")
             if os.path.exists(f"{log}.fail") and settings["x"] == 1:
                 raise SpaceError("one is not wanted")
+            while settings["held"] and not os.path.exists(f"{log}.go"):
+                time.sleep(0.01)
         deadline, counted = time.process_time() + settings["pause"], 0
         while time.process_time() < deadline:
             counted += int(np.linalg.norm(np.ones(50)) > 0)
