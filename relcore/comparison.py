@@ -102,7 +102,9 @@ def representation_maps(
 def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
     """The pair of these anchors and at most `n_most` other rows, drawn at random; the pair itself where it has no more."""
     anchors = match.source.rows(anchor_ids)
-    others = np.setdiff1d(np.arange(len(match)), anchors)
+    free = np.ones(len(match), dtype=bool)
+    free[anchors] = False
+    others = np.flatnonzero(free)
     if len(others) <= n_most:
         return match
     rows = np.union1d(anchors, np.random.default_rng(random_state).choice(others, n_most, replace=False))

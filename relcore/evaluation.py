@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from relcore.made_once import MadeOnce
 from relcore.spaces import SpaceError, quote
 
 TEST_FRACTION = 0.2
 _DRAWN_AT_ONCE = 1 << 20
 _MOST_PERMUTED = 50_000_000
+_QUERY_KEYS: MadeOnce[dict[int, np.ndarray]] = MadeOnce(lambda ids: {})
 
 
 def row_keys(ids: Sequence[str], stream: str, random_state: int = 0) -> np.ndarray:
@@ -112,8 +114,20 @@ class Split:
             raise SpaceError(f"n_queries: expected 1 or more queries, got {n_queries}")
         if n_queries is None or n_queries >= len(self.test):
             return self.test
-        keys = row_keys(self.ids[self.test], "queries", self.random_state)
+        keys = self._query_keys()
         return np.sort(self.test[np.argpartition(keys, n_queries - 1)[:n_queries]])
+
+    def _query_keys(self) -> np.ndarray:
+        """(t,). Where most rows are test rows the keys of all are kept with the ids: every step of a page asks for them."""
+        if 2 * len(self.test) < self.n:
+            return row_keys(self.ids[self.test], "queries", self.random_state)
+        kept = _QUERY_KEYS(self.ids)
+        keys = kept.get(self.random_state)
+        if keys is None:
+            keys = row_keys(self.ids, "queries", self.random_state)
+            kept.clear()  # of one random state: a study of many would fill the memory
+            kept[self.random_state] = keys
+        return keys[self.test]
 
     @classmethod
     def held_out(cls, ids: Sequence[str], anchors: np.ndarray = (), random_state: int = 0) -> Split:

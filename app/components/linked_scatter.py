@@ -17,8 +17,8 @@ import streamlit as st
 
 from app.sheets import digest_of_bytes
 from relcore.charts.scene import Scene
+from relcore.made_once import MadeOnce
 from relcore.panes.events import PaneEvent, read_events
-from relcore.panes.made_once import MadeOnce
 from relcore.panes.payload import Payload, ids_digest, joined, payload_of
 from relcore.panes.sheet import Sheet
 from relcore.panes.source import script, style

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
+import pandas as pd
 
 from relcore.evaluation import Split
 from relcore.metrics.calibration import Score
@@ -91,7 +92,7 @@ class AlignedPair:
         if self.labels is None or not self.same_width:
             return None
         labelled = np.flatnonzero(self.labels != "")
-        names, classes = np.unique(self.labels[labelled].astype(str), return_inverse=True)
+        classes, names = pd.factorize(self.labels[labelled], use_na_sentinel=False)  # in any order: sorting takes longer
         queries = np.flatnonzero(np.isin(labelled, self.neighbours.queries))
         if not 1 < len(names) < len(classes) or not len(queries):
             return None

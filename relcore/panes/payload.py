@@ -13,8 +13,8 @@ import numpy as np
 from relcore.charts.scene import Scene
 from relcore.figures.marks import NAMED, NUMBERED, scene_alt, sides, star_opacity, star_size
 from relcore.figures.palette import DARK, LIGHT
+from relcore.made_once import MadeOnce
 from relcore.panes.colorings import NO_CATEGORY, arrays_of, described
-from relcore.panes.made_once import MadeOnce
 from relcore.panes.positions import is_quantised, need_finite, packed_positions
 from relcore.panes.sheet import Sheet
 

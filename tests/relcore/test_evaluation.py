@@ -108,3 +108,20 @@ def test_overlapping_parts_are_an_error():
 def test_unknown_test_ids_are_an_error():
     with pytest.raises(SpaceError, match="none of the 2 test ids"):
         Split.draw(IDS, test_ids=["a", "b"])
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+def test_queries_follow_the_ids_and_the_random_state_whatever_was_asked_before(writeable):
+    given = IDS[:400].copy()
+    given.flags.writeable = writeable
+    for random_state in (0, 1, 0):
+        for anchors in (np.arange(5), np.arange(300)):
+            split = Split.held_out(given, anchors, random_state)
+            keys = row_keys(given[split.test], "queries", random_state)
+            assert split.queries(20).tolist() == np.sort(split.test[np.argsort(keys)[:20]]).tolist()
+    if writeable:
+        before = split.queries(20)
+        given[:] = given[::-1].copy()
+        keys = row_keys(given[split.test], "queries", 0)
+        assert split.queries(20).tolist() == np.sort(split.test[np.argsort(keys)[:20]]).tolist()
+        assert split.queries(20).tolist() != before.tolist()

@@ -1,4 +1,4 @@
-"""What is made of a large array is kept as long as the array: a page draws the same panes again with every step."""
+"""What is made of a large array is kept as long as the array: a page draws and scores the same rows again with every step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MadeOnce(Generic[Made]):
     Examples
     --------
     >>> import numpy as np
-    >>> from relcore.panes.made_once import MadeOnce
+    >>> from relcore.made_once import MadeOnce
     >>> calls, array = [], np.arange(3)
     >>> count = MadeOnce(lambda array: calls.append(1) or len(array))
     >>> array.flags.writeable = False

@@ -3,7 +3,7 @@ import gc
 import numpy as np
 import pytest
 
-from relcore.panes.made_once import MadeOnce
+from relcore.made_once import MadeOnce
 
 
 @pytest.fixture
