@@ -1,4 +1,4 @@
-"""Import what the first page needs while the server starts and the browser opens, so that the page does not wait for it.
+"""Import and load what the first page needs while the server starts and the browser opens, so that the page does not wait.
 
 One thread does it, begun by `app/serve.py`; a run of the app begins when it is done. Two threads that enter packages with
 circular imports from different ends may see them half initialised.
@@ -6,13 +6,18 @@ circular imports from different ends may see them half initialised.
 
 from __future__ import annotations
 
+import ast
 import gc
 import importlib
 import inspect
+import os
 import sys
 import threading
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[1]
 NEEDED_BY_ALL = ("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive", "relcore.comparing.scene")
+SCRIPTS = (ROOT / "app" / "main.py", ROOT / "pages" / "compare.py")  # of the first page
 _PATIENCE = 3.0  # seconds without a visitor, after which the rest is imported all the same
 _LONGEST = 60.0  # seconds that a visitor's first page may take before the rest is imported all the same
 
@@ -60,12 +65,33 @@ def _import() -> None:
     try:
         for name in NEEDED_BY_ALL:
             importlib.import_module(name)
+        for script in SCRIPTS:
+            _import_as(script)
+        _load_first_spaces()
         inspect.stack()  # Streamlit looks for a console before its first element: now its look-up of all modules is cached
     finally:
         _all_have_theirs.set()
     if _visited.wait(_PATIENCE):
         _first_page_drawn.wait(_LONGEST)
     _load_machine_code()
+
+
+def _import_as(script: Path) -> None:
+    """What a script imports at its top. The script itself would draw its page."""
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    tree.body = [line for line in tree.body if isinstance(line, ast.Import | ast.ImportFrom)]
+    exec(compile(tree, script, "exec"), {})
+
+
+def _load_first_spaces() -> None:
+    """The bundled words, which `load_words` keeps, and their digests; not where `relscope app` was given files."""
+    from relcore.access import OPENED
+    from relcore.sources import catalog
+    from relcore.sources.words import BUNDLED
+
+    if os.environ.get(OPENED, "[]") == "[]":
+        for name in BUNDLED:
+            _ = catalog.load(catalog.SpaceSpec("bundled", name)).digest
 
 
 def _load_machine_code() -> None:

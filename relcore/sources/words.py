@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -57,5 +58,11 @@ def _bundled(name: str, limit: int | None) -> LatentSpace:
             f"{name}: expected {BUNDLED[name]}, which comes with the project, got no such file; "
             "check it out again, or make it with assets/words/train_words.py"
         )
-    space = load_space(BUNDLED[name], name=name, limit=limit)
+    return read_bundled(BUNDLED[name], name, limit)
+
+
+@lru_cache(maxsize=4)  # they do not change; the app reads them before its first visitor comes
+def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
+    """A bundled word space; the same object for the same arguments."""
+    space = load_space(path, name=name, limit=limit)
     return LatentSpace(space.vectors, space.ids, name=name, labels=categorise(space.ids), counts=space.counts)

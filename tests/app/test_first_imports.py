@@ -1,4 +1,4 @@
-"""What a server imports before its first page: what the thread promises, nothing of the app, and no page waits without it."""
+"""What a server imports and loads before its first page, and that no page waits without it."""
 
 import json
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 
 from app import first_imports
 from relcore.panes.source import script, style
+from relcore.sources.words import load_words, read_bundled
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,13 +20,25 @@ def printed(code: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_run_waits_until_all_that_every_page_needs_is_imported():
+def test_a_run_waits_until_all_that_the_first_page_needs_is_imported_and_loaded():
     code = (
-        "import sys\nfrom app import first_imports\nfirst_imports.page_drawn()\nthread = first_imports.begin()\n"
-        "first_imports.wait()\nprint(all(name in sys.modules for name in first_imports.NEEDED_BY_ALL))\nthread.join()\n"
-        "print('numba' in sys.modules, 'streamlit' in sys.modules)"
+        "import sys\nfrom app import first_imports\nfirst_imports.visited()\nthread = first_imports.begin()\n"
+        "first_imports.wait()\nbefore = set(sys.modules)\nfrom relcore.sources.words import read_bundled\n"
+        "print(all(name in before for name in first_imports.NEEDED_BY_ALL), read_bundled.cache_info().misses)\n"
+        "for script in first_imports.SCRIPTS:\n    first_imports._import_as(script)\n"
+        "print({'app.autosave', 'app.panes'} <= before, len(set(sys.modules) - before))\n"
+        "first_imports.page_drawn()\nthread.join()\nprint('numba' in sys.modules)"
     )
-    assert printed(code).split() == ["True", "True", "False"]
+    assert printed(code).split() == ["True", "2", "True", "0", "True"]
+
+
+@pytest.mark.parametrize(("opened", "loaded"), [("[]", 2), ('[{"source": "file"}]', 0)])
+def test_the_bundled_words_are_loaded_where_the_app_was_given_no_files(monkeypatch, opened, loaded):
+    monkeypatch.setenv("RELSCOPE_OPEN", opened)
+    read_bundled.cache_clear()
+    first_imports._load_first_spaces()
+    assert read_bundled.cache_info().currsize == loaded
+    assert not loaded or load_words("word2vec-novels") is load_words("word2vec-novels")
 
 
 def test_an_import_that_fails_keeps_no_page_waiting(monkeypatch):
@@ -102,6 +115,7 @@ class _Noted:
 def test_the_rest_waits_for_the_page_of_a_visitor_who_is_there(monkeypatch, is_there, expected):
     order, seen = [], threading.Event()
     monkeypatch.setattr(first_imports, "NEEDED_BY_ALL", ())
+    monkeypatch.setattr(first_imports, "SCRIPTS", ())
     monkeypatch.setattr(first_imports, "_PATIENCE", 0.0)
     monkeypatch.setattr(first_imports, "_visited", seen)
     monkeypatch.setattr(first_imports, "_first_page_drawn", _Noted(order))
