@@ -6,8 +6,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from app import autosave, compute, messages, own_files, session
@@ -30,24 +32,41 @@ from relcore.spaces import Match, NoCommonId, SpaceError
 # The browser draws what comes first, and choosers take it as long as the panes: these pages send the panes first.
 PANES_FIRST = ("Compare", "Anchors")
 _DRAWN = "relscope.drawn-page"
-_awaited: ContextVar[str | None] = ContextVar("the page whose sidebar this run has still to draw", default=None)
 ON_THEIR_OWN = ("Stitch", "Migrate", "Studies", "Papers")  # they choose their own spaces
 
 
+@dataclass(frozen=True)
+class _Awaited:
+    """A sidebar that this run has still to draw: for which page, where, and whether the browser shows one already."""
+
+    page: str
+    place: DeltaGenerator
+    shown: bool
+
+
+_awaited: ContextVar[_Awaited | None] = ContextVar("the sidebar that this run has still to draw", default=None)
+
+
 def begin(page: str) -> None:
-    """Draw the sidebar of this run now, or leave it to `draw` where the browser shows this page already, of the last step."""
-    _awaited.set(page)
-    if page not in PANES_FIRST or st.session_state.get(_DRAWN) != page:
+    """Draw the sidebar of this run now, or leave it to `draw` where the browser shows this page already, or nothing yet."""
+    drawn = st.session_state.get(_DRAWN)
+    _awaited.set(_Awaited(page, st.sidebar.container(), shown=drawn == page))  # the container gives an empty sidebar its width
+    if page not in PANES_FIRST or drawn not in (page, None):
         draw()
     st.session_state[_DRAWN] = page
 
 
 @contextmanager
-def panes_first(above: Callable[[], None]) -> Iterator[None]:
+def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[None]:
     """Draw the panes in this block before `above`, what stands over them, and before the sidebar, where that waits.
 
-    Where the panes fail both are drawn, too: there the user mends it.
+    Where the panes fail both are drawn, too: there the user mends it. While the browser shows nothing yet, they wait only if
+    the block is `scored_quickly` after its panes, which the browser draws meanwhile: had it got all together, it would draw
+    the panes last.
     """
+    awaited = _awaited.get()
+    if awaited and not (awaited.shown or scored_quickly):
+        draw()
     waits = _awaited.get() is not None
 
     def rest() -> None:
@@ -67,16 +86,15 @@ def panes_first(above: Callable[[], None]) -> Iterator[None]:
 
 def draw() -> None:
     """The sidebar, once in each run; on pages that choose their own spaces without the choosers of other pages."""
-    page = _awaited.get()
-    if page is None:
+    if (awaited := _awaited.get()) is None:
         return
     _awaited.set(None)
     run = get_script_run_ctx()
     # Drawn amid a page its widgets would be that page's, and forget what they hold on any other.
-    with run.run_with_active_hash(run.pages_manager.main_script_hash), st.sidebar:
+    with run.run_with_active_hash(run.pages_manager.main_script_hash), awaited.place:
         _undo_and_redo()
         workspace = session.workspace()
-        if page not in ON_THEIR_OWN:
+        if awaited.page not in ON_THEIR_OWN:
             _choosers(workspace)
         _session_file(workspace)
     st.query_params.from_dict(to_query(session.workspace()) | autosave.address())

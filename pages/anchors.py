@@ -129,23 +129,25 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
 
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
-bar = st.container()
+with st.container(key="above-panes"):  # with something in it, so that it takes its room before `above` is drawn
+    bar = st.empty()
 
 
 def above() -> None:
     """What stands over the panes."""
-    with bar:
+    with bar.container():
         anchor_lists.pickers(workspace, pair)
 
 
 scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
-with sidebar.panes_first(above):
+quickly = scored and is_scored_quickly(pair)
+with sidebar.panes_first(above, scored_quickly=quickly):
     shown = dataclasses.replace(workspace, view=dataclasses.replace(workspace.view, everything=True, show_anchors=True))
     drawing = panes.draw(pair, shown)
     picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
         panes.show(pair, drawing, "anchors", height=620)
-    if scored and is_scored_quickly(pair):
+    if quickly:
         effect(workspace, pair)  # meanwhile the browser draws the panes: whatever else it had got, it would draw first
 with picture:
     panes.export_bar(drawing, "anchors")

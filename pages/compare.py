@@ -106,22 +106,24 @@ workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
 with st.container(key="headline"):  # its numbers take a second: the panes come first
     opening = st.empty()
-bar = st.container()
+with st.container(key="above-panes"):  # with something in it, so that it takes its room before `above` is drawn
+    bar = st.empty()
 
 
 def above() -> None:
     """What stands over the panes."""
-    with bar:
+    with bar.container():
         sample_line.draw(workspace)
         view_choosers.view_choosers(workspace, pair)
 
 
-with sidebar.panes_first(above):
+quickly = is_scored_quickly(pair)
+with sidebar.panes_first(above, scored_quickly=quickly):
     drawing = panes.draw(pair, workspace)
     picture, side = st.columns([3.3, 1], gap="medium")
     with picture:
         panes.show(pair, drawing, "compare", height=720)
-    if is_scored_quickly(pair):
+    if quickly:
         # Its scores are kept. Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
         headline(workspace, pair)
 with picture:
