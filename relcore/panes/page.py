@@ -13,6 +13,7 @@ from relcore.figures.marks import scene_alt
 from relcore.figures.palette import DARK, LIGHT, Theme
 from relcore.panes.payload import ids_digest, joined, payload_of
 from relcore.panes.source import part, script, style
+from relcore.plain_text import encodable
 
 _HOVERS = ("texts", "notes")
 
@@ -27,6 +28,7 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
     recipe : str, optional
         JSON that draws the figure again; `relcore.figures.embedded.read_recipe` reads it.
     """
+    scene, title, recipe = encodable((scene, title, recipe))
     columns = {name: column for name in _HOVERS if (column := getattr(scene, name)) is not None}
     payload = payload_of(
         scene,

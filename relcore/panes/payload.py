@@ -17,6 +17,7 @@ from relcore.made_once import MadeOnce
 from relcore.panes.colorings import NO_CATEGORY, arrays_of, described
 from relcore.panes.positions import is_quantised, need_finite, packed_positions
 from relcore.panes.sheet import Sheet
+from relcore.plain_text import encodable
 
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> bytes:
@@ -66,7 +67,7 @@ class Payload:
 
     def to_bytes(self) -> bytes:
         """The length of the header (uint32), the header in JSON, then the arrays, each at a multiple of four."""
-        text = json.dumps(self.header, ensure_ascii=False).encode("utf-8", "replace")
+        text = _utf8(json.dumps(self.header, ensure_ascii=False))
         text += b" " * (-(4 + len(text)) % 4)
         blocks = (content + b"\0" * (-len(content) % 4) for content in self.arrays.values())
         return b"".join((np.uint32(len(text)).astype("<u4").tobytes(), text, *blocks))
@@ -174,7 +175,14 @@ def ids_digest(scene: Scene) -> str:
 
 def joined(strings: np.ndarray) -> bytes:
     """A column of texts as the panes take it: UTF-8, with the unit separator between texts, and its symbol within."""
-    return "\x1f".join(str(one).replace("\x1f", "␟") for one in strings).encode("utf-8", "replace")
+    return _utf8("\x1f".join(str(one).replace("\x1f", "␟") for one in strings))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair; looked for only here, as a million ids take a while
+        return encodable(text).encode()
 
 
 @MadeOnce

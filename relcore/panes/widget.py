@@ -16,6 +16,7 @@ from relcore.charts.scene import Scene
 from relcore.panes.events import PaneEvent, read_events
 from relcore.panes.payload import ids_digest, joined, payload_of
 from relcore.panes.source import part, script, style
+from relcore.plain_text import encodable
 from relcore.spaces import SpaceError, quote
 
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
@@ -88,7 +89,7 @@ class PanesWidget(anywidget.AnyWidget):
         self._settings = {"linkZoom": link_zoom, "height": height, "fill": False, "dark": None, "tool": "lasso"}
         self._answered = 0
         self._drawn_for = tuple(anchors)
-        self._scene, self._drawn_rows = draw(self._drawn_for)
+        self._scene, self._drawn_rows = encodable(draw(self._drawn_for))
         header, arrays = self._payload()
         self._have_traits(arrays)
         super().__init__(anchors=self._drawn_for, _header=header, **arrays)
@@ -107,7 +108,7 @@ class PanesWidget(anywidget.AnyWidget):
     def _drawable(self, proposal: Any) -> tuple[str, ...]:
         # Drawn before they are taken: anchors that cannot be drawn leave the widget as it was.
         if proposal.value != self._drawn_for:
-            scene, self._drawn_rows = self._draw(proposal.value)
+            scene, self._drawn_rows = encodable(self._draw(proposal.value))
             self._scene, self._drawn_for = _looking_like(self._scene, scene), proposal.value
         return proposal.value
 

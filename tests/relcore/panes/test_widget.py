@@ -1,6 +1,8 @@
 """The widget without a browser: what scripts set, what the browser reports, and what travels back."""
 
 import base64
+import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -140,3 +142,17 @@ def test_panes_that_come_with_the_first_anchors_reach_the_browser():
     pane = draw(["row 2"])[0].panes[1].coordinates.astype("<f4").tobytes()
     assert widget.get_state()["_array_pane1"] == pane
     assert "_array_pane1" in widget.keys
+
+
+def test_half_a_surrogate_pair_is_replaced_as_no_message_can_hold_it():
+    def draw_half(anchors):
+        scene, rows = draw(anchors)
+        panes = replace(scene.panes[0], title="\ud800"), scene.panes[1]
+        ids = np.array(["\ud800", *scene.ids[1:]], dtype=object)
+        return replace(scene, panes=panes, ids=ids, category_names=("\ud800 a", "b")), rows
+
+    widget = PanesWidget(IDS, draw_half)
+    assert json.dumps(widget._header, ensure_ascii=False).encode()
+    assert widget._array_ids.decode().startswith("\N{REPLACEMENT CHARACTER}\x1f")
+    report(widget, 1, kind="hidden", hidden=[widget._header["colorings"][0]["tokens"][:1]])
+    assert widget.scene.shown.sum() == 5
