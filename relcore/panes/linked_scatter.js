@@ -189,7 +189,7 @@ class LinkedScatter {
   brushed(rows, add, polygon = null) {
     rows = add ? joined(this.rows, rows, this.header.n) : Uint32Array.from(rows);
     if (!rows.length && !this.rows.length) return;
-    performance.mark("linked_scatter:brushed", { detail: polygon });
+    mark("linked_scatter:brushed", polygon);
     this.select(rows);
     this.tell("select", rowsAsBits(rows, this.header.n), "bits");
   }
@@ -262,7 +262,7 @@ class LinkedScatter {
     this.awaited.delete(pane);
     if (this.awaited.size) return;
     const drawn = this.panes.map((_, i) => this.digests[`pane${i}`]).join("-");
-    if (this.root.dataset.drawn !== drawn) performance.mark("linked_scatter:drawn");
+    if (this.root.dataset.drawn !== drawn) mark("linked_scatter:drawn");
     this.root.dataset.drawn = drawn;
     this.root.dataset.selected = this.rows.length;
     this.root.dataset.anchors = this.anchors.length;

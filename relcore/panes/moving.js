@@ -31,6 +31,7 @@ class Moving {
     this.drawn = null;
     this.sampled = true;
     if (this.whole) this.lay();
+    else pane.density.style.visibility = "hidden"; // a solid that was zoomed turns now: what was laid shows another side
     return most;
   }
 
@@ -42,10 +43,16 @@ class Moving {
   all() {
     const { pane } = this;
     pane.owner.turns.leave(this);
-    if (this.sampled) pane.density.style.visibility = "hidden";
+    if (this.sampled && !pane.dense) pane.density.style.visibility = "hidden";
     this.sampled = false;
+    this.whole = null;
     this.drawn = pane.dense ? null : { corners: [...pane.unit(0, 0), ...pane.unit(pane.width, pane.height)], zoom: pane.view.zoom, turn: pane.turn, size: this.size };
     return pane.solid ? MOST_OF_A_SOLID[pane.points.inSoftware ? "software" : "card"] : Infinity;
+  }
+
+  /* The rows look or lie otherwise now: no picture of before is to be laid under them. */
+  forget() {
+    this.whole = this.drawn = null;
   }
 
   /* Keep the whole picture that is on the canvas. */

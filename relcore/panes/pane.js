@@ -19,6 +19,12 @@ function element(tag, className = "", attributes = {}, ...children) {
   return node;
 }
 
+/* Set a mark of this name for those who check or measure; the one before goes, or a long session would gather thousands. */
+function mark(name, detail) {
+  performance.clearMarks(name);
+  performance.mark(name, { detail });
+}
+
 function rgb(hex) {
   const number = parseInt(hex.slice(1), 16);
   return [number >> 16, (number >> 8) & 255, number & 255];
@@ -51,6 +57,7 @@ class Pane {
       this.redraw();
     });
     this.observer.observe(this.plot);
+    this.unwatch = watchRatio(() => this.redraw());
     listenTo(this);
   }
 
@@ -76,6 +83,7 @@ class Pane {
     this.root.dataset.dense = this.dense ? places.length / 2 : "";
     this.density.style.visibility = "hidden";
     this.regroup = true;
+    this.moving.forget();
     if (!this.dense) return this.setCoordinates(places, dimensions);
     [this.solid, this.depths, this.units] = [null, null, unitsOf(places)];
     this.redraw();
@@ -120,6 +128,7 @@ class Pane {
   /* Which rows are selected, hidden or have no category; `order()` gives that of painting, the same for all flat panes. */
   setFlags(flags, selected, order) {
     this.flags = flags;
+    this.moving.forget();
     if (this.dense) this.dense.setFlags(flags, selected);
     else {
       this.points.upload("flags", flags);
@@ -129,6 +138,7 @@ class Pane {
   }
 
   paint() {
+    this.moving.forget();
     if (this.dense) this.dense.setColoring(this.coloring);
     else this.points.upload("color", this.coloring.colors);
   }
@@ -301,6 +311,7 @@ class Pane {
     this.moving.dispose();
     this.dense?.dispose();
     this.observer.disconnect();
+    this.unwatch();
     this.points.dispose();
     this.root.remove();
   }

@@ -3,6 +3,21 @@
 const LEAST = 340; // pixels for two rows of panes; in a lower window the page scrolls
 const LEAST_NARROW = 400; // where a pane is narrower than it is high
 
+/* Call `act` whenever the window comes to a screen with another number of pixels for one of CSS; gives what ends it. */
+function watchRatio(act) {
+  let query;
+  const changed = () => {
+    watch();
+    act();
+  };
+  const watch = () => {
+    query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+    query.addEventListener("change", changed, { once: true });
+  };
+  watch();
+  return () => query.removeEventListener("change", changed);
+}
+
 class Room {
   constructor(root, grid, caption) {
     Object.assign(this, { root, grid, caption });

@@ -118,3 +118,70 @@ def test_a_sample_keeps_the_selected_rows_and_the_order_of_painting(page):
         places = [order.index(row) for row in rows]
         assert places == sorted(places)
         assert sum(row % 2 for row in rows) == most / 2 if most < 900 else 450
+
+
+FRAME = "await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));"  # after what was asked for
+
+
+def after_two_frames(page, first, second, told):
+    """Do `first`, have it drawn, do `second` in a later frame, have it drawn, and give `told`."""
+    return page.evaluate(f"async () => {{ {first}; {FRAME} {second}; {FRAME} return {told}; }}")
+
+
+ZOOM = "for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: pane.view.zoom * 1.2 })"
+
+
+@pytest.mark.parametrize(
+    "change", ["scatter.select(Uint32Array.of(1, 2))", "for (const pane of scatter.panes) pane.setPositions(other.slice(), 2)"]
+)
+def test_no_picture_of_other_positions_or_another_selection_lies_under_a_sample(page, shown, change):
+    shown(9000)
+    hold(page)
+    page.evaluate("window.other = Float32Array.from(scatter.panes[0].units).reverse()")
+    pictures = "scatter.panes.map((pane) => pane.picture)"
+    assert after_two_frames(page, ZOOM, ZOOM, pictures) == ["sampled", "sampled"]
+    assert after_two_frames(page, ZOOM, f"{ZOOM}; {change}", pictures) == ["points", "points"]
+
+
+def test_a_solid_that_turns_after_a_zoom_shows_no_picture_of_another_side(page, shown):
+    shown(30_000, 3)
+    hold(page)
+    told = "[scatter.panes[0].picture, getComputedStyle(scatter.panes[0].density).visibility]"
+    assert after_two_frames(page, "", ZOOM, told) == ["sampled", "visible"]
+    turn = "scatter.turned([0, 1, 0, -1, 0, 0, 0, 0, 1])"
+    assert after_two_frames(page, ZOOM, turn, told) == ["sampled", "hidden"]
+
+
+def test_a_density_that_comes_while_the_view_moves_is_seen_at_once(page, shown):
+    shown(30_000)
+    hold(page)
+    dense = (
+        "{ const [pane] = scatter.panes; const places = Uint16Array.from(pane.units, (unit) => 32767 * (1 + unit));"
+        " pane.setPositions(places, 2); pane.setFlags(pane.flags, scatter.rows); pane.paint(); }"
+    )
+    told = "[scatter.panes[0].dense.asPoints, getComputedStyle(scatter.panes[0].density).visibility]"
+    page.evaluate("for (const pane of scatter.panes) pane.setView({ x: 0, y: 0, zoom: 0.9 })")
+    assert after_two_frames(page, ZOOM, dense, told) == [False, "visible"]
+
+
+def test_a_screen_of_finer_pixels_is_drawn_for_at_once(page, shown):
+    shown(100)
+    width = page.evaluate("scatter.panes[0].canvas.width")
+    session = page.context.new_cdp_session(page)
+    for ratio in (2, 1):
+        # Chromium's emulation tells of another ratio with another size only; the panes keep theirs, so that does not draw them.
+        metrics = {"width": 1360 + ratio, "height": 900, "deviceScaleFactor": ratio, "mobile": False}
+        session.send("Emulation.setDeviceMetricsOverride", metrics)
+        drawn = "width => scatter.panes.every((pane) => pane.canvas.width === width)"
+        page.wait_for_function(drawn, arg=ratio * width, timeout=10_000)
+
+
+def test_only_the_latest_of_the_marks_for_measurements_is_kept(page, shown):
+    shown(100)
+    for row in range(3):
+        page.evaluate("row => scatter.brushed([row], false, [[row, row]])", row)
+    page.evaluate("again()")
+    shows(page, "points points")
+    marks = "name => performance.getEntriesByName(`linked_scatter:${name}`).map((mark) => mark.detail)"
+    assert page.evaluate(marks, "brushed") == [[[2, 2]]]
+    assert page.evaluate(marks, "drawn") == [None]
