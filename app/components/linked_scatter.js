@@ -22,13 +22,18 @@ function arrived(parent, payload, home) {
     arrival.files = new Map(names.map((name) => [digest(name), arrival.files.get(digest(name))])); // the others are needed no more
     const taken = (name, kind = COLUMNS[name] ?? Float32Array) => new kind(arrival.files.get(digest(name)).slice(0));
     render(parent, { header, take: (name, kind) => (header.elsewhere[name] ? taken(name, kind) : take(name, kind)) }, home);
+    sayFailure(parent, "");
   };
   const missing = names.filter((name) => !arrival.files.has(digest(name)));
   if (!missing.length) return draw();
   const loading = missing.map(async (name) => arrival.files.set(digest(name), await (await home.load(header.elsewhere[name])).arrayBuffer()));
-  Promise.all(loading).then(draw, (error) => {
-    if (arrival.payload === payload) throw error; // files of a payload that was overtaken may be gone
-  });
+  const failed = (sentence) => (error) => {
+    if (arrival.payload !== payload) return; // files of a payload that was overtaken may be gone
+    console.error(error);
+    sayFailure(parent, `${sentence} (${error.message})`);
+  };
+  const late = "The maps could not be loaded from the server. Check that it is running, and reload the page.";
+  Promise.all(loading).then(draw, failed(late)).catch(failed("The maps could not be drawn. Reload the page."));
 }
 
 export default function ({ data, parentElement, setTriggerValue }) {

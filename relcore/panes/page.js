@@ -54,4 +54,8 @@ async function open(main) {
 }
 
 const main = document.querySelector("main");
-open(main).catch((error) => main.replaceChildren(element("p", "", { role: "alert" }, error.message)));
+open(main).catch((error) => {
+  console.error(error);
+  main.replaceChildren();
+  sayFailure(main, `The panes could not be drawn: the file may be cut short, or the browser too old. Export the page again, or open it in another browser. (${error.message})`);
+});

@@ -14,6 +14,12 @@ function unpack(bytes) {
   return { header, take };
 }
 
+/* Say in the panes' place why they are not drawn, above those that were drawn before; "" takes back what was said. */
+function sayFailure(host, sentence) {
+  host.querySelector(":scope > .ls-error")?.remove();
+  if (sentence) host.prepend(element("p", "ls-error", { role: "alert" }, sentence));
+}
+
 /* The rows in a bitset of n. */
 function rowsIn(bytes, n) {
   const rows = new Uint32Array(n);

@@ -2,6 +2,7 @@
    the payload is a trait of its own, so that only those that changed travel. */
 
 const OURS = "ls-notebook";
+const THEMED = ["class", "style", "data-theme", "data-jp-theme-name", "data-jp-theme-light", "data-vscode-theme-kind"]; // what a notebook changes with its theme
 
 /* The colour behind an element: that of the nearest ancestor that has one, as notebooks leave their outputs transparent. */
 function backdrop(element) {
@@ -9,7 +10,7 @@ function backdrop(element) {
     const { backgroundColor } = getComputedStyle(node);
     if (backgroundColor && painted(backgroundColor)[3]) return backgroundColor;
   }
-  return "var(--vscode-editor-background, #fff)";
+  return "var(--vscode-editor-background, Canvas)";
 }
 
 /* Wait until an element is in the page, or is wanted no more. */
@@ -28,6 +29,7 @@ export default {
     let [closed, drawing] = [false, false];
     const bytes = (name) => {
       const view = model.get(`_array_${name}`);
+      if (!view) throw new Error("Their data is not here: run this cell again.");
       return view instanceof ArrayBuffer ? view.slice(0) : view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength);
     };
     const home = {
@@ -48,19 +50,22 @@ export default {
         render(host, { header: model.get("_header"), take }, { ...home, background: backdrop(host) });
       } catch (error) {
         remove(host);
-        host.replaceChildren(element("p", "ls-error", { role: "alert" }, error.message));
-        return;
+        console.error(error);
+        return sayFailure(host, `The panes could not be drawn. ${error.message}`);
       }
-      host.querySelector(":scope > .ls-error")?.remove(); // what failed before
+      sayFailure(host, "");
     };
     model.on("change:_header", draw);
     const themes = new MutationObserver(draw);
-    themes.observe(document.body, { attributes: true, attributeFilter: ["class", "data-jp-theme-name", "data-theme"] });
+    for (const node of [document.documentElement, document.body]) themes.observe(node, { attributes: true, attributeFilter: THEMED });
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    scheme.addEventListener("change", draw);
     draw();
     return () => {
       closed = true;
       model.off("change:_header", draw);
       themes.disconnect();
+      scheme.removeEventListener("change", draw);
       remove(host);
     };
   },

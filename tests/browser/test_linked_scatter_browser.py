@@ -533,3 +533,13 @@ def test_a_lasso_over_many_rows_is_linked_and_heard_once(demo, n):
     ((kind, count, _),) = heard(page)["events"]
     assert (kind, count) == ("select", int(page.get_attribute(ROOT, "data-selected")))
     assert 0 < count < n
+
+
+def test_positions_that_cannot_be_loaded_are_told_in_the_panes_place_until_they_can(page, serve):
+    page.route("**/media/**", lambda route: route.abort())
+    page.goto(f"{serve(DEMO)}/?panes=2&n=20000")
+    page.get_by_role("alert").filter(has_text="could not be loaded").wait_for()
+    page.unroute("**/media/**")
+    page.get_by_text("Highlight ten").click()  # another payload: Streamlit does not send the same one again
+    page.wait_for_selector(f"{ROOT}[data-drawn][data-selected='10']", timeout=20_000)
+    assert page.locator(".ls-error").count() == 0

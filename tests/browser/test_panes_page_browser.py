@@ -191,3 +191,12 @@ def test_a_page_that_cannot_draw_says_what_to_do(page, tmp_path):
     (tmp_path / "panes.html").write_bytes(scene_exportable(made_up()).bytes("html"))
     page.goto((tmp_path / "panes.html").as_uri())
     assert "use another browser" in page.get_by_role("alert").inner_text()
+
+
+def test_a_page_cut_short_says_what_to_do(page, tmp_path):
+    content = scene_exportable(made_up()).bytes("html").decode()
+    start = content.index('id="relscope-panes">') + len('id="relscope-panes">')
+    path = tmp_path / "panes.html"
+    path.write_text(content[: start + 400] + content[content.index("</script>", start) :], encoding="utf-8")
+    page.goto(path.as_uri())
+    page.get_by_role("alert").filter(has_text="Export the page again").wait_for(timeout=10_000)

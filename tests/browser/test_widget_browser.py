@@ -118,11 +118,43 @@ def test_the_theme_follows_the_page_in_any_notation_of_its_colour(page, widget, 
     opened(page, widget, style).wait_for_selector(f"{ROOT}[data-drawn][data-theme={theme}]", timeout=10_000)
 
 
+# VS Code names the kind of its theme on `body` and puts the colours on `html`; other homes leave all to the browser.
+@pytest.mark.parametrize(
+    ("style", "change"),
+    [
+        (".night { background: #111 }", "document.documentElement.classList.add('night')"),
+        ("[data-theme=night] body { background: #111 }", "document.documentElement.dataset.theme = 'night'"),
+        ("[data-vscode-theme-kind=vscode-dark] { background: #111 }", "document.body.dataset.vscodeThemeKind = 'vscode-dark'"),
+        ("html {}", "document.documentElement.style.setProperty('--vscode-editor-background', '#111')"),
+        ("html { color-scheme: light dark }", None),
+    ],
+)
+def test_the_theme_follows_a_change_wherever_the_home_tells_it(page, widget, style, change):
+    page.emulate_media(color_scheme="light")
+    opened(page, widget, style).wait_for_selector(f"{ROOT}[data-drawn][data-theme=light]")
+    if change:
+        page.evaluate(change)
+    else:
+        page.emulate_media(color_scheme="dark")
+    page.wait_for_selector(f"{ROOT}[data-theme=dark]", timeout=10_000)
+
+
+# Counts who listens to the media queries of the page.
+COUNTED = """window.queries = 0;
+  const known = MediaQueryList.prototype;
+  for (const [name, step] of [["addEventListener", 1], ["removeEventListener", -1]]) {
+    const usual = known[name];
+    known[name] = function (...given) { window.queries += step; return usual.apply(this, given); };
+  }"""
+
+
 def test_a_closed_widget_leaves_nothing_behind(page, widget):
+    page.add_init_script(COUNTED)
     opened(page, widget).wait_for_selector(f"{ROOT}[data-drawn]")
+    assert page.evaluate("window.queries") > 0
     page.evaluate("window.close_()")
     assert page.locator(ROOT).count() == 0
-    assert page.evaluate("window.listeners()") == 0
+    assert page.evaluate("[window.listeners(), window.queries]") == [0, 0]
 
 
 def click_star(page, number):
@@ -244,3 +276,9 @@ def test_a_cell_that_cannot_draw_says_so_until_it_can(page, widget):
     page.evaluate("changed => { window.allowed = true; window.change(changed); }", state(widget))
     page.wait_for_selector(f"{ROOT}[data-drawn]")
     assert page.get_by_role("alert").count() == 0
+
+
+def test_a_cell_without_its_data_says_what_to_do(page, widget):
+    page.goto("about:blank")
+    page.evaluate(MODEL, [widget._esm, {name: one for name, one in state(widget).items() if name != "_array_pane1"}])
+    page.get_by_role("alert").filter(has_text="run this cell again").wait_for(timeout=10_000)
