@@ -85,13 +85,15 @@ def put_plan(store: Store, plan: BlockPlan, dropped: np.ndarray) -> str:
 
 def stored_plan(store: Store, key: str) -> tuple[BlockPlan, np.ndarray]:
     """The plan, and the dropped rows; made once for the shards that a process works on one after the other."""
-    if key not in _plans:
+    found = _plans.get(key)  # another thread may clear what is kept at any time
+    if found is None:
         entry = store.get(key)
         if entry is None:
             raise SpaceError("expected the plan of the comparison in the store, got none; run the same command again")
+        found = _plan(entry), entry.arrays["dropped"]
         _plans.clear()
-        _plans[key] = _plan(entry), entry.arrays["dropped"]
-    return _plans[key]
+        _plans[key] = found
+    return found
 
 
 def _plan(entry: Entry) -> BlockPlan:

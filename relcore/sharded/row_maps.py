@@ -48,13 +48,15 @@ def put_adapter(store: Store, adapter: LoadedAdapter, side: str) -> str:
 
 def row_map(store: Store, key: str) -> RowMap:
     """The function that was put under a key; made once for the shards that a process maps one after the other."""
-    if key not in _made:
+    found = _made.get(key)  # another thread may clear what is kept at any time
+    if found is None:
         entry = store.get(key)
         if entry is None:
             raise SpaceError("expected the map of the rows in the store, got none; run the same command again")
+        found = _KINDS[entry.metadata["map"]](entry)
         _made.clear()
-        _made[key] = _KINDS[entry.metadata["map"]](entry)
-    return _made[key]
+        _made[key] = found
+    return found
 
 
 def _put(store: Store, kind: str, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> str:

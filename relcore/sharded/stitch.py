@@ -203,7 +203,8 @@ def _put_heads(
 
 
 def _stitching(store: Store, key: str) -> Stitching:
-    if key not in _fitted:
+    found = _fitted.get(key)  # another thread may clear what is kept at any time
+    if found is None:
         entry = store.get(key)
         if entry is None:
             raise SpaceError("expected the training rows in the store, got none; run the same command again")
@@ -217,9 +218,10 @@ def _stitching(store: Store, key: str) -> Stitching:
         shared, every = SharedRows(spaces, tuple(told["classes"]), targets), np.arange(len(targets))
         anchors = chosen_anchors(shared, spec, every, spec.random_states[0])
         split = Split(shared.ids, anchors, np.setdiff1d(every, anchors), every[:0], spec.random_states[0])
+        found = Stitching(shared, spec, spec.random_states[0], split=split)
         _fitted.clear()
-        _fitted[key] = Stitching(shared, spec, spec.random_states[0], split=split)
-    return _fitted[key]
+        _fitted[key] = found
+    return found
 
 
 def _labels(shards: Sequence[Shard], blocks: Sequence[Block]) -> np.ndarray:
