@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -112,7 +113,9 @@ def replacing(url: str) -> Iterator[BinaryIO]:
                     stream.discard()
                 raise
         return
-    partial = f"{path}.partial"
+    folder, name = os.path.split(path)
+    # A name of its own: a worker that was given up may still write. Hidden: what a killed one leaves is no part of a shard.
+    partial = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
     try:
         with open(partial, "wb") as stream:
             yield stream
