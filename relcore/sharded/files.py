@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -13,8 +13,10 @@ from relcore import access
 from relcore.extras import extra
 from relcore.spaces import SpaceError
 from relcore.store import digest_of
+from relcore.store.partial import orphaned, own_name
 
 _CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
+_PARTIAL = ".partial"
 
 
 def is_address(text: str) -> bool:
@@ -114,8 +116,9 @@ def replacing(url: str) -> Iterator[BinaryIO]:
                 raise
         return
     folder, name = os.path.split(path)
+    _drop_orphans(Path(folder), name)
     # A name of its own: a worker that was given up may still write. Hidden: what a killed one leaves is no part of a shard.
-    partial = os.path.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
+    partial = os.path.join(folder, f".{name}.{own_name()}{_PARTIAL}")
     try:
         with open(partial, "wb") as stream:
             yield stream
@@ -125,3 +128,11 @@ def replacing(url: str) -> Iterator[BinaryIO]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(partial)
+
+
+def _drop_orphans(folder: Path, name: str) -> None:
+    """Remove what killed writers of this file left."""
+    for partial in folder.glob(f".{escape(name)}.*{_PARTIAL}"):
+        with suppress(OSError):  # another writer removes it, too
+            if orphaned(partial, partial.name.removeprefix(f".{name}.").removesuffix(_PARTIAL)):
+                partial.unlink()

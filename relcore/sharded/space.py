@@ -62,6 +62,10 @@ class ShardedSpace:
                 f"{place!r:.200}: expected shards of one format, got {', '.join(sorted(set(kinds.values())))}; keep one of "
                 "them in this folder"
             )
+        of_stem = {name.rsplit(".", 1)[0].lower(): name for name in sorted(kinds)}
+        if alike := sorted(kinds.keys() - of_stem.values()):  # their ids, and their results, would be one file
+            pair = quote([alike[0], of_stem[alike[0].rsplit(".", 1)[0].lower()]])
+            raise SpaceError(f"expected shards whose names differ, not only in case, got {pair}; rename one")
         names = sorted(kinds, key=lambda name: (_natural(name), name))  # "part-01" and "part-1" in one order on all machines
 
         def shard(name: str) -> Shard:

@@ -48,19 +48,20 @@ class TableShard:
         return {"n": table.n, "width": width, "vectors": vectors, "ids": ids, "labels": labels}
 
     def blocks(self, rows: int, labels: bool) -> Iterator[Block]:
-        shard, first, held = self.shard, 0, []
+        shard, first, held, n_held = self.shard, 0, [], 0
         wanted = [shard.vectors, shard.ids, shard.labels if labels else ""]
         with _table(shard.url) as table:
             for batch in table.batches(rows, list(dict.fromkeys(filter(None, wanted)))):
                 part = self._block(batch, first)
                 first += len(part.vectors)
                 held.append(part)
-                while sum(len(one.vectors) for one in held) >= rows:
+                n_held += len(part.vectors)
+                while n_held >= rows:
                     whole = _joined(held)
                     yield _cut(whole, slice(0, rows))
-                    held = [_cut(whole, slice(rows, None))]
-        if held and len((rest := _joined(held)).vectors):
-            yield rest
+                    held, n_held = [_cut(whole, slice(rows, None))], n_held - rows
+        if n_held:
+            yield _joined(held)
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         out = np.empty((len(rows), self.shard.width), dtype=np.float32)

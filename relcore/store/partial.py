@@ -18,12 +18,15 @@ def own_name() -> str:
     return f"{os.getpid()}~{uuid.uuid4().hex}~{socket.gethostname()}"
 
 
-def orphaned(path: Path) -> bool:
-    """Whether nobody writes to this any more: its process is dead, or, where that cannot be known, it is old."""
+def orphaned(path: Path, name: str = "") -> bool:
+    """Whether nobody writes to this any more: its process is dead, or, where that cannot be known, it is old.
+
+    `name` is what `own_name` gave, where the file is called otherwise.
+    """
     seconds = time.time() - path.stat().st_mtime
     if path.name.startswith(".tmp"):  # the library's, which earlier versions left beside ours: one write takes seconds
         return seconds > STALE_TEMPORARY_SECONDS
-    pid, _, host = (*path.name.split("~", 2), "", "")[:3]
+    pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
     return (host == socket.gethostname() and pid.isdecimal() and not _alive(int(pid))) or seconds > STALE_SECONDS
 
 

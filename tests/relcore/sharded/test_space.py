@@ -214,3 +214,14 @@ def test_an_empty_id_is_refused(tmp_path):
     write_npy(tmp_path, X, SIZES, ids=ids)
     with pytest.raises(SpaceError, match=r"part-00001\.npy, row 12: expected an id, got an empty line"):
         list(ShardedSpace.open(tmp_path).shards[1].blocks(7))
+
+
+@pytest.mark.parametrize("other", ["a.NPY", "A.npy"])
+def test_shards_whose_names_differ_in_case_alone_are_refused(tmp_path, other):
+    for name in ("a.npy", other, "b.npy"):
+        with (tmp_path / name).open("wb") as stream:
+            np.save(stream, np.ones((3, 2), np.float32))
+    if len(list(tmp_path.iterdir())) < 3:
+        pytest.skip("this disk takes names that differ in case for one")
+    with pytest.raises(SpaceError, match=r"names differ, not only in case, got .*; rename one"):
+        ShardedSpace.open(tmp_path)
