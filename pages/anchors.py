@@ -129,13 +129,14 @@ def _diagnosis(found: AnchorDiagnostics) -> dict[str, str]:
 
 workspace = session.workspace()
 pair = compute.matched(workspace.source, workspace.target)
-with st.container(key="above-panes"):  # with something in it, so that it takes its room before `above` is drawn
-    bar = st.empty()
+with st.container(key="above-panes"):
+    bar = st.container()  # not in an `st.empty`, which each run replaces: popovers would close, and fields lose the keyboard
+    st.empty()  # a block with nothing in it takes no room before `above` is drawn
 
 
 def above() -> None:
     """What stands over the panes."""
-    with bar.container():
+    with bar:
         anchor_lists.pickers(workspace, pair)
 
 
