@@ -215,6 +215,8 @@ def test_an_anchor_is_added_by_name(opened):
     search.press("Enter")
     n_anchors(page, 301)
     page.wait_for_function("root => document.querySelector(root).dataset.anchors === '301'", arg=ROOT)
+    settle(page)
+    assert search.evaluate("field => field === document.activeElement"), "the next word could not be typed at once"
 
 
 def test_figures_go_home_as_files_with_their_recipe(opened):
