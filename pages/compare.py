@@ -125,13 +125,14 @@ with sidebar.panes_first(above, scored_quickly=quickly):
     with picture:
         panes.show(pair, drawing, "compare", height=720)
     if quickly:
-        # Its scores are kept. Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
-        headline(workspace, pair)
+        # Meanwhile the browser draws the panes: whatever else it had got, it would draw first.
+        opening.html(headline(workspace, pair))
 with picture:
     panes.export_bar(drawing, "compare")
 with side:
     inspector(pair)
-opening.html(headline(workspace, pair))
+if not quickly:
+    opening.html(headline(workspace, pair))
 show_scores(workspace, pair)
 show_words(workspace, pair, drawing.view)
 all_pairs(workspace)

@@ -1,6 +1,7 @@
 """What the browser gets first: the picture, then its scores, then what to choose."""
 
 import pytest
+from streamlit.delta_generator import DeltaGenerator
 
 from app import headline, sidebar, view_choosers
 from app.components import linked_scatter
@@ -11,18 +12,19 @@ def order(monkeypatch):
     """The parts of Compare in the order in which a run makes them, each once."""
     made = []
 
-    def noted(module, name, what):
-        function = getattr(module, name)
+    def noted(owner, name, what, text=""):
+        function = getattr(owner, name)
 
         def make(*given, **settings):
-            if what not in made:
+            if what not in made and (not text or text in given[-1]):
                 made.append(what)
             return function(*given, **settings)
 
-        monkeypatch.setattr(module, name, make)
+        monkeypatch.setattr(owner, name, make)
 
     noted(linked_scatter, "_mount", "panes")
     noted(headline, "scores_of", "scores")
+    noted(DeltaGenerator, "html", "headline", text="relscope-lead")
     noted(sidebar, "_choosers", "sidebar")
     noted(view_choosers, "view_choosers", "above")
     return made
@@ -30,27 +32,27 @@ def order(monkeypatch):
 
 def test_a_first_visit_gets_the_panes_then_their_scores_then_the_choosers(order, make_session):
     make_session()
-    assert order == ["panes", "scores", "sidebar", "above"]
+    assert order == ["panes", "scores", "headline", "sidebar", "above"]
 
 
 def test_so_does_the_next_step(order, make_session):
     session = make_session()
     order.clear()
     session.change("number_input", "view.n_nearest", 20)
-    assert order == ["panes", "scores", "sidebar", "above"]
+    assert order == ["panes", "scores", "headline", "sidebar", "above"]
 
 
 def test_on_another_page_than_the_last_the_choosers_come_first(order, make_session):
     session = make_session().open("spaces")
     order.clear()
     session.open("compare")
-    assert order == ["sidebar", "above", "panes", "scores"]
+    assert order == ["sidebar", "above", "panes", "scores", "headline"]
 
 
 def test_where_scores_take_long_a_first_visit_gets_the_choosers_first_but_no_later_step(order, make_session, monkeypatch):
     monkeypatch.setattr("app.kept_scores.is_scored_quickly", lambda pair: False)
     session = make_session()
-    assert order == ["sidebar", "above", "panes", "scores"]
+    assert order == ["sidebar", "above", "panes", "scores", "headline"]
     order.clear()
     session.change("number_input", "view.n_nearest", 20)
-    assert order == ["panes", "sidebar", "above", "scores"]
+    assert order == ["panes", "sidebar", "above", "scores", "headline"]
