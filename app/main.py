@@ -77,6 +77,9 @@ except (SpaceError, EngineError, StoreError) as error:
     sidebar.draw()
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
+except Exception:  # Streamlit tells it; what led to it can be undone in the sidebar
+    sidebar.draw()
+    raise
 sidebar.draw_status(page.title)
 autosave.save()  # what the page itself changed
 first_imports.page_drawn()

@@ -56,3 +56,18 @@ def test_where_scores_take_long_a_first_visit_gets_the_choosers_first_but_no_lat
     order.clear()
     session.change("number_input", "view.n_nearest", 20)
     assert order == ["panes", "sidebar", "above", "scores", "headline"]
+
+
+def test_after_an_unexpected_error_the_last_step_can_be_undone(make_session, monkeypatch):
+    session = make_session()
+    session.change("number_input", "view.n_nearest", 20)
+
+    def fail(pair):
+        raise RuntimeError("unexpected")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("app.kept_scores.is_scored_quickly", fail)
+        session.at.run()
+    assert [error.message for error in session.at.exception] == ["unexpected"]
+    session.click("history.undo")
+    assert session.workspace.view.n_nearest != 20
