@@ -26,16 +26,15 @@ def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[A
 
     The value is set where the widget shows another one (after undo) or begins again (Streamlit forgets the widgets of a page
     that is left, and begins again where options or limits change). Elsewhere it is not: a run that is still under way would
-    overwrite what the user has chosen meanwhile.
+    overwrite what the user has chosen meanwhile. It is the default, too: the browser draws that first, and sets what is set
+    later; and Streamlit sends what is set once, so that a popover that is opened in a later run begins with the default.
     """
     kept, drawn = st.session_state, f"{key}:drawn"
     as_drawn = {name: setting for name, setting in settings.items() if name not in ("help", "format_func")}
-    begins = key not in kept or kept[key] != value or kept.get(drawn) != as_drawn
-    if begins:
+    if key not in kept or kept[key] != value or kept.get(drawn) != as_drawn:
         kept[key] = value
-    else:  # Streamlit sends what is set to the browser once: a popover that is opened in a later run begins with the default
-        settings |= _default(widget, value, settings)
     kept[drawn] = as_drawn
+    settings |= _default(widget, value, settings)
     return widget(label, key=key, on_change=lambda: session.guarded(apply, kept[key]), **settings)
 
 

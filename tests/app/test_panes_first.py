@@ -71,3 +71,14 @@ def test_after_an_unexpected_error_the_last_step_can_be_undone(make_session, mon
     assert [error.message for error in session.at.exception] == ["unexpected"]
     session.click("history.undo")
     assert session.workspace.view.n_nearest != 20
+
+
+def test_choosers_are_drawn_with_their_values_which_need_not_be_set_later(make_session):
+    session = make_session()
+    numbers = [one for one in session.number_input if one.key and one.key.startswith("sidebar.")]
+    assert numbers, "the number of anchors, at least"
+    assert [one.proto.default for one in numbers] == [one.value for one in numbers]
+    assert len(session.selectbox) > 3
+    chosen = [one for one in session.selectbox if one.key and one.key.startswith(("sidebar.", "choose."))]
+    assert [one.proto.default for one in chosen] == [one.index for one in chosen]
+    assert any(one.index for one in chosen), "none that begins with its first option could tell"
