@@ -65,7 +65,8 @@ def test_an_encoding_is_found_again_after_a_page_switch_and_a_reload_and_ends_in
     assert epoch(page) >= first
     page.get_by_text("Started in another window, or before this page was reloaded").wait_for()
     page.get_by_role("button", name="Add to this session").click()
-    page.get_by_text(f"{NETWORK} joined the session.").wait_for()  # eleven seconds of a free core
+    told = page.get_by_test_id("stAlertContentSuccess").get_by_text(f"{NETWORK} joined the session.")  # a notice, too
+    told.wait_for()  # eleven seconds of a free core
     page.locator(".st-key-encode-training .js-plotly-plot").wait_for()
     page.get_by_role("combobox", name=re.compile("Source")).click()
     page.get_by_role("option", name=NETWORK).click()
