@@ -16,11 +16,11 @@ from relcore.comparison import ProjectionSpec
 from relcore.progress import Report, silent
 from relcore.sharded.anchor_rows import places_beside
 from relcore.sharded.block_labels import BlockLabels
+from relcore.sharded.made_once import made_once
 from relcore.sharded.pair import global_rows, lengths_above_zero
 from relcore.sharded.shard import aligned
 from relcore.sharded.shard_pass import Arrays, Shards, ShardWork
 from relcore.similarity import row_blocks
-from relcore.spaces import SpaceError
 from relcore.store import Entry, Store, digest_of
 
 _ROWS = 8192  # that are summed up at once: relative rows are wider than the rows that they come from
@@ -85,15 +85,7 @@ def put_plan(store: Store, plan: BlockPlan, dropped: np.ndarray) -> str:
 
 def stored_plan(store: Store, key: str) -> tuple[BlockPlan, np.ndarray]:
     """The plan, and the dropped rows; made once for the shards that a process works on one after the other."""
-    found = _plans.get(key)  # another thread may clear what is kept at any time
-    if found is None:
-        entry = store.get(key)
-        if entry is None:
-            raise SpaceError("expected the plan of the comparison in the store, got none; run the same command again")
-        found = _plan(entry), entry.arrays["dropped"]
-        _plans.clear()
-        _plans[key] = found
-    return found
+    return made_once(_plans, store, key, lambda entry: (_plan(entry), entry.arrays["dropped"]), "the plan of the comparison")
 
 
 def _plan(entry: Entry) -> BlockPlan:

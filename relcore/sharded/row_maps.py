@@ -12,6 +12,7 @@ from relcore.comparison import ProjectionSpec
 from relcore.inverting.recovery import InversionSpec
 from relcore.migration.adapter_file import LoadedAdapter
 from relcore.migration.steps import Step, apply_by_block
+from relcore.sharded.made_once import made_once
 from relcore.spaces import SpaceError
 from relcore.store import Entry, Store, digest_of
 
@@ -48,15 +49,7 @@ def put_adapter(store: Store, adapter: LoadedAdapter, side: str) -> str:
 
 def row_map(store: Store, key: str) -> RowMap:
     """The function that was put under a key; made once for the shards that a process maps one after the other."""
-    found = _made.get(key)  # another thread may clear what is kept at any time
-    if found is None:
-        entry = store.get(key)
-        if entry is None:
-            raise SpaceError("expected the map of the rows in the store, got none; run the same command again")
-        found = _KINDS[entry.metadata["map"]](entry)
-        _made.clear()
-        _made[key] = found
-    return found
+    return made_once(_made, store, key, lambda entry: _KINDS[entry.metadata["map"]](entry), "the map of the rows")
 
 
 def _put(store: Store, kind: str, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> str:

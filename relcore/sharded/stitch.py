@@ -15,6 +15,7 @@ from relcore import record
 from relcore.evaluation import Split, row_keys
 from relcore.progress import Report, silent
 from relcore.sharded.gather import put_rows
+from relcore.sharded.made_once import made_once
 from relcore.sharded.pair import ShardedPair, global_rows, need_same_ids
 from relcore.sharded.runner import Runner
 from relcore.sharded.shard import Block, Shard, aligned, finite
@@ -203,25 +204,19 @@ def _put_heads(
 
 
 def _stitching(store: Store, key: str) -> Stitching:
-    found = _fitted.get(key)  # another thread may clear what is kept at any time
-    if found is None:
-        entry = store.get(key)
-        if entry is None:
-            raise SpaceError("expected the training rows in the store, got none; run the same command again")
-        told, arrays = entry.metadata, entry.arrays
-        spec = record.from_json(StitchSpec, told["spec"], "the settings of a stitching")
-        spaces = tuple(
-            LatentSpace(arrays[f"vectors_{side}"], told["ids"], name=name) for side, name in enumerate(told["names"])
-        )
-        number = {label: place for place, label in enumerate(told["classes"])}
-        targets = np.array([number[label] for label in told["labels"]], dtype=np.int64)
-        shared, every = SharedRows(spaces, tuple(told["classes"]), targets), np.arange(len(targets))
-        anchors = chosen_anchors(shared, spec, every, spec.random_states[0])
-        split = Split(shared.ids, anchors, np.setdiff1d(every, anchors), every[:0], spec.random_states[0])
-        found = Stitching(shared, spec, spec.random_states[0], split=split)
-        _fitted.clear()
-        _fitted[key] = found
-    return found
+    return made_once(_fitted, store, key, _fit, "the training rows")
+
+
+def _fit(entry: Entry) -> Stitching:
+    told, arrays = entry.metadata, entry.arrays
+    spec = record.from_json(StitchSpec, told["spec"], "the settings of a stitching")
+    spaces = tuple(LatentSpace(arrays[f"vectors_{side}"], told["ids"], name=name) for side, name in enumerate(told["names"]))
+    number = {label: place for place, label in enumerate(told["classes"])}
+    targets = np.array([number[label] for label in told["labels"]], dtype=np.int64)
+    shared, every = SharedRows(spaces, tuple(told["classes"]), targets), np.arange(len(targets))
+    anchors = chosen_anchors(shared, spec, every, spec.random_states[0])
+    split = Split(shared.ids, anchors, np.setdiff1d(every, anchors), every[:0], spec.random_states[0])
+    return Stitching(shared, spec, spec.random_states[0], split=split)
 
 
 def _labels(shards: Sequence[Shard], blocks: Sequence[Block]) -> np.ndarray:
