@@ -67,19 +67,13 @@ try:
         autosave.save()
         selection_lines.print_selection()  # before the page is drawn again
         autosave.draw_notice()
-        sidebar.begin(page.title)
-        page.run()
-        sidebar.draw()
+        with sidebar.around(page.title):
+            page.run()
 except NoCommonId:
-    sidebar.draw()
     unpaired.draw(session.workspace())
 except (SpaceError, EngineError, StoreError) as error:
-    sidebar.draw()
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
-except Exception:  # Streamlit tells it; what led to it can be undone in the sidebar
-    sidebar.draw()
-    raise
 sidebar.draw_status(page.title)
 autosave.save()  # what the page itself changed
 first_imports.page_drawn()

@@ -47,13 +47,23 @@ class _Awaited:
 _awaited: ContextVar[_Awaited | None] = ContextVar("the sidebar that this run has still to draw", default=None)
 
 
-def begin(page: str) -> None:
-    """Draw the sidebar of this run now, or leave it to `draw` where the browser shows this page already, or nothing yet."""
+@contextmanager
+def around(page: str) -> Iterator[None]:
+    """The sidebar of this run, and in this block its page. Where that fails the sidebar is drawn, too: there the user mends it.
+
+    It is drawn before the page, or, where the browser shows this page already, or nothing yet, by `panes_first` or at the end.
+    """
     drawn = st.session_state.get(_DRAWN)
     _awaited.set(_Awaited(page, st.sidebar.container(), shown=drawn == page))  # the container gives an empty sidebar its width
     if page not in PANES_FIRST or drawn not in (page, None):
-        draw()
+        _draw()
     st.session_state[_DRAWN] = page
+    try:
+        yield
+    except Exception:
+        _draw()
+        raise
+    _draw()
 
 
 @contextmanager
@@ -66,12 +76,12 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
     """
     awaited = _awaited.get()
     if awaited and not (awaited.shown or scored_quickly):
-        draw()
+        _draw()
     waits = _awaited.get() is not None
 
     def rest() -> None:
         if waits:
-            draw()
+            _draw()
             above()
 
     if not waits:
@@ -84,7 +94,7 @@ def panes_first(above: Callable[[], None], *, scored_quickly: bool) -> Iterator[
     rest()
 
 
-def draw() -> None:
+def _draw() -> None:
     """The sidebar, once in each run; on pages that choose their own spaces without the choosers of other pages."""
     if (awaited := _awaited.get()) is None:
         return
