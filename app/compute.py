@@ -8,32 +8,74 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, wraps
+from threading import Lock
 
 import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app.kept_scores import DIFFERENCE_ROWS, keeper, kept_pass, kept_scores
-from relcore import access, comparison
-from relcore.anchors import diagnostics, selection
-from relcore.block_scores.differences import anchor_differences
-from relcore.block_scores.scoring import score_forms
-from relcore.comparing import pane_maps
-from relcore.comparing.row_columns import agreement_rows
-from relcore.comparing.row_neighbours import neighbour_agreement
-from relcore.comparison import LIVE_QUERIES, ProjectionSpec
-from relcore.metrics.calibration import Score
-from relcore.metrics.paired import Difference
-from relcore.reduction import ReductionSpec
-from relcore.sources import catalog
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.series import files_in
-from relcore.space_digest import n_equal_rows
-from relcore.spaces import LatentSpace, Match, SpaceError, match
-from relcore.store import digest_of
-from relcore.views import View, rows_digest, sample_view
+from relcore.base import access
+from relcore.base.errors import SpaceError
+from relcore.catalog import catalog
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.columns import agreement_rows
+from relcore.compare.neighbours import neighbour_agreement
+from relcore.files.series import files_in
+from relcore.maps import pane_maps
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import View, rows_digest, sample_view
+from relcore.represent import anchors
+from relcore.runs.digest import digest_of
+from relcore.scores import comparison
+from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec
+from relcore.scores.score import Difference, Score
+from relcore.scores.scoring import PassedPair, anchor_differences, score_forms
+from relcore.spaces.space import LatentSpace, Match, match, n_equal_rows
+
+# What is kept of live scores, by the rules of `compute`: the scores, and the last passes over the held-out rows.
+#
+# With a kept pass the difference to the anchors of the next step takes no pass of its own.
+
+DIFFERENCE_ROWS = 20_000  # rows on which a change of the scores is measured, as it is shown with each step
+
+
+def is_scored_quickly(pair: Match) -> bool:
+    """Whether live scores take less than half a second, for which the sidebar can wait."""
+    return len(pair) <= DIFFERENCE_ROWS
+
+
+@dataclass(frozen=True)
+class KeptScores:
+    """Representation → scores, filled by whoever asks first; another session that asks meanwhile waits for the lock."""
+
+    found: dict[str, dict[str, Score]] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+
+@st.cache_resource(max_entries=96, show_spinner=False)
+def kept_scores(
+    key: str, anchors_key: str, spec: ProjectionSpec, k: int, convention: str, metrics: tuple[str, ...]
+) -> KeptScores:
+    """The scores of one anchor set."""
+    return KeptScores()
+
+
+def keeper(key: str, anchors_key: str, *settings: Hashable) -> Callable[[str, PassedPair], None]:
+    """What `score_forms` is to call with the pass of each representation."""
+    return _passes(key, anchors_key, settings).__setitem__
+
+
+def kept_pass(form: str, key: str, anchors_key: str, *settings: Hashable) -> PassedPair | None:
+    """The pass over the rows that are not among these anchors; None where none was made, or where it is too long ago."""
+    return _passes(key, anchors_key, settings).get(form)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _passes(key: str, anchors_key: str, settings: tuple[Hashable, ...]) -> dict[str, PassedPair]:
+    return {}
+
 
 LEAST_HELD_OUT = 5
 _MOST_KEPT = 20_000_000  # similarities in a matrix that is kept: 80 MB for each of two spaces
@@ -297,15 +339,15 @@ def _agreement(key: str, rows: str, _pair: Match, _view: View) -> pd.DataFrame:
     return neighbour_agreement(_pair, _view.rows)
 
 
-def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:
+def diagnose(space: LatentSpace, anchors: tuple[str, ...]) -> anchors.AnchorDiagnostics:
     """Rank, condition, coverage and near-duplicates of an anchor set in one space."""
     return _diagnose(space.digest, anchors_key(anchors), space, anchors)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
 @_timed
-def _diagnose(digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]) -> diagnostics.AnchorDiagnostics:
-    return diagnostics.diagnose_anchors(_space, _anchors)
+def _diagnose(digest: str, anchors_key: str, _space: LatentSpace, _anchors: tuple[str, ...]) -> anchors.AnchorDiagnostics:
+    return anchors.diagnose_anchors(_space, _anchors)
 
 
 def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int) -> tuple[str, ...]:
@@ -316,4 +358,4 @@ def select_anchors(pair: Match, n_anchors: int, strategy: str, random_state: int
 @st.cache_data(max_entries=64, show_spinner="Choosing anchors …")
 @_timed
 def _select_anchors(key: str, n_anchors: int, strategy: str, random_state: int, _space: LatentSpace) -> tuple[str, ...]:
-    return tuple(selection.select_anchors(_space, n_anchors, strategy, random_state=random_state))
+    return tuple(anchors.select_anchors(_space, n_anchors, strategy, random_state=random_state))

@@ -7,10 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from relcore.base.portable import without_paths
 from relcore.figures.export import MEDIA_TYPES, Exportable
-from relcore.figures.palette import DARK, LIGHT, Theme
-from relcore.figures.style import COLUMN, PAGE, Style
-from relcore.portable import without_paths
+from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style, Theme
 
 _FORMATS = {
     "html": ("HTML", "Interactive page, works offline"),

@@ -16,7 +16,7 @@ import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDED_BY_ALL = ("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive", "relcore.comparing.scene")
+NEEDED_BY_ALL = ("pandas", "scipy.special", "scipy.linalg", "relcore.figures.interactive", "relcore.compare.scene")
 SCRIPTS = (ROOT / "app" / "main.py", ROOT / "pages" / "compare.py")  # of the first page
 _PATIENCE = 3.0  # seconds without a visitor, after which the rest is imported all the same
 _LONGEST = 60.0  # seconds that a visitor's first page may take before the rest is imported all the same
@@ -85,9 +85,9 @@ def _import_as(script: Path) -> None:
 
 def _load_first_spaces() -> None:
     """The bundled words, which `load_words` keeps, and their digests; not where `relscope app` was given files."""
-    from relcore.access import OPENED
-    from relcore.sources import catalog
-    from relcore.sources.words import BUNDLED
+    from relcore.base.access import OPENED
+    from relcore.catalog import catalog
+    from relcore.encoders.words import BUNDLED
 
     if os.environ.get(OPENED, "[]") == "[]":
         for name in BUNDLED:
@@ -98,7 +98,7 @@ def _load_machine_code() -> None:
     """numba's, for the rows of Invert: it compiles for seconds after an installation, and loads for half a second later."""
     import numpy as np
 
-    from relcore.row_pass import finish_rows
+    from relcore.base.magnitude import finish_rows
 
     one = np.zeros((1, 1), np.float32)
     finish_rows(one, one[0], one, one[0], 1.0, one[0])

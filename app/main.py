@@ -20,12 +20,15 @@ from app import first_imports  # noqa: E402
 
 first_imports.wait()
 
-from app import autosave, fitting, messages, selection_lines, session, sharing, sidebar, start, unpaired  # noqa: E402
-from relcore.block_scores.threads import one_thread_products  # noqa: E402
-from relcore.engine import EngineError  # noqa: E402
-from relcore.extras import extra  # noqa: E402
-from relcore.spaces import NoCommonId, SpaceError  # noqa: E402
-from relcore.store import StoreError, in_use  # noqa: E402
+from app import messages, saving, session, sharing, sidebar, start  # noqa: E402
+from app.compare import selection  # noqa: E402
+from app.spaces import unpaired  # noqa: E402
+from relcore.base.errors import NoCommonId, SpaceError  # noqa: E402
+from relcore.base.libraries import extra  # noqa: E402
+from relcore.runs.digest import StoreError  # noqa: E402
+from relcore.runs.jobs import EngineError  # noqa: E402
+from relcore.runs.store import in_use  # noqa: E402
+from relcore.scores.device import one_thread_products  # noqa: E402
 
 first_imports.spare_collector()
 sharing.confine_if_reachable()
@@ -51,7 +54,7 @@ PAGES = [
 page = st.navigation(PAGES, position="top")
 # For screen readers: the outline begins here, because the open page is marked in the navigation only; sections are third-level.
 st.html(f'<h1 class="relscope-unseen">Relscope</h1><h2 class="relscope-unseen">{page.title}</h2>')
-autosave.begin()
+saving.begin()
 session.history(start.first_workspace)
 if notice := session.pop_notice():
     messages.error(notice)
@@ -59,14 +62,14 @@ if news := session.pop_news():
     messages.toast(news)
 try:
     if session.awaited_jobs():  # their spaces join on whatever page the session is
-        from app.encode import encoding_jobs
+        from app.encode import jobs as encoding_jobs
 
         encoding_jobs.collect()
     with in_use(), extra(), one_thread_products():
-        fitting.settle()
-        autosave.save()
-        selection_lines.print_selection()  # before the page is drawn again
-        autosave.draw_notice()
+        session.settle()
+        saving.save()
+        selection.print_selection()  # before the page is drawn again
+        saving.draw_notice()
         with sidebar.around(page.title):
             page.run()
 except NoCommonId:
@@ -75,5 +78,5 @@ except (SpaceError, EngineError, StoreError) as error:
     messages.error(error)
     st.caption("Your work is not lost. Undo the last step in the sidebar, or choose other spaces or settings.")
 sidebar.draw_status(page.title)
-autosave.save()  # what the page itself changed
+saving.save()  # what the page itself changed
 first_imports.page_drawn()

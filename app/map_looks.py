@@ -8,19 +8,17 @@ import streamlit as st
 from app import compute
 from app.items import Items
 from app.workspace import Workspace
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.tables_beside import more_columns
 from relcore.charts.scene import Clusters
-from relcore.comparing.cluster_names import named_clusters, needs_clusters
-from relcore.comparing.map_look import MapLook
-from relcore.comparing.prominence import prominent_rows
-from relcore.comparing.row_columns import Cells, cells_of, colored, columns_of
-from relcore.comparing.scene import drawn_view, second_view
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.more_columns import more_columns
-from relcore.sources.places import dataset_place
-from relcore.spaces import LatentSpace, Match, SpaceError
-from relcore.store import digest_of
-from relcore.views import COLUMN, View, ViewSpec
+from relcore.compare.columns import Cells, cells_of, colored, columns_of, named_clusters, needs_clusters
+from relcore.compare.scene import MapLook, drawn_view, prominent_rows, second_view
+from relcore.encoders.dataset import dataset_place
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import COLUMN, View, ViewSpec
+from relcore.runs.digest import digest_of
+from relcore.spaces.space import LatentSpace, Match
 
 _Tables = tuple[tuple[SpaceSpec, tuple], ...]
 

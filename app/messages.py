@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from app.page_words import in_page_words
-from app.plain_text import plain
+from app.plain_text import in_page_words, plain
 
 
 def error(text: object, icon: str = ":material/error:") -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from relcore.plain_json import parse
-from relcore.spaces import SpaceError
-from relcore.store import digest_of
+from relcore.base.errors import SpaceError
+from relcore.base.records import parse
+from relcore.runs.digest import digest_of
 
 if TYPE_CHECKING:
     from streamlit.elements.layouts import TabContainer

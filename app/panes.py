@@ -4,26 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
 from app import compute, exports, jobs, map_looks, session
 from app.components.linked_scatter import linked_scatter
 from app.items import hover_columns, items_of, sheet_of
-from app.old_maps import PairMap, pair_map
-from app.selected_rows import places_of_selected, select
 from app.workspace import Workspace
-from relcore.charts.scene import Scene
-from relcore.charts.star_look import StarLook
-from relcore.comparing.figures import Panes
-from relcore.comparing.orientation import orient_pairs
-from relcore.comparing.scene import assemble_scene, dressed
+from relcore.base.names import REDUCTIONS
+from relcore.charts.scene import Scene, StarLook
+from relcore.compare.figures import Panes
+from relcore.compare.scene import assemble_scene, dressed
+from relcore.maps.pane_maps import orient_pairs
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import View
 from relcore.panes.events import PaneEvent
-from relcore.panes.sheet import Sheet
-from relcore.reduction import ReductionSpec
-from relcore.spaces import Match
-from relcore.views import View
+from relcore.panes.payload import Sheet
+from relcore.runs.jobs import Job
+from relcore.spaces.space import Match
+
+# What a pane shows while UMAP or t-SNE works: the last finished map of the same rows, or PCA; marked as old.
+
+
+@dataclass(frozen=True)
+class DrawnMap:
+    """Coordinates of both spaces, and a note on how they came about.
+
+    Where they are not what was chosen: `old` says what they are, `earlier` whether they are a finished map rather than PCA,
+    and `job` is what to wait for.
+    """
+
+    coordinates: list[np.ndarray]
+    note: str
+    old: str = ""
+    earlier: bool = False
+    job: Job | None = None
+
+
+def pair_map(pair: Match, drawn: View, pane: str, workspace: Workspace) -> DrawnMap:
+    """The map of one representation as it can be drawn now."""
+    method = workspace.reduction.method
+    settings = pair, drawn, pane, workspace.anchors, workspace.projection, workspace.reduction
+    if method == "pca":
+        return DrawnMap(*compute.pca_coordinates(*settings))
+    place = compute.pair_key(pair), drawn.digest, pane, method, workspace.reduction.n_components
+    found = jobs.reduction(*settings)
+    if isinstance(found, tuple):
+        session.keep_map(place, (workspace.anchors, found))
+        return DrawnMap(*found)
+    anchors, earlier = session.kept_map(place) or (None, None)
+    what = "PCA" if earlier is None else "Earlier settings" if anchors == workspace.anchors else "Earlier anchors"
+    title, state = REDUCTIONS[method].title, found.status().state
+    ended = {"failed": f"{what}: {title} failed", "cancelled": f"{what}: {title} was stopped"}
+    told = ended.get(state, f"{what} until {title} is done")
+    return DrawnMap(*(earlier or compute.pca_coordinates(*settings)), told, earlier is not None, found)
+
+
+# The selected rows of a pair, looked up once for each selection: a lasso may hold half a million ids.
+
+_KEPT = "relscope.selected-rows"
+
+
+def selected(pair: Match) -> tuple[tuple[str, ...], np.ndarray]:
+    """The selected ids that the pair has, in their order, and their row numbers (m,)."""
+    ids, key = session.selection(), compute.pair_key(pair)
+    kept = st.session_state.get(_KEPT)
+    if kept is None or kept[0] is not ids or kept[1] != key:
+        rows = pair.source.index.get_indexer(pd.Index(ids, dtype=object)) if ids else np.empty(0, dtype=np.int64)
+        there = rows >= 0
+        st.session_state[_KEPT] = kept = (ids, key, ids if there.all() else tuple(compress(ids, there)), rows[there])
+    return kept[2:]
+
+
+def select(pair: Match, rows: np.ndarray) -> None:
+    """Select these rows (m,) of the pair."""
+    ids = tuple(pair.ids[rows])
+    session.select(ids)
+    st.session_state[_KEPT] = ids, compute.pair_key(pair), ids, rows
+
+
+def anchors_among(pair: Match, rows: np.ndarray, anchors: Sequence[str]) -> list[str]:
+    """Those of the anchors, in their order, that are among these rows (m,) of the pair."""
+    chosen = np.zeros(len(pair), dtype=bool)
+    chosen[rows] = True
+    places = pair.source.index.get_indexer(pd.Index(anchors, dtype=object))
+    return list(compress(anchors, (places >= 0) & chosen[places]))
+
+
+def places_of_selected(pair: Match, drawn: np.ndarray) -> np.ndarray:
+    """The places (s,), ascending, of the selected rows among the `drawn` row numbers (m,)."""
+    _, rows = selected(pair)
+    if not len(rows):
+        return rows
+    chosen = np.zeros(len(pair), dtype=bool)
+    chosen[rows] = True
+    return np.flatnonzero(chosen[drawn])
+
 
 _ORIENTED = "relscope.oriented-maps"
 _Maps = Mapping[str, tuple[Sequence[np.ndarray], str]]
@@ -36,7 +115,7 @@ class Drawing:
     scene: Scene
     view: View
     recipe: Panes
-    maps: tuple[PairMap, ...]
+    maps: tuple[DrawnMap, ...]
     sheet: Sheet | None = None
 
     @property
@@ -45,7 +124,7 @@ class Drawing:
         return not any(one.job for one in self.maps) or _all_by_pca(self.maps)
 
 
-def _all_by_pca(maps: Iterable[PairMap]) -> bool:
+def _all_by_pca(maps: Iterable[DrawnMap]) -> bool:
     """Whether PCA stands in for all maps: this is a figure of its own."""
     return all(one.job and not one.earlier for one in maps)
 

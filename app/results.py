@@ -9,17 +9,18 @@ from typing import Any, TypeVar
 import streamlit as st
 
 from app import compute, messages
-from app.encode import encoding_costs
+from app.encode import encoders
 from app.jobs import asked_again, engine, follow
 from app.plain_text import plain
-from relcore.engine import Job
-from relcore.pace import expect, presently
-from relcore.sources import encodings
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.encodings import put_space
-from relcore.spaces import LatentSpace
-from relcore.store import Entry, Made, digest_of
-from relcore.task import Task, inputs_of, task_job
+from relcore.catalog import catalog
+from relcore.catalog.catalog import SpaceSpec, put_space
+from relcore.runs.digest import digest_of
+from relcore.runs.entries import Entry
+from relcore.runs.finished import FinishedEntry
+from relcore.runs.jobs import Job
+from relcore.runs.pace import expect, presently
+from relcore.spaces.space import LatentSpace
+from relcore.tasks.task import Task, inputs_of, task_job
 
 AT_ONCE_SECONDS = 1.0
 _ASKED, _LATEST, _HERE = "relscope.results-asked", "relscope.results-latest", "relscope.results-here"
@@ -53,9 +54,7 @@ def computed(
     key = task.key(spaces)
     made, here = engine().store.made(key), key in st.session_state.get(_HERE, ())
     if made and not here and (result := _came_along(key, task, engine().store.get(key))) is not None:
-        _offer_here(
-            made, key, encoding_costs.in_words(presently(expect(engine().store, task.kind, slower * task.seconds(spaces))))
-        )
+        _offer_here(made, key, encoders.in_words(presently(expect(engine().store, task.kind, slower * task.seconds(spaces)))))
         return result
     job = engine().job(key)
     if made and job and job.status().state == "done":  # it came with Relscope, but this session wants its own
@@ -71,7 +70,7 @@ def computed(
             return task.compute(engine().store, spaces, partial(messages.warning, icon=":material/save:"))
     by_itself = likely.likely <= slower * unasked_seconds
     if job is None and not by_itself and not here and key not in st.session_state.get(_ASKED, ()):
-        cost, told = encoding_costs.in_words(presently(likely)), encoding_costs.learned([likely])
+        cost, told = encoders.in_words(presently(likely)), encoders.learned([likely])
         look = {"key": f"{task.kind}.start", "type": "primary", "icon": icon}
         st.button(f"{label} · {cost}", on_click=_ask, args=(key,), **look)
         st.caption(f"This runs as a background job: you can continue to work, and the result is saved.{told}")
@@ -99,7 +98,7 @@ def _came_along(key: str, _task: Task[Result], _entry: Entry | None) -> Result |
     return _entry and _task.read(_entry)
 
 
-def _offer_here(made: Made, key: str, cost: str) -> None:
+def _offer_here(made: FinishedEntry, key: str, cost: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"This result comes with Relscope. {made.in_words}", width="content")
         st.button(
@@ -127,7 +126,7 @@ def _ask(key: str) -> None:
 
 def held_out_ids(specs: Sequence[SpaceSpec]) -> tuple[str, ...]:
     """Ids of rows whose labels no encoder of these spaces saw in training; () where none saw any, or where all were seen."""
-    return encodings.held_out_ids(specs, [compute.load_space(spec) for spec in specs])
+    return catalog.held_out_ids(specs, [compute.load_space(spec) for spec in specs])
 
 
 def place_of(specs: Sequence[SpaceSpec], *more: Any) -> str:

@@ -4,19 +4,96 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app.reducer import reduce
+from app import compute, messages
+from app.map_looks import colors_of
 from app.sharing import Member
-from app.workspace import History, Workspace
-from relcore.access import Asker, set_asker
-from relcore.engine import EngineError
-from relcore.spaces import SpaceError
-from relcore.store import StoreError
+from app.workspace import BUNDLED, MOST_ANCHORS, History, Workspace
+from relcore.base.access import Asker, set_asker
+from relcore.base.errors import SpaceError
+from relcore.base.names import STRATEGIES
+from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.scene import MapLook
+from relcore.maps.views import ViewSpec, default_view
+from relcore.runs.digest import StoreError
+from relcore.runs.jobs import EngineError
+from relcore.spaces.space import Match
+
+# The one function through which every change of the workspace goes: what follows from a change is settled here.
+#
+# It looks at the settings alone. What depends on the rows of the chosen spaces, such as whether they have an anchor, is settled
+# by `app.session` in the run that follows.
+
+
+def reduce(before: Workspace, changed: Workspace) -> Workspace:
+    """The changed workspace with the rest of its settings made consistent.
+
+    - The spaces are distinct, and at least one. A source or target that was chosen joins them. One that was removed from
+      them is replaced by another space, if possible not the one at the other end.
+    - Anchors, pivots, named sets and their ids are distinct, in the order they were given in.
+    - Only anchors are pinned: a pin goes when its anchor goes.
+    - Hidden classes are those of the present colours: other colours or other spaces show all rows.
+    - Nothing else changes: a reduction keeps its settings while another method is chosen.
+
+    Raises
+    ------
+    SpaceError
+        More than `MOST_ANCHORS` anchors.
+    """
+    anchors = _distinct(changed.anchors)
+    if len(anchors) > MOST_ANCHORS:
+        raise SpaceError(
+            f"anchors: expected at most {MOST_ANCHORS:,} in the app, got {len(anchors):,}; choose fewer, or use a script"
+        )
+    chosen = [end for end, old in ((changed.source, before.source), (changed.target, before.target)) if end != old]
+    spaces = _distinct((*changed.spaces, *chosen)) or BUNDLED
+    source = _among(spaces, changed.source, changed.target)
+    settled = replace(
+        changed,
+        spaces=spaces,
+        source=source,
+        target=_among(spaces, changed.target, source),
+        anchors=anchors,
+        pinned=_only(_distinct(changed.pinned), anchors),
+        named_sets=tuple((name, _distinct(ids)) for name, ids in dict(changed.named_sets).items()),
+        view=replace(changed.view, pivots=_distinct(changed.view.pivots)),
+        look=_fitting_look(before, changed),
+    )
+    return changed if settled == changed else settled
+
+
+def _fitting_look(before: Workspace, changed: Workspace) -> MapLook:
+    look, same = changed.look, (before.source, before.target) == (changed.source, changed.target)
+    if not (same and before.view.color_by == changed.view.color_by):
+        look = replace(look, hidden=())
+    if not (same and before.look.second == look.second):
+        look = replace(look, second_hidden=())
+    return look
+
+
+def _distinct(values: tuple) -> tuple:
+    return tuple(dict.fromkeys(values))
+
+
+def _only(ids: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    present = set(known)
+    return tuple(one for one in ids if one in present)
+
+
+def _among(spaces: tuple[SpaceSpec, ...], end: SpaceSpec, other: SpaceSpec) -> SpaceSpec:
+    """This end of the pair, or the first space that is not the other end; the other end itself where it is alone."""
+    if end in spaces:
+        return end
+    return next((space for space in spaces if space != other), spaces[0])
+
 
 _HISTORY = "relscope.history"
 _SELECTION = "relscope.selection"
@@ -57,7 +134,7 @@ def become(step: str, changed: Workspace) -> None:
     Raises
     ------
     SpaceError
-        As `app.reducer.reduce`.
+        As `app.session.reduce`.
     """
     history().edit(step, reduce(workspace(), changed))
 
@@ -204,3 +281,84 @@ def awaited_jobs() -> tuple[str, ...]:
 def await_jobs(keys: tuple[str, ...]) -> None:
     """Wait for these keys only."""
     st.session_state[_AWAITED] = keys
+
+
+# What a change of the spaces asks of the rest: anchors, pivots and colours that the new pair has.
+#
+# A choice is written down at once, and fitted in the run that follows: Streamlit breaks off a callback that takes long when the
+# next click comes, and the choice would be lost.
+
+
+def settle() -> None:
+    """Fit the present workspace to its pair, as part of the step that made it; nothing where the pair cannot be compared."""
+    with suppress(SpaceError):  # the page says what is wrong, and another choice mends it
+        present = workspace()
+        pair = compute.matched(present.source, present.target)
+        if fits(present, pair):
+            return
+        fitted = fit_to_pair(present, pair)
+        amend(fitted)
+        if (lost := len(set(present.anchors) - set(fitted.anchors))) and not present.by_strategy:
+            messages.toast(f"Left out: {counted(lost, 'anchor')} that {'is' if lost == 1 else 'are'} not in both spaces.")
+
+
+def fits(workspace: Workspace, pair: Match) -> bool:
+    """Whether the pair has all anchors and pivots of the workspace, and the labels and columns that it uses."""
+    index, view = pair.source.index, workspace.view
+    unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
+    colored = {view.color_by, workspace.look.second} <= {"", *colors_of(workspace, pair)}
+    chosen = workspace.anchors or not workspace.by_strategy
+    return bool(chosen) and colored and not unlabelled and all(one in index for one in (*workspace.anchors, *view.pivots))
+
+
+def fit_to_pair(workspace: Workspace, pair: Match) -> Workspace:
+    """The workspace with pivots and anchors that are in both spaces.
+
+    Pivots and hand-picked anchors stay as far as they are there; anchors by strategy are all chosen again if one is missing. A
+    pair that has none of the pivots begins with its own default view.
+
+    Raises
+    ------
+    SpaceError
+        The pair has no rows that anchors could be chosen from.
+    """
+    second = workspace.look.second if workspace.look.second in colors_of(workspace, pair) else ""
+    fitted = replace(workspace, view=_fitting_view(workspace, pair), look=replace(workspace.look, second=second))
+    if not workspace.anchors and not workspace.anchors_from:  # the user removed them all
+        return fitted
+    kept = tuple(identifier for identifier in workspace.anchors if identifier in pair.source.index)
+    unlabelled = pair.source.labels is None and workspace.anchors_from.startswith("class-balanced")
+    if kept and not unlabelled and (len(kept) == len(workspace.anchors) or not workspace.by_strategy):
+        return fitted.with_anchors(kept, workspace.anchors_from)
+    strategy, n_anchors, random_state = anchors_origin(workspace)
+    strategy = "random" if strategy == "class-balanced" and pair.source.labels is None else strategy
+    n_anchors = min(n_anchors, max(1, len(pair) // 2), MOST_ANCHORS)  # the other half is held out to be scored
+    pinned = tuple(identifier for identifier in workspace.pinned if identifier in pair.source.index)
+    chosen = compute.select_anchors(pair, n_anchors, strategy, random_state)
+    return fitted.with_anchors(behind(pinned, chosen, n_anchors), f"{strategy} {n_anchors} {random_state}")
+
+
+def _fitting_view(workspace: Workspace, pair: Match) -> ViewSpec:
+    view = workspace.view
+    by_labels = view.color_by == "labels"
+    column = view.color_by if view.color_by in colors_of(workspace, pair) else "pivots"
+    if pivots := tuple(pivot for pivot in view.pivots if pivot in pair.source.index):
+        return replace(view, pivots=pivots, color_by=column)
+    usual = default_view(pair.source)
+    everything = usual.everything or (view.everything and not by_labels)  # of classes all was shown for their colours' sake
+    return replace(view, pivots=usual.pivots, color_by=usual.color_by, everything=everything)
+
+
+def behind(pinned: tuple[str, ...], chosen: tuple[str, ...], n_anchors: int) -> tuple[str, ...]:
+    """The pinned anchors, then enough of the chosen ones to reach the number."""
+    held = set(pinned)
+    rest = tuple(identifier for identifier in chosen if identifier not in held)
+    return pinned + rest[: max(n_anchors - len(pinned), 0)]
+
+
+def anchors_origin(workspace: Workspace) -> tuple[str, int, int]:
+    """Strategy, number and random state of the anchors; for anchors chosen by hand, those of a new strategy."""
+    parts = workspace.anchors_from.split(" ")
+    if len(parts) == 3 and parts[0] in STRATEGIES and all(part.isascii() and part.isdecimal() for part in parts[1:]):
+        return parts[0], max(1, int(parts[1])), int(parts[2])
+    return "random", max(1, len(workspace.anchors)), 0

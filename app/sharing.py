@@ -2,21 +2,273 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import secrets
+import shutil
+import socket
+import stat
+import time
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 from weakref import WeakSet, finalize
 
 import streamlit as st
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.runtime import Runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import uploads
-from app.browser_key import browser_key
-from app.saved_folder import uploads_of
-from relcore.access import ENVIRONMENT, Asker, allowed, data_folder, shared
-from relcore.spaces import SpaceError
+from relcore.base.access import ENVIRONMENT, Asker, all_uploads, allowed, data_folder, shared
+from relcore.base.errors import SpaceError
+from relcore.base.records import MOST_BYTES
+from relcore.runs.store import Store
+
+# Uploaded files, in a folder of each session's own that nobody can guess and no other account can open.
+
+
+def keep_upload(uploaded: Any, folder: Path) -> Path:
+    """Write an uploaded file into the session's folder; the same content under the same name is written once.
+
+    Only the last part of the name the browser sent is used, below a folder named after the content.
+    """
+    content = uploaded.getbuffer()
+    place = folder / hashlib.blake2b(content, digest_size=8).hexdigest()
+    name = uploaded.name.replace("\\", "/").rsplit("/", 1)[-1]
+    path = place / (name if name.strip(". ") else "upload")
+    if not path.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return path
+
+
+def new_folder() -> Path:
+    """A new folder for one session's uploads, open to this account only.
+
+    Raises
+    ------
+    SpaceError
+        Another account made the folder that holds them all.
+    """
+    folder = all_uploads() / f"{os.getpid()}~{secrets.token_hex(16)}~{socket.gethostname()}"
+    make_folder(folder)
+    return folder
+
+
+def make_folder(folder: Path) -> None:
+    """This folder for uploads, open to this account only; nothing where it is there. Errors as in `new_folder`."""
+    root = all_uploads()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    about = root.lstat()
+    if not stat.S_ISDIR(about.st_mode) or (hasattr(os, "getuid") and about.st_uid != os.getuid()):
+        raise SpaceError(
+            f"{root}: expected a folder that this account made for uploads, got one of somebody else; remove it, or set TMPDIR "
+            "to a folder of your own"
+        )
+    root.chmod(0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a session's folder with all that is in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep() -> None:
+    """Remove the folders of killed servers: those whose process has ended on this machine."""
+    root = all_uploads()
+    for folder in root.iterdir() if root.is_dir() else ():
+        with suppress(ValueError):
+            pid, _, host = folder.name.split("~", 2)
+            if host == socket.gethostname() and not _alive(int(pid)):
+                remove_folder(folder)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another account's
+        return True
+    return True
+
+
+# A browser's key: a random secret in a cookie, by which the server finds the sessions that this browser left.
+#
+# No script can read the cookie, and no page of another site can make the browser send it. It is set with the answer that the
+# page's own script fetches before it connects, so the first run of a session knows it.
+
+COOKIE = "relscope_browser"
+KEPT_DAYS = 7  # for which a browser keeps its key, and the server what was saved under it, after they were last used
+_FETCHED_FIRST = "/_stcore/host-config"
+_KEY = re.compile(r"[0-9a-f]{64}")
+
+
+class Recognised:
+    """Gives each browser that has no key a new one of 256 random bits, and prolongs the key of the others."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not scope["path"].endswith(_FETCHED_FIRST):
+            await self._app(scope, receive, send)
+            return
+        own = key_in(dict(scope["headers"]).get(b"cookie", b"").decode("latin-1")) or secrets.token_hex(32)
+        secure = "; Secure" * (scope.get("scheme") == "https")
+        cookie = f"{COOKIE}={own}; Max-Age={KEPT_DAYS * 86_400}; Path=/; HttpOnly; SameSite=Strict{secure}"
+
+        async def with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"set-cookie", cookie.encode())]}
+            await send(message)
+
+        await self._app(scope, receive, with_cookie)
+
+
+def key_in(cookies: str) -> str:
+    """The key in a Cookie header; "" where there is none, or another text than a key."""
+    try:
+        found = SimpleCookie(cookies).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found and _KEY.fullmatch(found.value) else ""
+
+
+def browser_key() -> str:
+    """The key of the browser of this session; "" where it keeps no cookies."""
+    found = st.context.cookies.get(COOKIE, "")
+    return found if isinstance(found, str) and _KEY.fullmatch(found) else ""  # AppTest has a stand-in for cookies
+
+
+# Where a browser's sessions are saved: a folder of the store, named by a hash of the browser's key, with a file for each tab.
+#
+# A file's name holds its tab and its owner, the session that writes it. A session that reloads a tab takes the file over by
+# renaming it. The session before, if it is still there because the tab was duplicated, no longer finds its file and takes another
+# tab's name: no session overwrites what another one saved.
+
+MOST_TABS = 20  # of one browser; beyond, the oldest are forgotten
+MOST_SAVED = 10**9  # bytes of all saved sessions
+MOST_UPLOADED = 10 * 10**9  # bytes of all uploads that are kept
+
+
+def named(key: str, what: str) -> str:
+    """A name from a browser's key, from which nobody finds the key, nor the name of something else."""
+    return hashlib.blake2b(key.encode(), digest_size=16, person=what.encode()).hexdigest()
+
+
+class SavedFolder:
+    """The saved sessions of the browser with this key."""
+
+    def __init__(self, key: str) -> None:
+        self._folder = _root() / named(key, "session")
+
+    def tabs(self) -> list[tuple[str, str]]:
+        """Tab and owner of each saved session, the latest first."""
+        return [tuple(path.stem.split("~", 1)) for path in self._paths() if "~" in path.stem]
+
+    def saved_at(self, tab: str, owner: str) -> float:
+        """When it was saved, in seconds since 1970; 0 where it is gone."""
+        try:
+            return self._path(tab, owner).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def read(self, tab: str, owner: str) -> bytes:
+        """What was saved.
+
+        Raises
+        ------
+        SpaceError
+            It is gone, cannot be read, or is larger than any session.
+        """
+        path = self._path(tab, owner)
+        try:
+            if path.stat().st_size > MOST_BYTES:
+                raise SpaceError(f"saved session: expected at most {MOST_BYTES >> 20} MB")
+            return path.read_bytes()
+        except OSError as error:
+            raise SpaceError(f"saved session: it cannot be read ({error.strerror or error})") from None
+
+    def claim(self, tab: str, owner: str, new_owner: str) -> bool:
+        """Make another session the owner; False where somebody else did."""
+        with suppress(OSError):
+            os.rename(self._path(tab, owner), self._path(tab, new_owner))
+            return True
+        return False
+
+    def put_aside(self, tab: str, owner: str) -> None:
+        """Offer it no longer; the file stays until it is too old."""
+        path = self._path(tab, owner)
+        with suppress(OSError):
+            path.rename(path.with_suffix(".damaged"))
+
+    def has(self, tab: str, owner: str) -> bool:
+        return self._path(tab, owner).exists()
+
+    def write(self, tab: str, owner: str, content: bytes) -> None:
+        """Replace what was saved, all or nothing; raises OSError where the disk refuses."""
+        self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        partial = self._folder / f"{secrets.token_hex(8)}.partial"
+        try:
+            with open(partial, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(partial, self._path(tab, owner))
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def forget_beyond(self, most: int = MOST_TABS) -> None:
+        """Remove the oldest tabs above this number."""
+        for path in self._paths()[most:]:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _path(self, tab: str, owner: str) -> Path:
+        return self._folder / f"{tab}~{owner}.json"
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._folder.glob("*.json"), key=_age)
+
+
+def uploads_of(key: str) -> Path:
+    """The folder for the uploads of the browser with this key; it is made where it is first used."""
+    return all_uploads() / f"kept~{named(key, 'uploads')}"
+
+
+def sweep_saved() -> None:
+    """Remove saved sessions and kept uploads that are too old, and the oldest above the limits."""
+    _sweep(_root(), "*", MOST_SAVED)
+    _sweep(all_uploads(), "kept~*", MOST_UPLOADED)
+
+
+def _sweep(root: Path, names: str, most_bytes: int) -> None:
+    """What is used is touched, so the oldest folder is the one that was not used for longest."""
+    total = 0
+    for folder in sorted(root.glob(names), key=_age):
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        with suppress(OSError):
+            total += sum(path.stat().st_size for path in files)
+        if total > most_bytes or _age(folder) > KEPT_DAYS * 86_400:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _age(path: Path) -> float:
+    """Seconds since it was last changed; a folder changes when a file in it is replaced."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except OSError:
+        return float("inf")
+
+
+def _root() -> Path:
+    return Store().root / "sessions"
 
 
 def confine_if_reachable() -> None:
@@ -72,10 +324,10 @@ class Member:
     def uploads_folder(self) -> Path:
         """The folder of this session's uploads: its browser's, which stays, or one that is removed when the session ends."""
         if self._key:
-            uploads.make_folder(self._folder)
+            make_folder(self._folder)
         elif self._folder is None:
-            self._folder = uploads.new_folder()
-            finalize(self, uploads.remove_folder, self._folder)
+            self._folder = new_folder()
+            finalize(self, remove_folder, self._folder)
         return self._folder
 
     def keep_uploads(self) -> None:

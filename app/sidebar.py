@@ -12,10 +12,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from app import autosave, compute, messages, own_files, session
-from app.fitting import anchors_origin
-from app.permalink import to_query
+from app import compute, messages, saving, session
 from app.plain_text import plain_name
+from app.session import anchors_origin
+from app.spaces import own_files
 from app.widgets import (
     choose_anchors,
     projection_choosers,
@@ -23,11 +23,12 @@ from app.widgets import (
     space_choosers,
     strategy_choosers,
 )
-from app.workspace import Workspace, from_session_file
-from relcore import selections
-from relcore.numbers import counted
-from relcore.portable import last_part
-from relcore.spaces import Match, NoCommonId, SpaceError
+from app.workspace import Workspace, from_session_file, to_query
+from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.numbers import counted
+from relcore.base.portable import last_part
+from relcore.spaces import selections
+from relcore.spaces.space import Match
 
 # The browser draws what comes first, and choosers take it as long as the panes: these pages send the panes first.
 PANES_FIRST = ("Compare", "Anchors")
@@ -107,7 +108,7 @@ def _draw() -> None:
         if awaited.page not in ON_THEIR_OWN:
             _choosers(workspace)
         _session_file(workspace)
-    st.query_params.from_dict(to_query(session.workspace()) | autosave.address())
+    st.query_params.from_dict(to_query(session.workspace()) | saving.address())
 
 
 def _choosers(workspace: Workspace) -> None:
@@ -136,7 +137,7 @@ def draw_status(page: str) -> None:
 
 @st.cache_resource
 def _device() -> str:
-    from relcore.metrics.search import gpu_name
+    from relcore.scores.search import gpu_name
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return gpu_name() or f"CPU, {counted(cores, 'core')}"

@@ -8,24 +8,24 @@ from dataclasses import replace
 
 import streamlit as st
 
-from app import compute, session, unpaired, uploads
-from app.fitting import fit_to_pair
-from app.permalink import from_query
+from app import compute, session, sharing
+from app.session import fit_to_pair
+from app.spaces import unpaired
 from app.widgets import space_name
-from app.workspace import BUNDLED, OPENING_INVERSION, Workspace
-from relcore import record
-from relcore.access import OPENED
-from relcore.inverting.recovery import InversionSpec
-from relcore.plain_json import parse
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import NoCommonId, SpaceError
+from app.workspace import BUNDLED, OPENING_INVERSION, Workspace, from_query
+from relcore.base import records
+from relcore.base.access import OPENED
+from relcore.base.errors import NoCommonId, SpaceError
+from relcore.base.records import parse
+from relcore.catalog.catalog import SpaceSpec
+from relcore.invert.recovery import InversionSpec
 
 DEFAULT_ANCHORS = "random 300 0"
 
 
 def first_workspace() -> Workspace:
     """The workspace of the address bar; anchors are chosen as it says, or 300 at random."""
-    uploads.sweep()
+    sharing.sweep()
     query = st.query_params.to_dict()
     # A link leaves out what is usual. Inversion without "inverse" in a link means the published method, as it always did.
     inversion = InversionSpec() if query else OPENING_INVERSION
@@ -46,7 +46,7 @@ def plain_workspace() -> Workspace:
 
 def _opened() -> tuple[list[SpaceSpec], bool]:
     """The spaces that `relscope app` was given, and whether the first two are paired by row order."""
-    opened = [record.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
+    opened = [records.from_json(SpaceSpec, one) for one in parse(os.environ.get(OPENED, "[]"), OPENED)]
     paired = unpaired.likely_by_rows(*opened[:2]) if len(opened) > 1 else None
     opened[:2] = paired or opened[:2]
     return opened, bool(paired)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from html import escape
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from app import session
-from relcore.store import digest_of
+from app import messages, session
+from relcore.base.names import METRICS
+from relcore.base.numbers import band, short
+from relcore.represent.anchors import coinciding_anchors
+from relcore.runs.digest import digest_of
+from relcore.scores.comparison import neighbour_facts, rows_scored, score_notes
+from relcore.scores.score import Score, long_row
+from relcore.spaces.space import LatentSpace, Match
 
 
 def chosen_rows(table: pd.DataFrame, key: str, *, several: bool = False, hide_index: bool = True, **look: Any) -> list[int]:
@@ -26,3 +34,82 @@ def brushing_table(table: pd.DataFrame, key: str, **look: Any) -> None:
         session.select(tuple(table["id"].iloc[st.session_state[place].selection.rows]))
 
     st.dataframe(table, key=place, hide_index=True, on_select=brush, selection_mode="multi-row", **look)
+
+
+# The table of scores: each number with its chance level below it, and a bar of its size.
+
+EXPLANATIONS = {
+    "absolute": "the unchanged vectors",
+    "relative": "similarities to the anchors",
+    "whitened": "relative, decorrelated by (K + λI)^−½; our addition",
+    "procrustes": "reference: one space rotated onto the other, uses both",
+    "ground truth": "relative to all true anchors",
+    "seeds": "relative to the seeds only",
+    "found": "relative to the anchors found",
+    "found, continuous": "relative to the optimised vectors, before they are replaced by their nearest rows",
+}
+
+
+def score_table(scores: Mapping[str, Mapping[str, Score]], head: str = "Representation") -> None:
+    """A row per representation (or `head`), a column per metric; the notes of the scores below."""
+    metrics = [metric for metric in METRICS if any(metric in by_metric for by_metric in scores.values())]
+    columns = "".join(f'<th scope="col">{METRICS[metric].title}</th>' for metric in metrics)
+    body = "".join(
+        f'<tr class="{escape(form)}"><th scope="row">{escape(form)}<small>{EXPLANATIONS[form]}</small></th>'
+        + "".join(_cell(by_metric.get(metric)) for metric in metrics)
+        + "</tr>"
+        for form, by_metric in scores.items()
+    )
+    st.html(
+        f'<table class="relscope-scores"><thead><tr><th scope="col">{head}</th>{columns}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
+    st.caption(_circumstances(scores))
+    for told in score_notes(scores):
+        messages.warning(told)
+
+
+def show_cautions(pair: Match, anchors: tuple[str, ...]) -> None:
+    """What decides relative scores beside the likeness of the spaces, one message each; see `comparison.cautions`."""
+    for space in (pair.source, pair.target) if anchors else ():
+        if told := _long_row(space.digest, space) or _coinciding(space.digest, anchors, space):
+            messages.warning(told)
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _long_row(digest: str, _space: LatentSpace) -> str:
+    return long_row(_space)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _coinciding(digest: str, anchors: tuple[str, ...], _space: LatentSpace) -> str:
+    return coinciding_anchors(_space, anchors)
+
+
+def _cell(score: Score | None) -> str:
+    if score is None:
+        return '<td class="none" title="needs spaces of equal dimension">–</td>'
+    parts = [f"<b>{short(score)}</b>"]
+    if score.interval:
+        parts.append(f"<span>± {short((score.interval[1] - score.interval[0]) / 2)}</span>")
+    if score.null:
+        mean, low, high = (short(value, score.null.places) for value in (score.null.mean, score.null.low, score.null.high))
+        parts.append(f"<small>chance {mean} ({low} … {high})</small>")
+    if score.recall:
+        told = f"recall {short(score.recall.value)} ({band(score.recall.low, score.recall.high)}, {score.recall.n:,} queries)"
+        parts.append(f"<small>{told}</small>")
+    filled = max(0.0, min(1.0, float(score)))
+    parts.append(f'<i style="width: {100 * filled:.1f}%"></i>')
+    return f'<td title="{escape(score.describe())}">{"".join(parts)}</td>'
+
+
+def _circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    every = [score for by_metric in scores.values() for score in by_metric.values()]
+    lists = [score for score in every if score.k]
+    parts = [rows_scored(scores)]
+    if lists:
+        asked = lists[0]
+        sampled = f", {asked.n_queries:,} of these rows as queries (± is the 95 % sampling interval)" if asked.interval else ""
+        parts.append(f"{neighbour_facts(scores)}{sampled}")
+    parts.append("chance level: rows of one space permuted, mean and 95 % band (cosine and CKA: over all permutations)")
+    return " · ".join(parts)

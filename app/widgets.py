@@ -9,16 +9,16 @@ from typing import Any
 import streamlit as st
 
 from app import compute, session
-from app.fitting import anchors_origin, behind
 from app.plain_text import plain
+from app.session import anchors_origin, behind
 from app.workspace import MOST_ANCHORS, MOST_NEIGHBOURS, Workspace
-from relcore.access import all_uploads
-from relcore.metrics.neighbours import CONVENTIONS
-from relcore.names import SIMILARITIES, STRATEGIES
-from relcore.numbers import counted
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.readers import suffix_of
-from relcore.spaces import Match
+from relcore.base.access import all_uploads
+from relcore.base.names import SIMILARITIES, STRATEGIES
+from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec
+from relcore.files.readers import suffix_of
+from relcore.scores.neighbours import CONVENTIONS
+from relcore.spaces.space import Match
 
 
 def bound(widget: Callable, label: str, key: str, value: Any, apply: Callable[[Any], None], **settings: Any) -> Any:

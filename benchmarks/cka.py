@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import Benchmark, D, made_up
-from relcore.metrics.cka import linear_cka
+from relcore.scores.cka import linear_cka
 
 GRAM_ROWS = 5_000
 

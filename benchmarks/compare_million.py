@@ -85,11 +85,11 @@ def ran(command: list[str]) -> str:
 
 def scored(source: str, target: str, n_anchors: int) -> dict[str, float]:
     """Seconds and peak memory of loading and of scoring."""
-    from relcore.anchors.selection import select_anchors
-    from relcore.block_scores.scoring import score_forms
-    from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec
-    from relcore.sources.files import load_space
-    from relcore.spaces import match
+    from relcore.files.reading import load_space
+    from relcore.represent.anchors import select_anchors
+    from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS, ProjectionSpec
+    from relcore.scores.scoring import score_forms
+    from relcore.spaces.space import match
 
     started = time.perf_counter()
     pair = match(load_space(source), load_space(target))

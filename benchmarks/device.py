@@ -17,11 +17,11 @@ import torch
 
 from benchmarks.__main__ import _processor
 from benchmarks.timing import Benchmark, Result, measure
-from relcore.block_scores.device import TorchDevice
-from relcore.block_scores.scoring import BLOCK_ROWS
-from relcore.block_scores.top_rows import TopRows
-from relcore.metrics.search import gpu_name
-from relcore.similarity import row_blocks, unit_rows
+from relcore.represent.similarity import row_blocks, unit_rows
+from relcore.scores.device import TorchDevice
+from relcore.scores.scoring import BLOCK_ROWS
+from relcore.scores.search import gpu_name
+from relcore.scores.sums import TopRows
 
 RESULTS = Path(__file__).parent / "device.md"
 N_ANCHORS, N_QUERIES, K, BLOCK = 300, 600, 10, BLOCK_ROWS  # the blocks of the passes

@@ -17,19 +17,18 @@ from zlib import crc32
 
 import numpy as np
 
-from relcore.drift.drift_check import DriftCheck
-from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
-from relcore.drift.neighbour_churn import JITTER, jittered
-from relcore.drift.thresholds import EverythingNew, NewQueries, Thresholds
-from relcore.progress import silent
-from relcore.sources.catalog import load
-from relcore.sources.datasets import load_dataset
-from relcore.sources.examples import EXAMPLES, example_spaces
-from relcore.sources.small_vision import SmallVision
-from relcore.sources.text import MiniLM
-from relcore.sources.words import load_words
-from relcore.spaces import LatentSpace
-from relcore.store import Store
+from relcore.catalog.catalog import load
+from relcore.catalog.encoding import EXAMPLES, example_spaces
+from relcore.drift.check import DriftCheck
+from relcore.drift.measures import EVERYTHING_NEW, JITTER, NEW_QUERIES, jittered
+from relcore.drift.verdict import EverythingNew, NewQueries, Thresholds
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.transformers import MiniLM
+from relcore.encoders.words import load_words
+from relcore.runs.progress import silent
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 
 ROWS = 900
 SPACES = ("digits", "sentences", "words")

@@ -11,14 +11,12 @@ import time
 
 import numpy as np
 
-from relcore.comparing.exact_scores import TARGET_RECALL
-from relcore.metrics.neighbours import jaccard_rows
-from relcore.metrics.recall import Recall
-from relcore.names import SEARCHES
-from relcore.searching.lists import NeighbourLists
-from relcore.searching.parts import Parts
-from relcore.searching.searches import searches_of
-from relcore.searching.unit_rows import UnitRows
+from relcore.base.names import SEARCHES
+from relcore.compare.exact import TARGET_RECALL
+from relcore.scores.approximate import UnitRows
+from relcore.scores.lists import NeighbourLists, Parts, searches_of
+from relcore.scores.neighbours import jaccard_rows
+from relcore.scores.score import Recall
 
 K, CENTRES, ROUNDS = 10, 2_000, 2
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from benchmarks.timing import Benchmark, D, N, made_up
-from relcore.anchors.selection import farthest_points
-from relcore.similarity import unit_rows
+from relcore.represent.anchors import farthest_points
+from relcore.represent.similarity import unit_rows
 
 
 def benchmark() -> Benchmark:

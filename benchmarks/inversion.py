@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import Benchmark, N, made_up
-from relcore.anchors.pruning import farthest_order, first_anchors
-from relcore.inversion import InverseRelativeProjection
-from relcore.similarity import unit_rows
+from relcore.represent.inversion import InverseRelativeProjection, farthest_order, first_anchors
+from relcore.represent.similarity import unit_rows
 
 K = 1_000  # anchors
 

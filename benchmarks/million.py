@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.__main__ import _processor
-from relcore.indexes.index import BLOCK
-from relcore.migration.adapter import Adapter
-from relcore.migration.streaming import adapt
-from relcore.names import ADAPTERS
-from relcore.sources.index_place import Place
+from relcore.base.names import ADAPTERS
+from relcore.files.places import Place
+from relcore.migrate.adapters import Adapter
+from relcore.migrate.streaming import adapt
+from relcore.stores.index import BLOCK
 
 RESULTS = Path(__file__).parent / "million.md"
 N, D, PAIRS = 1_000_000, 384, 1_000

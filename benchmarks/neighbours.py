@@ -7,8 +7,8 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from benchmarks.timing import Benchmark, K, N, made_up
-from relcore.metrics.neighbours import find_neighbours
-from relcore.similarity import row_blocks, unit_rows
+from relcore.represent.similarity import row_blocks, unit_rows
+from relcore.scores.neighbours import find_neighbours
 
 
 def benchmark() -> Benchmark:

@@ -21,9 +21,9 @@ import numpy as np
 from benchmarks.__main__ import _processor
 from benchmarks.app_in_chromium import FLAGS, find_chromium
 from relcore.charts.scene import Pane, Scene
-from relcore.figures.palette import DARK, LIGHT
+from relcore.figures.style import DARK, LIGHT
+from relcore.panes.page import script, style
 from relcore.panes.payload import ids_digest, payload_of
-from relcore.panes.source import script, style
 
 ROWS = (10_000, 100_000, 250_000, 1_000_000)
 STEPS = 50  # turns of the wheel

@@ -21,10 +21,10 @@ from sklearn.neighbors import NearestNeighbors
 from benchmarks.__main__ import _processor, _threads
 from benchmarks.peers_note import write_section
 from benchmarks.timing import Benchmark, Result, measure
-from relcore.metrics.cka import linear_cka
-from relcore.metrics.neighbours import find_neighbours
-from relcore.projection import RelativeProjection
-from relcore.similarity import unit_rows
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import unit_rows
+from relcore.scores.cka import linear_cka
+from relcore.scores.neighbours import find_neighbours
 
 TITLE = "Scores"
 D, N_ANCHORS, K, N_QUERIES, BLOCK = 128, 100, 10, 500, 65_536

@@ -20,13 +20,13 @@ os.environ.update(dict.fromkeys(THREADS, "1"))  # a worker is one core, also whe
 import numpy as np  # noqa: E402
 
 from benchmarks.__main__ import _processor  # noqa: E402
-from relcore.comparison import LIVE_QUERIES, REPRESENTATIONS  # noqa: E402
-from relcore.engine import Engine  # noqa: E402
+from relcore.runs.jobs import Engine  # noqa: E402
+from relcore.runs.store import Store  # noqa: E402
+from relcore.scores.comparison import LIVE_QUERIES, REPRESENTATIONS  # noqa: E402
 from relcore.sharded.compare import compare_shards  # noqa: E402
 from relcore.sharded.made_shard import made  # noqa: E402
-from relcore.sharded.runner import Runner  # noqa: E402
+from relcore.sharded.passes import Runner  # noqa: E402
 from relcore.sharded.space import ShardedSpace  # noqa: E402
-from relcore.store import Store  # noqa: E402
 
 RESULTS = Path(__file__).parent / "shards.md"
 ROWS_PER_SHARD, FEWEST_SHARDS = 250_000, 4

@@ -9,18 +9,17 @@ from __future__ import annotations
 import sys
 import time
 
-from relcore.encoding import encode
-from relcore.names import METHODS
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.sources.text import MiniLM
-from relcore.sources.wikipedia import TASK
-from relcore.spaces import LatentSpace
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.methods import MethodSettings
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
+from relcore.base.names import METHODS
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.encoders.transformers import MiniLM
+from relcore.encoders.wikipedia import TASK
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.methods import MethodSettings
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 
 def digits(store: Store) -> tuple[list[LatentSpace], StitchSpec]:

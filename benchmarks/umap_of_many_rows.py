@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.progress import Context
-from relcore.reduction import ReductionSpec, n_fitted, put_blocks, reduce_job, reduction_seconds
-from relcore.store import Store, digest_of
+from relcore.maps.reduction import ReductionSpec, n_fitted, put_blocks, reduce_job, reduction_seconds
+from relcore.runs.digest import digest_of
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
 
 BLOCK = 10_000
 

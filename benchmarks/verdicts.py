@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
-from relcore.sources.words import load_words
-from relcore.spaces import LatentSpace
+from relcore.encoders.words import load_words
+from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.spaces.space import LatentSpace
 
 SIZES = ((107, 50), (200, 50), (438, 384), (700, 200))  # rows, dimensions
 WORDS = (4000, 20_000)

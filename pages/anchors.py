@@ -7,24 +7,24 @@ import dataclasses
 import pandas as pd
 import streamlit as st
 
-from app import anchor_lists, compute, exports, messages, panes, session, sidebar
-from app.anchor_panels.audit_panel import audit
-from app.anchor_panels.influence_panel import influence
-from app.anchor_panels.sets_panel import compare_sets
-from app.inspector import inspector
+from app import compute, exports, messages, panes, session, sidebar
+from app.anchors import lists
+from app.anchors.audit import audit
+from app.anchors.influence import influence
+from app.anchors.sets import compare_sets
+from app.compare.inspector import inspector
+from app.compute import is_scored_quickly
 from app.items import with_items
 from app.jobs import scores
-from app.kept_scores import is_scored_quickly
 from app.tables import chosen_rows
 from app.workspace import Workspace
-from relcore.anchors.diagnostics import AnchorDiagnostics
-from relcore.comparing.figures import Spectrum
-from relcore.metrics.calibration import Score
-from relcore.metrics.paired import Difference
-from relcore.names import METRICS
-from relcore.numbers import MINUS, short, signed
-from relcore.spaces import Match, distinct_names
-from relcore.store import digest_of
+from relcore.base.names import METRICS
+from relcore.base.numbers import MINUS, short, signed
+from relcore.compare.figures import Spectrum
+from relcore.represent.anchors import AnchorDiagnostics
+from relcore.runs.digest import digest_of
+from relcore.scores.score import Difference, Score
+from relcore.spaces.space import Match, distinct_names
 
 TABLE_ROWS = 5000  # above that many the browser's table gives up selections; the downloaded list has them all
 
@@ -137,7 +137,7 @@ with st.container(key="above-panes"):
 def above() -> None:
     """What stands over the panes."""
     with bar:
-        anchor_lists.pickers(workspace, pair)
+        lists.pickers(workspace, pair)
 
 
 scored = bool(workspace.anchors) and compute.can_be_scored(pair, workspace.anchors)
@@ -165,7 +165,7 @@ listed, sets, judged, audited, weighed, compared = st.tabs(titles, key="anchors.
 with listed:
     show_table(workspace, pair)
 with sets:
-    anchor_lists.named_sets(workspace, pair)
+    lists.named_sets(workspace, pair)
 with judged:
     if judged.open and workspace.anchors:  # what takes time is worked out when it is looked at
         show_diagnostics(workspace, pair)

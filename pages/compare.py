@@ -5,26 +5,26 @@ from __future__ import annotations
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from app import compute, exports, messages, panes, sample_line, session, sidebar, view_choosers
-from app.all_pairs_panel import all_pairs
-from app.differences_panel import differences
-from app.headline import headline, scores_of
-from app.inspector import inspector, neighbours_html
+from app import compute, exports, messages, panes, session, sidebar
+from app.compare import choosers
+from app.compare.all_pairs import all_pairs
+from app.compare.differences import differences
+from app.compare.headline import headline, scores_of
+from app.compare.inspector import inspector, neighbours_html, neighbours_of
+from app.compare.layers import layers
+from app.compute import is_scored_quickly
 from app.items import with_items
 from app.jobs import exact_scores, follow
-from app.kept_scores import is_scored_quickly
-from app.layers_panel import layers
-from app.row_neighbours import neighbours_of
-from app.score_table import score_table, show_cautions
-from app.tables import brushing_table
+from app.spaces import shards
+from app.tables import brushing_table, score_table, show_cautions
 from app.workspace import Workspace
-from relcore.comparing.exact_scores import MANY_ROWS
-from relcore.comparing.figures import Scores
-from relcore.comparison import REPRESENTATIONS, class_labels
-from relcore.names import SEARCHES
-from relcore.numbers import counted
-from relcore.spaces import Match
-from relcore.views import View
+from relcore.base.names import SEARCHES
+from relcore.base.numbers import counted
+from relcore.compare.exact import MANY_ROWS
+from relcore.compare.figures import Scores
+from relcore.maps.views import View
+from relcore.scores.comparison import REPRESENTATIONS, class_labels
+from relcore.spaces.space import Match
 
 
 def show_scores(workspace: Workspace, pair: Match) -> None:
@@ -114,8 +114,8 @@ with st.container(key="above-panes"):
 def above() -> None:
     """What stands over the panes."""
     with bar:
-        sample_line.draw(workspace)
-        view_choosers.view_choosers(workspace, pair)
+        shards.draw_sample_line(workspace)
+        choosers.view_choosers(workspace, pair)
 
 
 quickly = is_scored_quickly(pair)

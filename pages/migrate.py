@@ -5,26 +5,19 @@ from __future__ import annotations
 import streamlit as st
 
 from app import messages, session
-from app.drift import drift_panel
-from app.migrate import (
-    costs_panel,
-    losers_panel,
-    migrate_panel,
-    migrate_setup,
-    pairs_panel,
-    partial_panel,
-    take_away_panel,
-    threshold_panel,
-)
-from relcore.spaces import SpaceError
+from app.drift import panel as drift_panel
+from app.migrate import costs, export_adapter, losers, pairs, partial, thresholds
+from app.migrate import panel as migrate_panel
+from app.migrate import panel as migrate_setup
+from relcore.base.errors import SpaceError
 
 _TABS = {
-    "More pairs": pairs_panel,
-    "Thresholds": threshold_panel,
-    "Partial re-embedding": partial_panel,
-    "Costs": costs_panel,
-    "Losers": losers_panel,
-    "Take away": take_away_panel,
+    "More pairs": pairs,
+    "Thresholds": thresholds,
+    "Partial re-embedding": partial,
+    "Costs": costs,
+    "Losers": losers,
+    "Take away": export_adapter,
 }
 
 setup = result = None

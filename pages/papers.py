@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from app import papers_panel
+from app.papers import panel
 
-papers_panel.draw()
+panel.draw()

@@ -6,16 +6,21 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from app import catalogue_panel, compute, exports, import_panel, messages, sample_line, session, shards_panel, unpaired
-from app.encode import encode_panel, encoding_jobs, raw_data, store_panel
-from app.encode.dataset_panel import data_folder
+from app import compute, exports, messages, session
+from app.encode import datasets, jobs, panel
+from app.encode.datasets import data_folder
 from app.plain_text import plain_name
+from app.spaces import choose, own_files, unpaired
+from app.spaces import shards as sample_line
+from app.spaces import shards as shards_panel
+from app.spaces import store as store_panel
 from app.widgets import space_labels, space_name
 from app.workspace import Workspace
-from relcore.comparing.figures import MOST_TOGETHER, Norms
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, NoCommonId, SpaceError
-from relcore.store import digest_of
+from relcore.base.errors import NoCommonId, SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.figures import MOST_TOGETHER, Norms
+from relcore.runs.digest import digest_of
+from relcore.spaces.space import LatentSpace
 
 
 def show_loaded(workspace: Workspace) -> dict[SpaceSpec, LatentSpace]:
@@ -145,18 +150,18 @@ def show_gone(spec: SpaceSpec) -> None:
 
 def encode_again(spec: SpaceSpec) -> None:
     """Run the same encoder on the current dataset, as a job."""
-    found = raw_data.preview(spec.dataset)
-    encoding_jobs.submit(spec.dataset, found.digest, found.name, [spec.encoder])
+    found = datasets.preview(spec.dataset)
+    jobs.submit(spec.dataset, found.digest, found.name, [spec.encoder])
 
 
-if encoding_jobs.collect():
+if jobs.collect():
     st.rerun()  # the sidebar is drawn already and must offer them
 workspace = session.workspace()
 st.subheader("In this session", anchor=False)
 loaded = show_loaded(workspace)
-sample_line.draw(workspace)
+sample_line.draw_sample_line(workspace)
 folder = data_folder()
-if encoding_jobs.awaited() or encoding_jobs.others():
+if jobs.awaited() or jobs.others():
     st.session_state.setdefault("spaces.tab", "Encode")  # open after a reload, if jobs are in progress
 elif unpairable(workspace):
     st.session_state.setdefault("spaces.tab", "What matches")  # how to pair them is the next step
@@ -166,15 +171,15 @@ with matching:
     show_match(workspace)
 with encoding:
     if encoding.open:  # the only tab that reads data that are not loaded yet
-        encode_panel.draw(folder)
+        panel.draw(folder)
 with norms:
     show_norms(loaded)
 with more:
-    catalogue_panel.draw(folder)
+    choose.draw(folder)
 with shards:
     shards_panel.draw()
 with own:
-    import_panel.draw(workspace)
+    own_files.draw(workspace)
 with store:
     if store.open:
         store_panel.draw()

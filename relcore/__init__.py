@@ -8,22 +8,22 @@ from typing import Any
 
 __version__ = "0.1.0"
 _MODULES = {
-    "InverseRelativeProjection": "inversion",
-    "LatentSpace": "spaces",
-    "Procrustes": "translation",
-    "RelativeProjection": "projection",
-    "bootstrap_anchors": "anchors.bootstrap",
-    "jaccard": "metrics.neighbours",
-    "linear_cka": "metrics.cka",
-    "load_space": "sources.files",
-    "load_words": "sources.words",
-    "match": "spaces",
-    "mrr": "metrics.neighbours",
-    "read_selection": "selections",
-    "read_selections": "selections",
-    "select_anchors": "anchors.selection",
-    "show": "comparing.notebook",
-    "stitch_matrix": "stitching.classification",
+    "InverseRelativeProjection": "represent.inversion",
+    "LatentSpace": "spaces.space",
+    "Procrustes": "represent.translation",
+    "RelativeProjection": "represent.projection",
+    "bootstrap_anchors": "represent.bootstrap",
+    "jaccard": "scores.neighbours",
+    "linear_cka": "scores.cka",
+    "load_space": "files.reading",
+    "load_words": "encoders.words",
+    "match": "spaces.space",
+    "mrr": "scores.neighbours",
+    "read_selection": "spaces.selections",
+    "read_selections": "spaces.selections",
+    "select_anchors": "represent.anchors",
+    "show": "compare.notebook",
+    "stitch_matrix": "stitch.stitching",
 }
 __all__ = list(_MODULES)
 

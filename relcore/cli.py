@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any, TextIO
 
 from relcore import __version__
-from relcore.extras import extra
-from relcore.plain_text import harmless, visible
+from relcore.base.libraries import extra
+from relcore.base.text import harmless, visible
 
 COMMANDS = {
     "available": "list the spaces on this machine, and those that have to be downloaded",
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stderr, 130 after Ctrl-C."""
     arguments, code = sys.argv[1:] if arguments is None else list(arguments), 0
     options = _parser(arguments).parse_args(arguments)
-    from relcore.store import in_use
+    from relcore.runs.store import in_use
 
     try:
         # The app alone is confined when it is shared.
@@ -61,9 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mendable() -> tuple[type[Exception], ...]:
     """The errors that a user can fix; their modules are imported by the time that one is raised."""
-    from relcore.engine import EngineError
-    from relcore.spaces import SpaceError
-    from relcore.store import StoreError
+    from relcore.base.errors import SpaceError
+    from relcore.runs.digest import StoreError
+    from relcore.runs.jobs import EngineError
 
     return SpaceError, StoreError, EngineError
 
@@ -78,7 +78,7 @@ def _own_store(folder: str | None) -> Iterator[None]:
     """Set the store's folder in the environment, so that every process opens the same one."""
     before = os.environ.get("RELSCOPE_STORE")
     if folder:
-        from relcore.access import expanded
+        from relcore.base.access import expanded
 
         os.environ["RELSCOPE_STORE"] = os.path.abspath(expanded(folder))
     try:

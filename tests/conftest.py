@@ -17,8 +17,8 @@ def shared_engine(tmp_path_factory):
 
     A test takes it through `one_worker`, or gives it a store of its own with `monkeypatch`.
     """
-    from relcore.engine import Engine
-    from relcore.store import Store
+    from relcore.runs.jobs import Engine
+    from relcore.runs.store import Store
 
     engine = Engine(n_workers=1, store=Store(tmp_path_factory.mktemp("engine")))
     yield engine
@@ -28,7 +28,7 @@ def shared_engine(tmp_path_factory):
 @pytest.fixture
 def one_worker(shared_engine, monkeypatch, tmp_path):
     """The engine of one worker, with a store of the test's own and no job of another test."""
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     monkeypatch.setattr(shared_engine, "store", Store(tmp_path / "store"))
     monkeypatch.setattr(shared_engine, "_jobs", {})

@@ -1,4 +1,4 @@
-"""A toy metric and a toy similarity, registered in `relcore.names` alone, are on pages, on the command line, in recipes."""
+"""A toy metric and a toy similarity, registered in `relcore.base.names` alone, are on pages, on the command line, in recipes."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 import pytest
 
 from app.workspace import Workspace
-from relcore import names
+from relcore.base import names
+from relcore.base.numbers import short
+from relcore.catalog.catalog import load
 from relcore.cli import main
-from relcore.comparing.all_pairs import AllPairs
-from relcore.comparing.figures import Scores, exportable
-from relcore.comparing.layers import LayerPairs
-from relcore.comparing.scene import ComparisonRecipe
-from relcore.numbers import short
-from relcore.projection import RelativeProjection
-from relcore.sources.catalog import load
-from relcore.views import ViewSpec
+from relcore.compare.all_pairs import AllPairs
+from relcore.compare.figures import Scores, exportable
+from relcore.compare.layers import LayerPairs
+from relcore.compare.scene import ComparisonRecipe
+from relcore.maps.views import ViewSpec
+from relcore.represent.projection import RelativeProjection
 from tests.app.conftest import Session, save_space
 
 METRIC = '''
 import numpy as np
 
-from relcore.metrics.calibration import Null, Score
-from relcore.metrics.metric import Metric
+from relcore.scores.score import Null, Score
+from relcore.scores.metric import Metric
 
 
 class SameSign(Metric):
@@ -42,7 +42,7 @@ class SameSign(Metric):
 SIMILARITY = '''
 import numpy as np
 
-from relcore.similarity import Similarity
+from relcore.represent.similarity import Similarity
 
 
 class Farthest(Similarity):
@@ -62,7 +62,9 @@ def toys(tmp_path, monkeypatch):
     (tmp_path / "package" / "toys" / "farthest.py").write_text(SIMILARITY)
     monkeypatch.syspath_prepend(tmp_path / "package")
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
-    monkeypatch.setitem(names.METRICS, "same sign", names.Metric("same sign", "toys.same_sign:SameSign", "of the coordinates"))
+    monkeypatch.setitem(
+        names.METRICS, "same sign", names.MetricName("same sign", "toys.same_sign:SameSign", "of the coordinates")
+    )
     monkeypatch.setitem(names.SIMILARITIES, "farthest", names.Named("Farthest", "toys.farthest:Farthest"))
     yield
     for name in ("toys", "toys.same_sign", "toys.farthest"):

@@ -1,4 +1,4 @@
-"""A toy encoder, registered in `relcore.names` alone, is on the page, on the command line, in the store and in recipes."""
+"""A toy encoder, registered in `relcore.base.names` alone, is on the page, on the command line, in the store and in recipes."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from relcore import names
+from relcore.base import names
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, load
+from relcore.catalog.encoding import encode
 from relcore.cli import main
-from relcore.commands.encoders import encoders_of
-from relcore.encoding import encode
-from relcore.sources.catalog import SpaceSpec, encoding_spec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import encoder_class, encoder_from_json, encoder_to_json
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.commands.options import encoders_of
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import encoder_class, encoder_from_json, encoder_to_json
+from relcore.runs.store import Store
 from tests.app.conftest import Session
 
 DIGITS = DatasetSpec("digits", limit=40)
@@ -30,8 +30,8 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from relcore.sources.encoder import Encoder
-from relcore.sources.settings import setting
+from relcore.encoders.encoder import Encoder
+from relcore.encoders.encoder import setting
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def test_its_spaces_are_in_the_store_and_can_be_made_again(toy, store):
 
 
 def test_it_encodes_by_command_and_is_in_the_recipe_of_a_figure(toy, store, tmp_path, monkeypatch, capsys):
-    from relcore.encoding import stored_encodings
+    from relcore.catalog.encoding import stored_encodings
 
     dataset = load_dataset(DIGITS)
     for direction in ("rows", "columns"):
@@ -150,7 +150,7 @@ def test_it_encodes_by_command_and_is_in_the_recipe_of_a_figure(toy, store, tmp_
 
 def test_it_is_on_the_spaces_page_with_a_form_and_its_cost(toy, store, monkeypatch):
     monkeypatch.delenv("RELSCOPE_DATA", raising=False)
-    monkeypatch.setattr("relcore.pace.machine", lambda: 1.0)
+    monkeypatch.setattr("relcore.runs.pace.machine", lambda: 1.0)
     session = Session()
     session.at.session_state["spaces.tab"] = "Encode"
     session.open("spaces")

@@ -1,4 +1,4 @@
-"""Who adds a thing writes one file and one line in `relcore.names`: page, command line and recipe then have it.
+"""Who adds a thing writes one file and one line in `relcore.base.names`: page, command line and recipe then have it.
 
 Each test puts a toy into a package outside the project, registers it at run time, and finds it in all three places.
 """
@@ -12,10 +12,10 @@ import pytest
 
 from app import results
 from app.workspace import Workspace
-from relcore import names
+from relcore.base import names
+from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
-from relcore.comparing.figures import exportable
-from relcore.sources.catalog import SpaceSpec
+from relcore.compare.figures import exportable
 from tests.app.conftest import Session
 
 METHOD = '''

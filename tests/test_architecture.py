@@ -13,144 +13,51 @@ from pathlib import Path
 
 import pytest
 
-from relcore.figures.palette import DARK, LIGHT
+from relcore.figures.style import DARK, LIGHT
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("app", "pages", "relcore")
-MOST_LINES = 320
 
-# relcore from the bottom up: each part with the parts that it may build on, itself always among them.
-BASE = {
-    "relcore.errors",
-    "relcore.magnitude",
-    "relcore.mapped",
-    "relcore.row_columns",
-    "relcore.row_pass",
-    "relcore.space_digest",
-    "relcore.spaces",
-    "relcore.similarity",
-    "relcore.names",
-    "relcore.plain_json",
-    "relcore.record",
-    "relcore.extras",
-    "relcore.numbers",
-    "relcore.plain_text",
-    "relcore.portable",
-    "relcore.estimator",
-}
-JOBS = {"relcore.progress", "relcore.store"}
-TRAINING = {"relcore.determinism"}
-LAYERS = {
-    "relcore.names": set(),
-    "relcore.numbers": set(),
-    "relcore.plain_text": set(),
-    "relcore.magnitude": set(),
-    "relcore.errors": set(),
-    "relcore.mapped": {"relcore.errors", "relcore.magnitude"},
-    "relcore.row_columns": {"relcore.errors", "relcore.magnitude"},
-    "relcore.space_digest": {"relcore.row_columns"},
-    "relcore.spaces": {
-        "relcore.names",
-        "relcore.errors",
-        "relcore.magnitude",
-        "relcore.mapped",
-        "relcore.row_columns",
-        "relcore.space_digest",
-    },
-    "relcore.portable": {"relcore.access", "relcore.plain_json", "relcore.spaces"},
-    "relcore.access": {"relcore.spaces"},
-    "relcore.extras": {"relcore.spaces"},
-    "relcore.estimator": {"relcore.magnitude", "relcore.mapped", "relcore.spaces"},
-    "relcore.plain_json": {"relcore.access", "relcore.plain_text", "relcore.spaces"},
-    "relcore.text_lines": {"relcore.access", "relcore.spaces"},
-    "relcore.record": {"relcore.names", "relcore.plain_json", "relcore.spaces"},
-    "relcore.selections": {"relcore.access", "relcore.spaces"},
-    "relcore.similarity": BASE,
-    "relcore.made_once": set(),
-    "relcore.evaluation": {"relcore.made_once", "relcore.spaces"},
-    "relcore.projection": BASE,
-    "relcore.inversion": BASE | {"relcore.anchors", "relcore.evaluation"},
-    "relcore.row_pass": {"relcore.magnitude"},
-    "relcore.translation": BASE,
-    "relcore.alignment": BASE,
-    "relcore.anchors": BASE | JOBS | {"relcore.evaluation", "relcore.translation"},
-    "relcore.made_rows": {"relcore.magnitude"},
-    "relcore.searching": BASE | JOBS | {"relcore.made_rows", "relcore.metrics"},
-    "relcore.metrics": BASE | {"relcore.evaluation"},
-    "relcore.pca": BASE,
-    "relcore.reduction": BASE
-    | JOBS
-    | {"relcore.alignment", "relcore.made_rows", "relcore.pca", "relcore.stages", "relcore.umap_map", "relcore.tsne_map"},
-    "relcore.umap_map": BASE | JOBS,
-    "relcore.tsne_map": {"relcore.umap_map"},
-    "relcore.sources": BASE | JOBS | TRAINING | {"relcore.access", "relcore.text_lines"},
-    "relcore.charts": BASE,
-    "relcore.figures": BASE | {"relcore.access", "relcore.charts"},
-    "relcore.panes": BASE | {"relcore.charts", "relcore.figures", "relcore.made_once"},
-    "relcore.determinism": set(),
-    "relcore.store": {"relcore.spaces", "relcore.access"},
-    "relcore.pace": {"relcore.store"},
-    "relcore.progress": {"relcore.spaces", "relcore.store", "relcore.extras"},
-    "relcore.job_status": set(),
-    "relcore.time_left": set(),
-    "relcore.stages": {"relcore.progress"},
-    "relcore.local_cluster": set(),
-    "relcore.job": {"relcore.job_status", "relcore.pace", "relcore.store", "relcore.engine", "relcore.time_left"},
-    "relcore.scheduler": {"relcore.job", "relcore.extras", "relcore.local_cluster"},
-    "relcore.engine": JOBS | {"relcore.job", "relcore.pace", "relcore.scheduler"},
-    "relcore.indexes": BASE | JOBS | {"relcore.access", "relcore.sources"},
-    "relcore.encoding": BASE | JOBS | {"relcore.sources"},
-    "relcore.views": BASE | {"relcore.anchors", "relcore.charts"},
-    "relcore.comparison": BASE
-    | {
-        "relcore.anchors",
-        "relcore.evaluation",
-        "relcore.metrics",
-        "relcore.progress",
-        "relcore.projection",
-        "relcore.translation",
-    },
-    "relcore.block_scores": BASE
-    | {
-        "relcore.anchors",
-        "relcore.comparison",
-        "relcore.evaluation",
-        "relcore.metrics",
-        "relcore.projection",
-        "relcore.translation",
-    },
-    "relcore.recipe": BASE | JOBS | {"relcore.encoding", "relcore.sources", "relcore.figures"},
-    "relcore.task": BASE | JOBS | {"relcore.sources"},
-}
-# What puts the parts together, each upon those before it: the features, grids of runs, the papers' tables, the command line.
-# The parts know none of them.
-FEATURES = (
-    "stitching",
-    "comparing",
-    "auditing",
-    "bootstrapping",
-    "inverting",
-    "reconstructing",
-    "rescaling",
-    "languages",
+# The folders of relcore from the bottom up: each imports only from those before it and from itself.
+FLOORS = (
+    "base",
+    "spaces",
+    "runs",
+    "represent",
+    "scores",
+    "files",
+    "stores",
+    "encoders",
+    "catalog",
+    "charts",
+    "maps",
+    "figures",
+    "panes",
+    "tasks",
+    "bootstrap",
+    "stitch",
+    "compare",
+    "invert",
     "drift",
-    "migration",
+    "migrate",
     "sharded",
+    "studies",
+    "papers",
+    "commands",
 )
-STAGES = tuple(f"relcore.{name}" for name in (*FEATURES, "studies", "papers", "commands"))
 # Libraries that only one part of the project knows.
 OWNERS = {
     "streamlit": ("app", "pages"),
     "plotly": ("relcore.figures", "app.components"),
     "matplotlib": ("relcore.figures",),
-    "transformers": ("relcore.sources",),
-    "timm": ("relcore.sources",),
-    "gensim": ("relcore.sources",),
-    "torch_geometric": ("relcore.sources",),
-    "datasets": ("relcore.sources",),
-    "qdrant_client": ("relcore.indexes",),
-    "lancedb": ("relcore.indexes",),
-    "onnx": ("relcore.migration",),
+    "transformers": ("relcore.encoders",),
+    "timm": ("relcore.encoders",),
+    "gensim": ("relcore.encoders",),
+    "torch_geometric": ("relcore.encoders",),
+    "datasets": ("relcore.encoders",),
+    "qdrant_client": ("relcore.stores",),
+    "lancedb": ("relcore.stores",),
+    "onnx": ("relcore.migrate",),
     "anywidget": ("relcore.panes.widget",),
     "traitlets": ("relcore.panes.widget",),
 }
@@ -221,13 +128,15 @@ def imports_where(broken):
 
 
 def test_the_rules_see_the_project():
-    assert {"app.main", "app.workspace", "pages.compare", "relcore.spaces", "relcore.metrics.cka"} <= set(TREES)
-    sample = ast.parse("import a.b\nfrom relcore import spaces\nfrom relcore.spaces import SpaceError\nfrom .cka import x\n")
-    assert list(imported(sample, "relcore.metrics.neighbours")) == [
+    assert {"app.main", "app.workspace", "pages.compare", "relcore.spaces.space", "relcore.scores.cka"} <= set(TREES)
+    sample = ast.parse(
+        "import a.b\nfrom relcore.scores import cka\nfrom relcore.base.errors import SpaceError\nfrom .cka import x\n"
+    )
+    assert list(imported(sample, "relcore.scores.neighbours")) == [
         "a.b",
-        "relcore.spaces",
-        "relcore.spaces",
-        "relcore.metrics.cka",
+        "relcore.scores.cka",
+        "relcore.base.errors",
+        "relcore.scores.cka",
     ]
     assert list(imported_at_once(ast.parse("import a\nif TYPE_CHECKING:\n    import b\ndef f():\n    import c"))) == ["a"]
     assert "app.main imports app.session" in imports_where(lambda module, name: module == "app.main")
@@ -238,42 +147,20 @@ def test_pages_stand_on_app_and_app_on_relcore_never_back():
     assert imports_where(lambda module, name: within(name, forbidden[module.split(".")[0]])) == []
 
 
-def layer_of(module):
-    return next((layer for layer in LAYERS if within(module, [layer])), None)
+def floor_of(module):
+    parts = module.split(".")
+    return FLOORS.index(parts[1]) if len(parts) > 2 else len(FLOORS)
 
 
-def test_each_part_of_the_core_builds_only_on_those_below():
-    def above(module, name):
-        layer = layer_of(module)
-        return layer and within(name, ["relcore"]) and name != "relcore" and not within(name, LAYERS[layer] | {layer})
-
-    assert imports_where(above) == []
-
-
-def test_each_part_of_the_core_has_a_layer_or_a_stage():
-    top = {"relcore", "relcore.cli", "relcore.__main__"}
-    core = [module for module in TREES if within(module, ["relcore"]) and module not in top]
-    assert [module for module in core if not layer_of(module) and not within(module, STAGES)] == []
-
-
-def stage_of(module):
-    if module in ("relcore.cli", "relcore.__main__") or not within(module, ["relcore"]):
-        return len(STAGES)
-    return next((number for number, stage in enumerate(STAGES) if within(module, [stage])), -1)
-
-
-def test_each_stage_stands_on_those_before_it():
-    assert imports_where(lambda module, name: within(name, STAGES) and stage_of(name) > stage_of(module)) == []
-
-
-def draws(module):
-    """Whether a module may draw. What computes must not: it returns `relcore.charts`."""
-    ours = within(module, ["app", "pages", "relcore.figures", "relcore.panes", "relcore.commands", "relcore.recipe"])
-    return ours or module.endswith(("figures", "_figure"))
-
-
-def test_computation_does_not_draw():
-    assert imports_where(lambda module, name: within(name, ["relcore.figures"]) and not draws(module)) == []
+def test_each_folder_of_the_core_imports_only_from_those_below():
+    assert {path.name for path in (ROOT / "relcore").iterdir() if any(path.glob("*.py"))} == set(FLOORS)
+    core = [module for module in TREES if within(module, ["relcore"])]
+    upward = imports_where(
+        lambda module, name: (
+            module in core and name.count(".") > 1 and within(name, ["relcore"]) and floor_of(name) > floor_of(module)
+        )
+    )
+    assert upward == []
 
 
 def test_each_library_is_known_to_its_part_alone():
@@ -298,16 +185,10 @@ def test_importing_the_core_loads_nothing_heavy():
     assert json.loads(ran.stdout) == []
 
 
-def test_a_file_is_one_idea():
-    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in sources_with(".py", ".js", ".css")}
-    assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MOST_LINES} == {}
-    assert [str(path.relative_to(ROOT)) for path in lengths if path.stem == "utils"] == []
-
-
 def test_paths_of_users_go_through_access():
     """`access.expanded` or `access.allowed`: an unknown ~user is no traceback, and a shared app stays confined."""
     found = {module for module, tree in TREES.items() for node in ast.walk(tree) if getattr(node, "attr", "") == "expanduser"}
-    assert found == {"relcore.access"}
+    assert found == {"relcore.base.access"}
 
 
 PICKLE_MODULES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

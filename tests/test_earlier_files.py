@@ -17,16 +17,16 @@ import pandas as pd
 import pytest
 from pandas.api.types import is_numeric_dtype
 
-from app.permalink import from_query, to_query
-from app.workspace import Workspace, from_session_file, to_session_file
-from relcore import __version__, record
-from relcore.comparing.figures import exportable
-from relcore.names import FIGURES
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import encoder_from_json, encoder_to_json
-from relcore.spaces import SpaceError
-from relcore.stitching.spec import StitchSpec
+from app.workspace import Workspace, from_query, from_session_file, to_query, to_session_file
+from relcore import __version__
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.base.names import FIGURES
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.figures import exportable
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
 
 EARLIER = sorted((Path(__file__).parent / "data" / "earlier").glob("v*"))
@@ -167,7 +167,7 @@ READ_AND_WRITE = {
     "dataset": (DatasetSpec.from_json, DatasetSpec.to_json),
     "encoder": (encoder_from_json, encoder_to_json),
     "study": (StudySpec.from_json, StudySpec.to_json),
-    "stitching": (partial(record.from_json, StitchSpec), record.to_json),
+    "stitching": (partial(records.from_json, StitchSpec), records.to_json),
 }
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.sources.files import load_space
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.spec import StitchSpec
+from relcore.files.reading import load_space
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 SCRIPT = Path(__file__).parents[1] / "assets" / "examples" / "two_files_to_a_stitched_model.py"
 

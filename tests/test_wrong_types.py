@@ -12,16 +12,16 @@ from pathlib import Path
 import pytest
 
 from app.workspace import MOST_ANCHORS, from_session_file, to_session_file
-from relcore import record
-from relcore.names import FIGURES
-from relcore.plain_json import parse, read_file
-from relcore.recipe import recipe_of
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import encoder_from_json, encoder_to_json
-from relcore.spaces import SpaceError
-from relcore.stitching.spec import StitchSpec
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.base.names import FIGURES
+from relcore.base.records import parse, read_file
+from relcore.catalog.catalog import SpaceSpec
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+from relcore.stitch.stitching import StitchSpec
 from relcore.studies.study import StudySpec
+from relcore.tasks.recipe import recipe_of
 
 EARLIER = Path(__file__).parent / "data" / "earlier" / "v0.1.0"
 LONGEST_MESSAGE = 700
@@ -79,7 +79,7 @@ READERS = {
     "dataset": partial(spec, DatasetSpec.from_json, DatasetSpec.to_json),
     "encoder": partial(spec, encoder_from_json, encoder_to_json),
     "study": partial(spec, StudySpec.from_json, StudySpec.to_json),
-    "stitching": partial(spec, partial(record.from_json, StitchSpec), record.to_json),
+    "stitching": partial(spec, partial(records.from_json, StitchSpec), records.to_json),
 }
 
 

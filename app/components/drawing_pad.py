@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from relcore.sources.images import decode_image
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.images import decode_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image

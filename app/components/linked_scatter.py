@@ -15,13 +15,12 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
-from app.sheets import digest_of_bytes
+from app.items import digest_of_bytes
+from relcore.base.caching import MadeOnce
 from relcore.charts.scene import Scene
-from relcore.made_once import MadeOnce
 from relcore.panes.events import PaneEvent, read_events
-from relcore.panes.payload import Payload, ids_digest, joined, payload_of
-from relcore.panes.sheet import Sheet
-from relcore.panes.source import script, style
+from relcore.panes.page import script, style
+from relcore.panes.payload import Payload, Sheet, ids_digest, joined, payload_of
 
 TOOLS = ("lasso", "box", "pan")
 _LARGE = 1 << 15  # bytes from which an array is a file that the browser loads once; smaller ones travel with each payload

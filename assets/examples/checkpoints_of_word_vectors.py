@@ -16,10 +16,10 @@ from gensim.models.callbacks import CallbackAny2Vec
 from gensim.test.utils import datapath
 from gensim.utils import simple_preprocess
 
-from relcore.drift.drift_series import DriftSeries
+from relcore.catalog.catalog import SpaceSpec
 from relcore.drift.figures import DriftLines, DriftMap
-from relcore.recipe import load_all
-from relcore.sources.catalog import SpaceSpec
+from relcore.drift.series import DriftSeries
+from relcore.tasks.recipe import load_all
 
 EPOCHS = 12
 

@@ -13,12 +13,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from relcore.cli import main
-from relcore.projection import RelativeProjection
-from relcore.sources.files import load_space
-from relcore.spaces import match
-from relcore.stitching.classification import share_rows, split_rows
-from relcore.stitching.heads import fit_head
-from relcore.stitching.spec import StitchSpec
+from relcore.files.reading import load_space
+from relcore.represent.projection import RelativeProjection
+from relcore.spaces.space import match
+from relcore.stitch.heads import fit_head
+from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
 
 paths = sys.argv[1:] or ["digits-1.npz", "digits-2.npz"]
 if not all(Path(path).is_file() for path in paths) and not sys.argv[1:]:

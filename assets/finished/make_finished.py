@@ -16,29 +16,25 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
-from relcore.bootstrapping.spec import BootstrapSpec
-from relcore.comparing.differences import Differences
-from relcore.encoding import encode
-from relcore.migration import example
-from relcore.migration.partial_task import PartialReembedding
-from relcore.migration.threshold_task import ThresholdChange
-from relcore.papers.commit import commit_of
-from relcore.progress import Context
-from relcore.sources.catalog import stored_encoding_spec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import TrainedEncoder
-from relcore.sources.encodings import encoding_key, held_out_ids, key_of, space_of
-from relcore.sources.examples import EXAMPLES, example_spaces
-from relcore.sources.words import BUNDLED, load_words
-from relcore.spaces import LatentSpace, match
-from relcore.stitching.classification import share_rows
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
-from relcore.store.finished import FOLDER, finished
-from relcore.studies import study_of
+from relcore.bootstrap.spec import BootstrapSpec
+from relcore.catalog.catalog import encoding_key, held_out_ids, key_of, space_of, stored_encoding_spec
+from relcore.catalog.encoding import EXAMPLES, encode, example_spaces
+from relcore.compare.differences import Differences
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import TrainedEncoder
+from relcore.encoders.words import BUNDLED, load_words
+from relcore.migrate import migration
+from relcore.migrate.partial import PartialReembedding
+from relcore.migrate.thresholds import ThresholdChange
+from relcore.papers.runs import commit_of
+from relcore.runs.finished import FOLDER, finished
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, match
+from relcore.stitch.stitching import StitchSpec, share_rows
 from relcore.studies.runs import StudyRuns, finished_run
-from relcore.studies.study import StudySpec
-from relcore.task import Task
+from relcore.studies.study import StudySpec, study_of
+from relcore.tasks.task import Task
 
 _LARGEST = 6_000_000  # bytes of a file
 _LONG = 20_000  # letters of metadata, above which an entry has a file of its own
@@ -63,13 +59,13 @@ def example_keys(name: str, store: Store) -> list[str]:
 
 def migration_keys(store: Store) -> list[str]:
     """The Migrate page's example: keys of its old model and of what the first tabs show; "sentences" has the new one."""
-    old = encode(example.DATASET, example.OLD, store)[0]
-    (spec,) = (spec for spec in example_spaces("sentences", finished())[0] if spec.encoder == example.NEW)
+    old = encode(migration.DATASET, migration.OLD, store)[0]
+    (spec,) = (spec for spec in example_spaces("sentences", finished())[0] if spec.encoder == migration.NEW)
     new = space_of(finished().get(spec.option("key")))
     spaces = (old, new)
-    keys = [encoding_key(load_dataset(example.DATASET, store).digest, example.OLD), finish(example.TASK, spaces, store)]
-    result = example.TASK.read(store.get(keys[1]))
-    settings = {"migration": example.TASK, "adapter": result.adapter, "truth": result.truth}
+    keys = [encoding_key(load_dataset(migration.DATASET, store).digest, migration.OLD), finish(migration.TASK, spaces, store)]
+    result = migration.TASK.read(store.get(keys[1]))
+    settings = {"migration": migration.TASK, "adapter": result.adapter, "truth": result.truth}
     return keys + [finish(task(**settings), spaces, store) for task in (ThresholdChange, PartialReembedding)]
 
 
@@ -94,7 +90,7 @@ def keys_of(group: str, store: Store) -> list[str]:
         return [finish(BootstrapSpec(), [load_words(name) for name in BUNDLED], store)]
     if group == "differences":
         return [finish(Differences(), paired_words(), store)]
-    if group == example.GROUP:
+    if group == migration.GROUP:
         return migration_keys(store)
     study = study_of(group)
     runs = StudyRuns(study, StudySpec.of(study))

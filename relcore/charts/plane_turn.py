@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.numbers import short
+from relcore.base.numbers import short
 
 
 @dataclass(frozen=True)

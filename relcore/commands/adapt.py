@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from relcore.names import INDEXES
+from relcore.base.names import INDEXES
 
 if TYPE_CHECKING:
-    from relcore.migration.adapter_file import LoadedAdapter
-    from relcore.migration.card import Card
-    from relcore.sources.index_place import Place
+    from relcore.files.places import Place
+    from relcore.migrate.adapter_file import Card, LoadedAdapter
 
 COPY = "none"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.by_shard import add_shards
+    from relcore.commands.naming import add_shards
 
     places = "; ".join(one.help for one in INDEXES.values())
     parser.description += (
@@ -45,11 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from pathlib import Path
 
-    from relcore.commands.by_shard import by_shard
+    from relcore.base.errors import SpaceError
+    from relcore.commands.naming import by_shard
     from relcore.commands.running import bar
-    from relcore.migration.streaming import adapt
-    from relcore.migration.take_away import load
-    from relcore.spaces import SpaceError
+    from relcore.migrate.adapter_file import load
+    from relcore.migrate.streaming import adapt
 
     adapter = None if options.adapter == COPY else load(Path(options.adapter))
     if options.source is None and adapter is not None:
@@ -69,9 +68,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _by_shard(options: argparse.Namespace, adapter: LoadedAdapter | None) -> None:
-    from relcore.commands import by_shard
-    from relcore.sharded.adapt import adapt_shards
-    from relcore.spaces import SpaceError
+    from relcore.base.errors import SpaceError
+    from relcore.commands import naming as by_shard
+    from relcore.sharded.project import adapt_shards
 
     if adapter is None or options.add:
         raise SpaceError(
@@ -92,8 +91,8 @@ def place_named(text: str) -> Place:
     SpaceError
         Another kind of file.
     """
-    from relcore.sources.index_place import parse_place
-    from relcore.spaces import SpaceError, quote
+    from relcore.base.errors import SpaceError, quote
+    from relcore.files.places import parse_place
 
     place = parse_place(text)
     if place is None:
@@ -111,7 +110,7 @@ def told(adapter: LoadedAdapter | None, side: str) -> str:
 
 def described(card: Card) -> list[str]:
     """The card in lines."""
-    from relcore.numbers import short
+    from relcore.base.numbers import short
 
     settings = ", ".join(f"{name} {value}" for name, value in card.settings.items())
     lines = [

@@ -11,10 +11,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import whole
+from relcore.commands.naming import whole
 
 if TYPE_CHECKING:
-    from relcore.sources.catalog import SpaceSpec
+    from relcore.catalog.catalog import SpaceSpec
 
 SHARED = (
     "This app is shared, and has no login: everybody who can reach this port can use it, and its computing time. It reads only "
@@ -23,8 +23,7 @@ SHARED = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.app_samples import add_samples
-    from relcore.commands.naming import SPACE_HELP
+    from relcore.commands.naming import SPACE_HELP, add_samples
 
     parser.description += (
         " The first two become source and target. A table without vectors and with as many rows as the file before it gives "
@@ -53,11 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore import access, record
+    from relcore.base import access
+    from relcore.base import records as record
+    from relcore.base.errors import SpaceError
+    from relcore.base.libraries import missing_library
     from relcore.cli import unconfined
-    from relcore.extras import missing_library
-    from relcore.selections import LINES
-    from relcore.spaces import SpaceError
+    from relcore.spaces.selections import LINES
 
     if find_spec("streamlit") is None:
         raise missing_library("streamlit")
@@ -111,7 +111,7 @@ def own_address() -> str:
 def opened(names: list[str], options: argparse.Namespace | None = None) -> list:
     """The `SpaceSpec` of each name, with the full path of files; all are loaded once, so that errors appear here.
 
-    A table without vectors is the metadata of the file before it, see `relcore.sources.belonging.joined`. With `options`,
+    A table without vectors is the metadata of the file before it, see `relcore.catalog.tables_beside.joined`. With `options`,
     folders that are too large are samples, see `app_samples.sampled`.
 
     Raises
@@ -119,10 +119,9 @@ def opened(names: list[str], options: argparse.Namespace | None = None) -> list:
     SpaceError
         A space that cannot be loaded.
     """
-    from relcore.commands.app_samples import sampled
-    from relcore.commands.naming import space_specs
-    from relcore.recipe import load_again
-    from relcore.sources.belonging import joined
+    from relcore.catalog.tables_beside import joined
+    from relcore.commands.naming import sampled, space_specs
+    from relcore.tasks.recipe import load_again
 
     specs = joined([spec for name in names for spec in (options and sampled(options, name)) or space_specs(name)])
     for spec in specs:

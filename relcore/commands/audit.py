@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import finite, whole
-from relcore.names import AUDITS, METRICS
+from relcore.base.names import AUDITS, METRICS
+from relcore.commands.naming import finite, whole
 
 if TYPE_CHECKING:
-    from relcore.auditing.pair_audit import AuditOutcome
+    from relcore.compare.audit import AuditOutcome
 
 _MOST_LISTED = 20
 
@@ -56,14 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.auditing.figures import AnchorAudit
-    from relcore.auditing.pair_audit import PairAudit
     from relcore.commands.bootstrap import read_seeds
     from relcore.commands.naming import anchors_of, projection_of, space_spec
     from relcore.commands.output import need_suffix, show, write_recipe
     from relcore.commands.running import computed
-    from relcore.recipe import load_again
-    from relcore.spaces import match
+    from relcore.compare.audit import PairAudit
+    from relcore.compare.audit_figures import AnchorAudit
+    from relcore.spaces.space import match
+    from relcore.tasks.recipe import load_again
 
     need_suffix(options.output, [".tsv"])
     specs = [space_spec(one) for one in (options.source, options.target)]
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> None:
 
 def lines_of(outcome: AuditOutcome) -> list[str | list[list[str]]]:
     """The headline, the suspects, and the change of the scores without them."""
-    from relcore.numbers import counted, short
+    from relcore.base.numbers import counted, short
 
     lines: list[str | list[list[str]]] = [outcome.headline]
     suspects = outcome.table().query("suspect").head(_MOST_LISTED)

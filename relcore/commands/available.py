@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from relcore.sources.catalog import SpaceSpec
+    from relcore.catalog.catalog import SpaceSpec
 
 _WHERE = {"here": "On this machine", "needs the network": "Needs the network"}
 
@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.sources.catalog import available
-    from relcore.spaces import SpaceError
+    from relcore.base.errors import SpaceError
+    from relcore.catalog.catalog import available
 
     if options.data and not options.data.is_dir():
         raise SpaceError(f"--data: expected a folder, got {str(options.data)!r}")
@@ -66,12 +66,12 @@ def run(options: argparse.Namespace) -> None:
 
 def show_file(text: str) -> None:
     """What a file or folder holds: of a table its columns, else rows and dimensions of each space, as headers tell them."""
+    from relcore.base.errors import SpaceError
     from relcore.commands.naming import space_specs
     from relcore.commands.output import aligned
-    from relcore.sources.series import parts_of
-    from relcore.sources.shapes import shape_of
-    from relcore.sources.tables import TABLES
-    from relcore.spaces import SpaceError
+    from relcore.files.reading import shape_of
+    from relcore.files.series import parts_of
+    from relcore.files.tables import TABLES
 
     specs = space_specs(text)
     if any(spec.source != "file" for spec in specs):
@@ -88,12 +88,11 @@ def show_file(text: str) -> None:
 
 def show_columns(path: Path, spec: SpaceSpec) -> None:
     """What each column of a table is read as, and why; then the error, if one is unclear."""
-    from relcore.access import regular_file
+    from relcore.base.access import regular_file
+    from relcore.catalog.catalog import ignored_columns
     from relcore.commands.output import aligned
-    from relcore.sources.catalog import ignored_columns
-    from relcore.sources.column_overview import overview, what_loads
-    from relcore.sources.columns import Choices
-    from relcore.sources.tables import column_roles
+    from relcore.files.columns import Choices, overview, what_loads
+    from relcore.files.tables import column_roles
 
     chosen = {option: value for option, value in spec.options if option.endswith("_column")}
     found = column_roles(regular_file(path), Choices(**chosen, ignore=ignored_columns(spec)))

@@ -6,13 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import finite, is_number, whole
-from relcore.names import BOOTSTRAPS
+from relcore.base.names import BOOTSTRAPS
+from relcore.commands.naming import finite, is_number, whole
 
 if TYPE_CHECKING:
-    from relcore.bootstrapping.result import Outcome
-    from relcore.bootstrapping.spec import BootstrapSpec
-    from relcore.spaces import LatentSpace
+    from relcore.bootstrap.spec import BootstrapSpec, Outcome
+    from relcore.spaces.space import LatentSpace
 
 FEWEST_SHARED = 20  # with fewer there is nothing to hide
 PAPER_ROWS = 2000  # each step of the published method compares all with all
@@ -21,8 +20,7 @@ _MOST_LISTED = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.by_shard import add_sample
-    from relcore.commands.naming import add_pair, add_random_state
+    from relcore.commands.naming import add_pair, add_random_state, add_sample
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
@@ -66,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
-    from relcore.commands.by_shard import need_loadable, samples
+    from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
+    from relcore.commands.naming import need_loadable, samples
     from relcore.commands.output import need_suffix, show, write_recipe
     from relcore.commands.running import computed
 
@@ -99,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
 
 def seed_ids(options: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids of the seeds in a file, of either space: they are in every sample."""
-    from relcore.access import expanded
+    from relcore.base.access import expanded
 
     if is_number("--seeds", options.seeds) or options.seeds == "none":
         return (), ()
@@ -108,10 +106,10 @@ def seed_ids(options: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, .
 
 def spec_of(options: argparse.Namespace, source: LatentSpace, target: LatentSpace) -> BootstrapSpec:
     """The options as settings, with the page's defaults."""
-    from relcore.access import expanded
-    from relcore.anchors.literal import LEARNING_RATE, STEPS
-    from relcore.bootstrapping.spec import BootstrapSpec
-    from relcore.spaces import SpaceError
+    from relcore.base.access import expanded
+    from relcore.base.errors import SpaceError
+    from relcore.bootstrap.spec import BootstrapSpec
+    from relcore.represent.literal import LEARNING_RATE, STEPS
 
     n_shared = int((target.index.get_indexer(source.index) >= 0).sum())
     hide = n_shared >= FEWEST_SHARED and not options.real
@@ -153,9 +151,9 @@ def read_seeds(path: Path, option: str = "--seeds") -> tuple[tuple[str, str], ..
     SpaceError
         No such file, a line that does not have two sides, no pair at all.
     """
-    from relcore.bootstrapping.seed_pairs import read_pairs
-    from relcore.spaces import SpaceError
-    from relcore.text_lines import read_lines
+    from relcore.base.errors import SpaceError
+    from relcore.base.text import read_lines
+    from relcore.bootstrap.spec import read_pairs
 
     if not path.exists() or path.is_dir():
         got = f"{str(path)!r:.200}, a file that does not exist"
@@ -183,8 +181,8 @@ def found_pairs(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 def lines_of(outcome: Outcome) -> list[str | list[list[str]]]:
     """The head of the page, its table, and the wrong pairs."""
-    from relcore.names import METRICS
-    from relcore.numbers import band, counted, short
+    from relcore.base.names import METRICS
+    from relcore.base.numbers import band, counted, short
 
     lines: list[str | list[list[str]]] = [outcome.headline, outcome.result.reason]
     if outcome.scores:

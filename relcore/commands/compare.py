@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import finite, is_number, whole
-from relcore.names import METRICS, SEARCHES
-from relcore.numbers import counted
+from relcore.base.names import METRICS, SEARCHES
+from relcore.base.numbers import counted
+from relcore.commands.naming import finite, is_number, whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from relcore.comparison import ProjectionSpec
-    from relcore.metrics.calibration import Score
-    from relcore.sources.catalog import SpaceSpec
-    from relcore.spaces import Match
+    from relcore.catalog.catalog import SpaceSpec
+    from relcore.scores.comparison import ProjectionSpec
+    from relcore.scores.score import Score
+    from relcore.spaces.space import Match
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.by_shard import add_shards
-    from relcore.commands.naming import add_anchors, add_pair, add_projection, add_random_state
+    from relcore.commands.naming import add_anchors, add_pair, add_projection, add_random_state, add_shards
     from relcore.commands.output import add_format, add_recipe
 
     titles = [metric.title for metric in METRICS.values() if "pair" in metric.of]
@@ -62,21 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.block_scores.scoring import score_forms
-    from relcore.commands.by_shard import by_shard
-    from relcore.commands.naming import anchors_of, comparison_recipe, pair_of, projection_of
+    from relcore.base.errors import SpaceError, need_one_of
+    from relcore.commands.naming import anchors_of, by_shard, comparison_recipe, pair_of, projection_of
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import bar
-    from relcore.comparing.figures import Scores
-    from relcore.comparison import (
-        REPRESENTATIONS,
-        cautions,
-        class_labels,
-        score_notes,
-        score_table,
-    )
-    from relcore.metrics.neighbours import CONVENTIONS, need_k
-    from relcore.spaces import SpaceError, distinct_names, need_one_of
+    from relcore.compare.figures import Scores
+    from relcore.scores.comparison import REPRESENTATIONS, cautions, class_labels, score_notes, score_table
+    from relcore.scores.neighbours import CONVENTIONS, need_k
+    from relcore.scores.scoring import score_forms
+    from relcore.spaces.space import distinct_names
 
     projection = projection_of(options)
     need_one_of("--convention", options.convention, CONVENTIONS)
@@ -120,8 +113,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _n_queries(options: argparse.Namespace) -> int | None:
     """Of --queries and --exact: the number of queries, None for all."""
-    from relcore.comparison import LIVE_QUERIES
-    from relcore.spaces import SpaceError, need_one_of
+    from relcore.base.errors import SpaceError, need_one_of
+    from relcore.scores.comparison import LIVE_QUERIES
 
     need_one_of("--neighbours", options.neighbours, SEARCHES)
     text = "all" if options.exact else options.queries
@@ -143,7 +136,7 @@ def _scores_of_every_row(
     projection: ProjectionSpec,
 ) -> dict[str, dict[str, Score]]:
     from relcore.commands.running import all_computed
-    from relcore.comparing.exact_scores import ExactScores
+    from relcore.compare.exact import ExactScores
 
     settings = {"search": options.neighbours, "target_recall": options.recall}
     tasks = [ExactScores.on(form, anchors, projection, options.k, options.convention, **settings) for form in forms]
@@ -152,12 +145,13 @@ def _scores_of_every_row(
 
 
 def _by_shard(options: argparse.Namespace) -> None:
-    from relcore.commands import by_shard
+    from relcore.base.errors import SpaceError
+    from relcore.commands import naming as by_shard
     from relcore.commands.naming import anchors_by_shard, projection_of
     from relcore.commands.output import show
-    from relcore.comparison import score_notes, score_table
+    from relcore.scores.comparison import score_notes, score_table
     from relcore.sharded.compare import compare_shards
-    from relcore.spaces import SpaceError, distinct_names
+    from relcore.spaces.space import distinct_names
 
     by_shard.need_loadable(options, ["by shard"])
     source, target = by_shard.opened(options.source), by_shard.opened(options.target)
@@ -179,7 +173,7 @@ def _by_shard(options: argparse.Namespace) -> None:
 def printed(table: pd.DataFrame) -> list[list[str]]:
     """The scores as the page shows them, with half the sampling interval, the chance level and its 95 % band, and the recall of
     approximate neighbours."""
-    from relcore.stitching.figures import short
+    from relcore.base.numbers import short
 
     approximate = "recall" in table
     rows = [
@@ -200,7 +194,7 @@ def printed(table: pd.DataFrame) -> list[list[str]]:
 
 def circumstances(scores: Mapping[str, Mapping[str, Score]]) -> str:
     """n, k, and what the chance level is."""
-    from relcore.comparison import neighbour_facts, rows_scored
+    from relcore.scores.comparison import neighbour_facts, rows_scored
 
     every = [score for by_metric in scores.values() for score in by_metric.values()]
     lists = next((score for score in every if score.k), None)

@@ -6,13 +6,13 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import finite, random_state, whole
+from relcore.commands.naming import finite, random_state, whole
 
 if TYPE_CHECKING:
-    from relcore.drift.drift_check import Drift
-    from relcore.drift.drift_series import SeriesDrift
-    from relcore.drift.verdict import Verdict
-    from relcore.sources.catalog import SpaceSpec
+    from relcore.catalog.catalog import SpaceSpec
+    from relcore.drift.check import Drift
+    from relcore.drift.series import SeriesDrift
+    from relcore.drift.verdict import DriftVerdict
 
 FORMATS = ("table", "json", "markdown", "junit")
 GATES = {
@@ -82,7 +82,7 @@ class _Printed(argparse.Action):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **settings)
 
     def __call__(self, parser: argparse.ArgumentParser, *_) -> None:
-        from relcore.drift.thresholds import default_file
+        from relcore.drift.verdict import default_file
 
         print(default_file(), end="")
         parser.exit()
@@ -91,11 +91,11 @@ class _Printed(argparse.Action):
 def run(options: argparse.Namespace) -> int:
     from relcore.commands.output import write_recipe
     from relcore.commands.running import computed
-    from relcore.drift.drift_check import DriftCheck
-    from relcore.drift.drift_series import DriftSeries
+    from relcore.drift.check import DriftCheck
     from relcore.drift.figures import DriftChart
-    from relcore.drift.thresholds import Thresholds, read_thresholds
-    from relcore.recipe import load_again
+    from relcore.drift.series import DriftSeries
+    from relcore.drift.verdict import Thresholds, read_thresholds
+    from relcore.tasks.recipe import load_again
 
     thresholds = read_thresholds(options.thresholds) if options.thresholds else Thresholds()
     task = DriftCheck(options.k, options.queries, options.noise, options.shared, options.random_state)
@@ -124,8 +124,8 @@ def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
     SpaceError
         A space that is not found, a folder with one version.
     """
+    from relcore.base.errors import SpaceError
     from relcore.commands.naming import space_spec, space_specs
-    from relcore.spaces import SpaceError
 
     if options.new is not None:
         return [space_spec(options.old), space_spec(options.new)]
@@ -137,9 +137,9 @@ def versions_of(options: argparse.Namespace) -> list[SpaceSpec]:
 
 def print_series(series: SeriesDrift) -> None:
     """What each version changed."""
+    from relcore.base.numbers import short
     from relcore.commands.output import aligned
-    from relcore.drift.drift_series import LINES
-    from relcore.numbers import short
+    from relcore.drift.series import LINES
 
     columns = [series.steps(situation, quantity, "previous") for situation, quantity, _ in LINES]
     rows = [["version", *(title for *_, title in LINES)]]
@@ -150,7 +150,7 @@ def print_series(series: SeriesDrift) -> None:
     print(series.headline(), "", aligned(rows), "", sep="\n")
 
 
-def show_as(kind: str, drift: Drift, verdict: Verdict, situations: tuple[str, ...]) -> None:
+def show_as(kind: str, drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -> None:
     """Print the result in one of `FORMATS`."""
     import json
 
@@ -169,13 +169,12 @@ def show_as(kind: str, drift: Drift, verdict: Verdict, situations: tuple[str, ..
             print(line if isinstance(line, str) else aligned(line))
 
 
-def lines_of(drift: Drift, verdict: Verdict, situations: tuple[str, ...]) -> list[str | list[list[str]]]:
+def lines_of(drift: Drift, verdict: DriftVerdict, situations: tuple[str, ...]) -> list[str | list[list[str]]]:
     """The headline, each situation, the four shares, and the checks: all rows first, then the classes with an alarm."""
-    from relcore.drift.drift_check import shares_told
+    from relcore.base.numbers import general, short
+    from relcore.drift.check import cautions, circumstances, headline, shares_told, told
     from relcore.drift.reports import ordered
-    from relcore.drift.sentences import cautions, circumstances, headline, told
     from relcore.drift.verdict import SITUATIONS
-    from relcore.numbers import general, short
 
     lines: list[str | list[list[str]]] = [headline(drift, verdict), ""]
     lines += [f"{told(drift, verdict, one)}{'' if one in situations else ' (does not decide)'}" for one in SITUATIONS]

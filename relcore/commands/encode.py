@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from relcore.sources.catalog import SpaceSpec
-    from relcore.sources.dataset import Dataset, DatasetSpec
-    from relcore.sources.encoder import Encoder
-    from relcore.store import Store
+    from relcore.catalog.catalog import SpaceSpec
+    from relcore.encoders.dataset import Dataset, DatasetSpec
+    from relcore.encoders.encoder import Encoder
+    from relcore.runs.store import Store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.datasets import add_dataset
-    from relcore.commands.encoders import add_encoders
+    from relcore.commands.options import add_dataset, add_encoders
     from relcore.commands.output import add_format, add_recipe
     from relcore.commands.running import add_scheduler
 
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    from relcore.commands import encoders
+    from relcore.commands import options as encoders
 
     encoders.add_settings(parser, arguments)
 
@@ -51,12 +50,11 @@ def add_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> N
 def run(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    from relcore.commands.datasets import dataset_spec
-    from relcore.commands.encoders import encoders_of
+    from relcore.catalog.catalog import load
+    from relcore.commands.options import dataset_spec, encoders_of
     from relcore.commands.output import need_space_file, show, write_space
-    from relcore.sources.catalog import load
-    from relcore.sources.datasets import load_dataset
-    from relcore.store import Store
+    from relcore.encoders.datasets import load_dataset
+    from relcore.runs.store import Store
 
     need_space_file(options.output)
     store, spec = Store(), dataset_spec(options)
@@ -83,9 +81,9 @@ def encoded(
     options: argparse.Namespace, store: Store, spec: DatasetSpec, dataset: Dataset, encoders: list[Encoder]
 ) -> list[SpaceSpec]:
     """The spec of each output of each encoder, all of them in the store."""
+    from relcore.catalog.catalog import encoding_specs
+    from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
     from relcore.commands.running import engine, follow
-    from relcore.encoding import encode_job, encoding_job_key, stored_encodings
-    from relcore.sources.catalog import encoding_specs
 
     missing = [encoder for encoder in encoders if stored_encodings(store, dataset.digest, encoder) is None]
     if missing:
@@ -106,9 +104,9 @@ def encoded(
 
 
 def _write_training(options: argparse.Namespace, specs: list[SpaceSpec]) -> None:
+    from relcore.base.errors import SpaceError
     from relcore.commands.output import write_recipe
-    from relcore.comparing.figures import Training, training_of
-    from relcore.spaces import SpaceError
+    from relcore.compare.figures import Training, training_of
 
     curves = {one: training_of(one) for one in specs}
     trained = [one for one, curve in curves.items() if curve]

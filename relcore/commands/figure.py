@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from relcore.portable import Find
+    from relcore.base.portable import Find
 
-from relcore.commands.numbers import finite, whole
+from relcore.commands.naming import finite, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,14 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from relcore.base.errors import SpaceError
+    from relcore.base.portable import with_paths
     from relcore.commands.output import need_suffix
-    from relcore.comparing.figures import exportable
-    from relcore.figures.embedded import read_recipe
-    from relcore.figures.export import KINDS
-    from relcore.figures.palette import DARK, LIGHT
-    from relcore.figures.style import Style
-    from relcore.portable import with_paths
-    from relcore.spaces import SpaceError
+    from relcore.compare.figures import exportable
+    from relcore.figures.export import KINDS, read_recipe
+    from relcore.figures.style import DARK, LIGHT, Style
 
     need_suffix(options.output, [f".{kind}" for kind in KINDS])
     style = Style(options.width, options.dpi, options.panel_letters, options.font_size, theme=DARK if options.dark else LIGHT)
@@ -85,10 +83,10 @@ def run(options: argparse.Namespace) -> None:
 
 def _finder(options: argparse.Namespace) -> Find:
     """Where the files of the recipe are looked for."""
-    from relcore.access import expanded
+    from relcore.base.access import expanded
+    from relcore.base.errors import SpaceError
+    from relcore.base.portable import finder
     from relcore.commands.naming import data_folders
-    from relcore.portable import finder
-    from relcore.spaces import SpaceError
 
     given = {}
     for one in options.file:

@@ -6,18 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import finite, random_state, whole
-from relcore.names import DELTA, INVERSES
-from relcore.numbers import counted, short
+from relcore.base.names import DELTA, INVERSES
+from relcore.base.numbers import counted, short
+from relcore.commands.naming import finite, random_state, whole
 
 if TYPE_CHECKING:
-    from relcore.inverting.recovery import Inversion, InversionSpec
-    from relcore.spaces import Match
+    from relcore.invert.recovery import Inversion, InversionSpec
+    from relcore.spaces.space import Match
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.by_shard import add_shards
-    from relcore.commands.naming import add_anchors, add_pair, add_random_state
+    from relcore.commands.naming import add_anchors, add_pair, add_random_state, add_shards
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
@@ -56,11 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.commands.by_shard import by_shard
-    from relcore.commands.naming import anchors_of, comparison_recipe, pair_of
+    from relcore.commands.naming import anchors_of, by_shard, comparison_recipe, pair_of
     from relcore.commands.output import need_space_file, show, write_recipe, write_space
-    from relcore.inverting.figures import RecoveryErrors
-    from relcore.inverting.recovery import InversionSpec, invert_pair, side_names
+    from relcore.invert.figures import RecoveryErrors
+    from relcore.invert.recovery import InversionSpec, invert_pair, side_names
 
     settings = (options.route, options.method, options.omega, options.delta, options.ridge, options.pruning_state)
     spec = InversionSpec(*settings, tuned=options.auto)
@@ -87,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
 def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
     import pandas as pd
 
-    from relcore.commands import by_shard
+    from relcore.commands import naming as by_shard
     from relcore.commands.naming import anchors_by_shard
     from relcore.commands.output import show
     from relcore.sharded.invert import invert_shards
@@ -112,7 +110,7 @@ def _by_shard(options: argparse.Namespace, spec: InversionSpec) -> None:
 
 def methods(found: Inversion) -> list[list[str]]:
     """Mean cosine of each method, and the 95 % band of its chance level."""
-    from relcore.stitching.figures import short
+    from relcore.base.numbers import short
 
     rows = [["method", "cosine", "chance level, 95 %"]]
     for method, score in found.scores.items():
@@ -137,8 +135,8 @@ def told(found: Inversion) -> list[str]:
 
 def recovered_space(pair: Match, found: Inversion):
     """The translated rows, as a space in the coordinates of the target."""
-    from relcore.inverting.recovery import side_names
-    from relcore.spaces import LatentSpace
+    from relcore.invert.recovery import side_names
+    from relcore.spaces.space import LatentSpace
 
     labels = None if pair.source.labels is None else pair.source.labels[found.rows]
     name = f"{side_names(pair, found.spec.route)[0]}, recovered"

@@ -7,26 +7,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import whole
-from relcore.names import ADAPTERS, STRATEGIES
+from relcore.base.names import ADAPTERS, STRATEGIES
+from relcore.commands.naming import whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy as np
 
-    from relcore.migration.migrate import Migration
-    from relcore.migration.result import MigrationResult
-    from relcore.sharded.pair import ShardedPair
-    from relcore.sharded.space import ShardedSpace
-    from relcore.spaces import LatentSpace
+    from relcore.migrate.migration import Migration, MigrationResult
+    from relcore.sharded.space import ShardedPair, ShardedSpace
+    from relcore.spaces.space import LatentSpace
 
     Model = LatentSpace | ShardedSpace
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.by_shard import add_sample
-    from relcore.commands.naming import SPACE_HELP, add_random_state
+    from relcore.commands.naming import SPACE_HELP, add_random_state, add_sample
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
@@ -72,10 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.commands.by_shard import need_loadable, samples
+    from relcore.commands.naming import need_loadable, samples
     from relcore.commands.output import write_recipe
     from relcore.commands.running import computed
-    from relcore.migration.figures import MigrationChart
+    from relcore.migrate.figures import MigrationChart
 
     names, task = names_of(options), task_of(options)
     pair, why = pair_by_shard(options, names, task)
@@ -95,10 +92,10 @@ def run(options: argparse.Namespace) -> None:
 
 def pair_by_shard(options: argparse.Namespace, names: Sequence[str], task: Migration) -> tuple[ShardedPair | None, list[str]]:
     """The folders of shards that are measured on all rows; or None, and why a sample of them is taken."""
-    from relcore.commands.by_shard import by_shard, opened
+    from relcore.base.errors import SpaceError
+    from relcore.commands.naming import by_shard, opened
     from relcore.sharded.migrate import needs_a_sample
-    from relcore.sharded.pair import ShardedPair
-    from relcore.spaces import SpaceError
+    from relcore.sharded.space import ShardedPair
 
     if options.sample is not None or not all(by_shard(options, place) for place in names):
         return None, []
@@ -111,10 +108,10 @@ def pair_by_shard(options: argparse.Namespace, names: Sequence[str], task: Migra
 
 
 def _by_shard(options: argparse.Namespace, task: Migration, pair: ShardedPair) -> None:
-    from relcore.commands.by_shard import SAMPLE, need_loadable, runner, told
+    from relcore.base.errors import SpaceError
+    from relcore.commands.naming import SAMPLE, need_loadable, runner, told
     from relcore.sharded.migrate import migrate_shards
-    from relcore.sharded.pair import SORT
-    from relcore.spaces import SpaceError
+    from relcore.sharded.space import SORT
 
     need_loadable(options, ["by shard"])
     old, new = pair.source, pair.target
@@ -164,7 +161,7 @@ def names_of(options: argparse.Namespace) -> list[str]:
     SpaceError
         Judgements without queries, queries by one model only, queries without judgements.
     """
-    from relcore.spaces import SpaceError
+    from relcore.base.errors import SpaceError
 
     given = [options.queries_old, options.queries_new, options.qrels]
     if any(given) and not all(given):
@@ -177,9 +174,9 @@ def names_of(options: argparse.Namespace) -> list[str]:
 
 
 def task_of(options: argparse.Namespace) -> Migration:
-    from relcore.migration.curve import SIZES
-    from relcore.migration.migrate import Migration
-    from relcore.migration.retrieval import read_qrels
+    from relcore.migrate.evaluate import SIZES
+    from relcore.migrate.migration import Migration
+    from relcore.migrate.retrieval import read_qrels
 
     return Migration(
         options.adapter,
@@ -199,10 +196,9 @@ def take_away(
     folder: Path, result: MigrationResult, rows: tuple[np.ndarray, np.ndarray], models: tuple[Model, Model]
 ) -> tuple[Path, ...]:
     """Fit the adapter of the result again, on rows of the new and the old model, and write it with its card."""
-    from relcore.migration.card import CardScore, card_of
-    from relcore.migration.take_away import write
-    from relcore.migration.verdict import TITLES
-    from relcore.papers.commit import commit_of
+    from relcore.migrate.adapter_file import CardScore, card_of, write
+    from relcore.migrate.migration import TITLES
+    from relcore.papers.runs import commit_of
 
     scores = [
         CardScore(f"{result.metric}, {TITLES[one.option]}", one.value, one.low, one.high, len(result.queries))
@@ -216,8 +212,8 @@ def take_away(
 
 def lines_of(result: MigrationResult) -> list[str | list[list[str]]]:
     """The sentence, the options, the cross-validation, the curve and the cautions."""
-    from relcore.migration.verdict import TITLES
-    from relcore.numbers import band, short, signed
+    from relcore.base.numbers import band, short, signed
+    from relcore.migrate.migration import TITLES
 
     rows = [["option", result.metric, "95 %", f"recall@{result.k}", "change to keep, 95 %", "change to re-embed, 95 %"]]
     for one in result.options:

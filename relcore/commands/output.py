@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from relcore.figures.export import Exportable
-    from relcore.spaces import LatentSpace
+    from relcore.spaces.space import LatentSpace
 
 SPACE_KINDS = (".npz", ".safetensors", ".parquet")
 
@@ -100,8 +100,8 @@ def need_space_file(path: Path | None) -> None:
 
 def need_suffix(path: Path | None, suffixes: Sequence[str]) -> None:
     """Raise a SpaceError unless the file's name has one of these suffixes, and its folder exists; None is no file."""
-    from relcore.access import expanded
-    from relcore.spaces import SpaceError, quote
+    from relcore.base.access import expanded
+    from relcore.base.errors import SpaceError, quote
 
     if path is not None:
         expanded(path)
@@ -134,7 +134,7 @@ def _safetensors(space: LatentSpace, path: Path) -> None:
     import numpy as np
     from safetensors.numpy import save_file
 
-    from relcore.spaces import SpaceError
+    from relcore.base.errors import SpaceError
 
     arrays = {"vectors": np.asarray(space.vectors)} | ({} if space.counts is None else {"counts": space.counts})
     for name, column in _texts(space).items():

@@ -7,8 +7,7 @@ from pathlib import Path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.by_shard import add_shards
-    from relcore.commands.naming import SPACE_HELP, add_anchors, add_projection, add_random_state
+    from relcore.commands.naming import SPACE_HELP, add_anchors, add_projection, add_random_state, add_shards
 
     parser.description += (
         " The result is again a space, with one column per anchor; it keeps ids and labels. To compare two spaces, use the "
@@ -36,13 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.anchors.selection import shared_anchors
-    from relcore.commands.by_shard import by_shard
-    from relcore.commands.naming import anchors_of, projection_of, space_spec
+    from relcore.base.errors import SpaceError
+    from relcore.base.numbers import counted
+    from relcore.commands.naming import anchors_of, by_shard, projection_of, space_spec
     from relcore.commands.output import need_space_file, write_space
-    from relcore.numbers import counted
-    from relcore.recipe import load_again
-    from relcore.spaces import LatentSpace, SpaceError
+    from relcore.represent.anchors import shared_anchors
+    from relcore.spaces.space import LatentSpace
+    from relcore.tasks.recipe import load_again
 
     if by_shard(options, options.space):
         _by_shard(options)
@@ -69,9 +68,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _by_shard(options: argparse.Namespace) -> None:
-    from relcore.commands.by_shard import opened, runner, told
-    from relcore.commands.naming import anchors_by_shard, projection_of
-    from relcore.numbers import counted
+    from relcore.base.numbers import counted
+    from relcore.commands.naming import anchors_by_shard, opened, projection_of, runner, told
     from relcore.sharded.project import project_shards
 
     source, spec = opened(options.space), projection_of(options)

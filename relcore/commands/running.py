@@ -13,14 +13,14 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from relcore.plain_text import visible
+from relcore.base.text import visible
 
 if TYPE_CHECKING:
-    from relcore.engine import Engine, Job
-    from relcore.sources.catalog import SpaceSpec
-    from relcore.spaces import LatentSpace
-    from relcore.store import Store
-    from relcore.task import Result, Task
+    from relcore.catalog.catalog import SpaceSpec
+    from relcore.runs.jobs import Engine, Job
+    from relcore.runs.store import Store
+    from relcore.spaces.space import LatentSpace
+    from relcore.tasks.task import Result, Task
 
 AT_ONCE_SECONDS = 2.0  # starting processes takes longer
 _WIDTH = 20
@@ -80,7 +80,7 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
 
     Without Dask, which the extra ``cluster`` brings, jobs run one after the other in this process.
     """
-    from relcore.engine import Engine
+    from relcore.runs.jobs import Engine
 
     made = Engine(options.scheduler)
     if find_spec("distributed") is None and not made.address:
@@ -105,7 +105,7 @@ def engine(options: argparse.Namespace, n_jobs: int | None = None) -> Iterator[E
 
 
 def _start(engine: Engine, options: argparse.Namespace) -> None:
-    from relcore.engine import EngineError
+    from relcore.runs.jobs import EngineError
 
     try:
         engine.start()
@@ -131,8 +131,8 @@ def _say(text: str) -> None:
 
 def _in_place(line: Bar) -> Engine:
     """An engine whose `submit` runs the job before it returns."""
-    from relcore.engine import Engine
-    from relcore.progress import Context
+    from relcore.runs.jobs import Engine
+    from relcore.runs.progress import Context
 
     class InPlace(Engine):
         def submit(self, key: str, function: Callable[..., None], *, title: str, **settings) -> Job:
@@ -183,8 +183,8 @@ def all_computed(
     tasks: Sequence[Task[Result]], specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], options: argparse.Namespace
 ) -> list[Result]:
     """What each of some tasks on the same spaces finds, as `computed`; their jobs run beside each other."""
-    from relcore.store import Store
-    from relcore.task import inputs_of, task_job
+    from relcore.runs.store import Store
+    from relcore.tasks.task import inputs_of, task_job
 
     store, keys = Store(), [task.key(spaces) for task in tasks]
     found = {key: task.read(kept) for key, task in zip(keys, tasks, strict=True) if (kept := store.get(key)) is not None}
@@ -204,7 +204,7 @@ def all_computed(
 
 def _writable(store: Store) -> bool:
     """Whether a job can save its result; if not, it is computed in this process, which prints it."""
-    from relcore.store import StoreError
+    from relcore.runs.digest import StoreError
 
     try:
         store.require_writable()

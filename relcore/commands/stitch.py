@@ -8,21 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relcore.commands.numbers import finite, whole
-from relcore.names import DELTA, HEADS, METHODS, STITCH_METRICS, STITCHED
-from relcore.numbers import counted
+from relcore.base.names import DELTA, HEADS, METHODS, STITCH_METRICS, STITCHED
+from relcore.base.numbers import counted
+from relcore.commands.naming import finite, whole
 
 if TYPE_CHECKING:
-    from relcore.sources.catalog import SpaceSpec
-    from relcore.spaces import LatentSpace
-    from relcore.stitching.classification import SharedRows
-    from relcore.stitching.result import StitchResult
-    from relcore.stitching.spec import StitchSpec
+    from relcore.catalog.catalog import SpaceSpec
+    from relcore.spaces.space import LatentSpace
+    from relcore.stitch.stitching import SharedRows, StitchResult, StitchSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from relcore.commands.by_shard import add_sample
-    from relcore.commands.naming import SPACE_HELP, add_anchors
+    from relcore.commands.naming import SPACE_HELP, add_anchors, add_sample
     from relcore.commands.output import add_format, add_recipe
 
     parser.description += (
@@ -63,14 +60,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from relcore.commands.by_shard import by_shard
-    from relcore.commands.naming import space_spec
+    from relcore.base.errors import need_one_of
+    from relcore.commands.naming import by_shard, space_spec
     from relcore.commands.output import show, write_recipe
     from relcore.commands.running import computed
-    from relcore.recipe import load_again
-    from relcore.spaces import need_one_of
-    from relcore.stitching.classification import share_rows
-    from relcore.stitching.figures import StitchMatrix, cell_table, summary_table
+    from relcore.stitch.figures import StitchMatrix, cell_table, summary_table
+    from relcore.stitch.stitching import share_rows
+    from relcore.tasks.recipe import load_again
 
     if by_shard(options, *options.spaces):
         _by_shard(options)
@@ -93,13 +89,13 @@ def spec_of(
     options: argparse.Namespace, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], shared: SharedRows
 ) -> StitchSpec:
     """The options as settings, with the page's defaults: test rows that the networks held out, anchors by the widest space."""
-    from relcore import record
+    from relcore.base import records as record
+    from relcore.base.errors import SpaceError
+    from relcore.catalog.catalog import held_out_ids
     from relcore.commands.naming import number_or_ids, read_json
-    from relcore.evaluation import TEST_FRACTION
-    from relcore.sources.encodings import held_out_ids
-    from relcore.spaces import SpaceError
-    from relcore.stitching.methods import MethodSettings
-    from relcore.stitching.spec import StitchSpec
+    from relcore.spaces.split import TEST_FRACTION
+    from relcore.stitch.methods import MethodSettings
+    from relcore.stitch.stitching import StitchSpec
 
     if options.spec:
         return record.from_json(StitchSpec, read_json(options.spec, "the settings of a stitching"), str(options.spec))
@@ -136,15 +132,15 @@ def methods_of(options: argparse.Namespace) -> tuple[str, ...]:
 def _by_shard(options: argparse.Namespace) -> None:
     import pandas as pd
 
-    from relcore.commands import by_shard
+    from relcore.base.errors import SpaceError, need_one_of
+    from relcore.base.numbers import short
+    from relcore.commands import naming as by_shard
     from relcore.commands.naming import anchors_by_shard
     from relcore.commands.output import show
-    from relcore.evaluation import TEST_FRACTION
     from relcore.sharded.stitch import stitch_shards
-    from relcore.spaces import SpaceError, need_one_of
-    from relcore.stitching.figures import short
-    from relcore.stitching.methods import MethodSettings
-    from relcore.stitching.spec import StitchSpec
+    from relcore.spaces.split import TEST_FRACTION
+    from relcore.stitch.methods import MethodSettings
+    from relcore.stitch.stitching import StitchSpec
 
     by_shard.need_loadable(options, ["by shard"])
     need_one_of("--metric", options.metric, ("accuracy", "f1"))
@@ -184,7 +180,8 @@ def _by_shard(options: argparse.Namespace) -> None:
 
 def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
     """The summary, and a matrix for each method: a row for each encoder, a column for each head."""
-    from relcore.stitching.figures import printed_summary, short, short_names
+    from relcore.base.numbers import short
+    from relcore.stitch.figures import printed_summary, short_names
 
     summary = printed_summary(result)
     names, common = short_names(result.encoders)
@@ -205,7 +202,7 @@ def lines_of(result: StitchResult, metric: str) -> list[str | list[list[str]]]:
 
 def cells_of(result: StitchResult, method: str, metric: str) -> list[list[str]]:
     """The cells as the page's heat map shows them; – where there is no score."""
-    from relcore.stitching.figures import short
+    from relcore.base.numbers import short
 
     mean, deviation = result.matrix(method, metric)
     several = len(result.runs) > 1

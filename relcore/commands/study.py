@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from relcore.base.numbers import counted
     from relcore.commands.output import need_suffix, show, write_recipe
-    from relcore.numbers import counted
-    from relcore.studies import study_of
     from relcore.studies.figures import StudyChart
     from relcore.studies.runs import StudyRuns
+    from relcore.studies.study import study_of
 
     need_suffix(options.output, [".csv"])
     spec = spec_of(options)
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
 
 def came_with(runs: StudyRuns) -> dict[str, Any] | None:
     """How many runs came with Relscope, and when and with which commit they were computed; None where there are none."""
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     store = Store()
     made = [found for key in runs.keys if (found := store.made(key))]
@@ -86,11 +86,10 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
     SpaceError
         An unknown study, option or choice; a name and a file that do not agree.
     """
+    from relcore.base.errors import SpaceError
+    from relcore.base.names import STUDIES
     from relcore.commands.naming import did_you_mean, read_json
-    from relcore.names import STUDIES
-    from relcore.spaces import SpaceError
-    from relcore.studies import study_of
-    from relcore.studies.study import StudySpec
+    from relcore.studies.study import StudySpec, study_of
 
     if options.spec:
         spec = StudySpec.from_json(read_json(options.spec, "a study"))
@@ -109,7 +108,7 @@ def spec_of(options: argparse.Namespace) -> StudySpec | None:
 
 def chosen(study: Study, grid: list[str]) -> dict[str, Any]:
     """What --grid says, as values of the study's options."""
-    from relcore.spaces import SpaceError, quote
+    from relcore.base.errors import SpaceError, quote
 
     known = {option.name: option for option in study.options}
     found = {}
@@ -133,7 +132,7 @@ def _value(option: Option, text: str) -> Any:
 def finished(options: argparse.Namespace, runs) -> pd.DataFrame:
     """The table of all runs, after the missing ones were computed; with --table, of finished runs only."""
     from relcore.commands.running import bar, engine, interrupted
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     store = Store()
     missing = runs.missing(store)
@@ -151,9 +150,9 @@ def list_studies(options: argparse.Namespace) -> None:
     """Every study with its question, its paper and its options."""
     import pandas as pd
 
+    from relcore.base.names import STUDIES
     from relcore.commands.output import show
-    from relcore.names import STUDIES
-    from relcore.studies import study_of
+    from relcore.studies.study import study_of
 
     studies = [study_of(kind) for kind in STUDIES]
     table = pd.DataFrame([{"study": s.kind, "question": s.question, "paper": s.paper} for s in studies])
@@ -173,7 +172,7 @@ def list_studies(options: argparse.Namespace) -> None:
 
 def findings_lines(found: pd.DataFrame) -> list[list[str]] | str:
     """The findings as the page lists them: value, 95 % interval, n."""
-    from relcore.stitching.figures import short
+    from relcore.base.numbers import short
 
     if not len(found):
         return "No findings yet."

@@ -7,19 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from relcore.base.errors import need_one_of
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.lines import Line, Lines
-from relcore.drift.drift_check import Drift, DriftCheck, shares_told
-from relcore.drift.drift_series import AGAINST, LINES, DriftSeries, SeriesDrift
+from relcore.drift.check import Drift, DriftCheck, shares_told
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES, Measure
-from relcore.drift.thresholds import Thresholds
-from relcore.drift.verdict import QUANTITIES, SITUATIONS
+from relcore.drift.series import AGAINST, LINES, DriftSeries, SeriesDrift
+from relcore.drift.verdict import QUANTITIES, SITUATIONS, Thresholds
 from relcore.figures.export import Exportable, lines_exportable
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.metrics.calibration import Z95
-from relcore.numbers import short
-from relcore.recipe import Recipe, load_all
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import need_one_of
+from relcore.scores.score import Z95
+from relcore.tasks.recipe import Recipe, load_all
 
 _MOST_CLASSES = 40
 _LONGEST = 18

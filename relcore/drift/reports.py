@@ -7,18 +7,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 from relcore import __version__
-from relcore.drift.decomposition import STEPS
-from relcore.drift.drift_check import Drift, shares_told
-from relcore.drift.sentences import cautions, circumstances, excess, headline, told
-from relcore.drift.verdict import SITUATIONS, Check, Verdict
-from relcore.numbers import short
-from relcore.plain_text import visible
+from relcore.base.numbers import short
+from relcore.base.text import visible
+from relcore.drift.check import Drift, cautions, circumstances, excess, headline, shares_told, told
+from relcore.drift.measures import STEPS
+from relcore.drift.verdict import SITUATIONS, Check, DriftVerdict
 
 _MOST_ROWS = 40  # of a Markdown table: classes with an alarm first
 _LEAST = 1e-3  # a threshold may be zero
 
 
-def facts(drift: Drift, verdict: Verdict, situations: Sequence[str]) -> dict[str, Any]:
+def facts(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> dict[str, Any]:
     """All numbers but the table of checks; `situations` are those that decide."""
     names = ("n", "k", "n_queries", "only_old", "only_new", "n_zero", "shift", "scale", "spread", "turn", "rho", "chance_rho")
     return {
@@ -39,7 +38,7 @@ def facts(drift: Drift, verdict: Verdict, situations: Sequence[str]) -> dict[str
     }
 
 
-def ordered(verdict: Verdict) -> list[Check]:
+def ordered(verdict: DriftVerdict) -> list[Check]:
     """All checks: of all rows first, then of classes, those with an alarm first, then by their excess in thresholds."""
 
     def place(check: Check) -> tuple[bool, bool, float]:
@@ -48,7 +47,7 @@ def ordered(verdict: Verdict) -> list[Check]:
     return sorted(verdict.checks, key=place)
 
 
-def markdown(drift: Drift, verdict: Verdict, situations: Sequence[str]) -> str:
+def markdown(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
     """The verdict as GitHub's Markdown, for a step summary or a comment. Names are code: none is a mention or a link."""
     old, new = (_code(name) for name in drift.names)
     lines = [f"## {'❌ Drift' if verdict.alarmed(situations) else '✅ No drift'}: {old} → {new}", ""]
@@ -70,7 +69,7 @@ def markdown(drift: Drift, verdict: Verdict, situations: Sequence[str]) -> str:
     return "\n".join([*lines, "", _safe(circumstances(drift)), ""])
 
 
-def junit(drift: Drift, verdict: Verdict, situations: Sequence[str]) -> str:
+def junit(drift: Drift, verdict: DriftVerdict, situations: Sequence[str]) -> str:
     """JUnit XML: a suite per situation, a case per check. Situations that do not decide are skipped."""
     root = ElementTree.Element("testsuites", name=f"relscope drift: {_xml(drift.names[0])} to {_xml(drift.names[1])}")
     for situation in SITUATIONS:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.numbers import general
 from relcore.figures.export import Exportable
-from relcore.figures.palette import LIGHT, Theme
 from relcore.figures.picture_grid import error_text
-from relcore.figures.style import PAPER, Style
-from relcore.numbers import general
+from relcore.figures.style import LIGHT, PAPER, Style, Theme
 
 if TYPE_CHECKING:  # each library is loaded on demand
     import plotly.graph_objects as go
@@ -96,7 +95,7 @@ def printed_errors_figure(table: pd.DataFrame, style: Style = PAPER) -> Figure:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    from relcore.figures.paper import blank_figure, height_of, legend_below, settings
+    from relcore.figures.publication import blank_figure, height_of, legend_below, settings
 
     with settings(style):
         theme, line = style.theme, 1.35 * style.font_size / 72

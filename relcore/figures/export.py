@@ -11,9 +11,10 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,20 +22,101 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from relcore.charts.lines import Lines
-from relcore.charts.options import Options
-from relcore.extras import extra
-from relcore.figures.embedded import KEY, recipe_script
-from relcore.figures.palette import LIGHT, Theme
-from relcore.figures.style import PAPER, Style
+from relcore.base.access import regular_file
+from relcore.base.errors import SpaceError
+from relcore.base.libraries import extra
+from relcore.base.portable import without_paths
+from relcore.base.records import MOST_BYTES, parse
+from relcore.base.text import encodable, harmless
+from relcore.charts.lines import Lines, Options
+from relcore.figures.style import LIGHT, PAPER, Style, Theme
 from relcore.figures.tables import histogram_table, printed_scores, score_table, spectrum_table
-from relcore.plain_text import encodable, harmless
-from relcore.portable import without_paths
-from relcore.spaces import SpaceError
 
-if TYPE_CHECKING:  # each library is loaded with the first figure that needs it, as the app's first screen waits for neither
+if TYPE_CHECKING:
     import plotly.graph_objects as go
     from matplotlib.figure import Figure
+
+
+# Embedded: the recipe inside a figure's file, found by one pass over its bytes; nothing is drawn or unpacked for it.
+
+KEY = "relscope-recipe"
+_LARGEST = 256 << 20
+_PNG = b"\x89PNG\r\n\x1a\n"
+_KEYWORDS = re.compile(rb"/Keywords \(((?:[^\\)]++|\\.)*+)\)", re.DOTALL)  # possessive: what was passed is not tried again
+_ELEMENT = re.compile(rb'<(metadata|script)\b[^<>]{0,200}\bid="relscope-recipe"[^<>]{0,200}>')
+
+
+def read_recipe(file: str | Path | bytes) -> dict[str, Any]:
+    """The recipe inside a PDF, PNG, SVG or HTML that Relscope wrote, or a JSON recipe; a path or the bytes.
+
+    Raises
+    ------
+    SpaceError
+        No file or one above 256 MB, no recipe in it, or one that cannot be read.
+    """
+    name, data = ("the file", file) if isinstance(file, bytes) else (Path(file).name, _content(Path(file)))
+    try:
+        found = _find(data)
+        recipe = None if found is None else parse(found, "recipe")
+    except (ValueError, zlib.error) as error:
+        raise SpaceError(f"{name}: expected a recipe in JSON, got one that cannot be read ({error})") from error
+    if not isinstance(recipe, dict):
+        raise SpaceError(f"{name}: expected a PDF, PNG, SVG, HTML or JSON with a recipe inside, got none; export it again")
+    return recipe
+
+
+def recipe_script(recipe: str | None) -> str:
+    """The element that holds a recipe in JSON in a page; empty without one. No text of it can end the element."""
+    safe = None if recipe is None else recipe.replace("<", "\\u003c")  # in JSON a "<" is as well written so
+    return f'<script type="application/json" id="{KEY}">{safe}</script>\n' if safe else ""
+
+
+def _content(path: Path) -> bytes:
+    size = regular_file(path).stat().st_size
+    if size > _LARGEST:
+        most = f"at most {_LARGEST >> 20} MB"
+        raise SpaceError(
+            f"{path.name}: expected a figure with a recipe inside, {most}, got {size >> 20:,} MB; is it this file?"
+        )
+    return path.read_bytes()
+
+
+def _find(data: bytes) -> str | bytes | None:
+    start = data[:1024].lstrip()
+    if start.startswith(_PNG):
+        return next(_png_texts(data), None)
+    if start.startswith(b"%PDF"):
+        return _pdf_keywords(data)
+    if start.startswith(b"{"):
+        return data
+    at = data.find(b'id="relscope-recipe"')
+    element = _ELEMENT.match(data, max(data.rfind(b"<", 0, at), 0)) if at >= 0 else None
+    if element is None:
+        return None
+    end = data.find(b"<", element.end())
+    content = data[element.end() : end]
+    if not data.startswith(b"</" + element[1] + b">", end):
+        return None
+    return unescape(content.decode()) if element[1] == b"metadata" else content
+
+
+def _png_texts(data: bytes) -> Iterator[bytes]:
+    """The texts of a PNG under our key, plain or packed; what it shows is not decoded, however large it says it is."""
+    at, key = len(_PNG), KEY.encode() + b"\0"
+    while at + 8 <= len(data):
+        end = at + 8 + int.from_bytes(data[at : at + 4])
+        kind, text = data[at + 4 : at + 8], at + 8 + len(key)
+        if kind in (b"tEXt", b"zTXt") and data.startswith(key, at + 8):
+            yield data[text:end] if kind == b"tEXt" else zlib.decompressobj().decompress(data[text + 1 : end], MOST_BYTES + 1)
+        if not kind.isalpha():
+            return
+        at = end + 4
+
+
+def _pdf_keywords(data: bytes) -> bytes | None:
+    """The first string of keywords: up to the first bracket that no backslash escapes."""
+    found = _KEYWORDS.match(data, max(data.find(b"/Keywords ({"), 0))
+    return found and b"\\".join(part.replace(b"\\", b"") for part in found[1].split(b"\\\\"))
 
 
 MEDIA_TYPES = {
@@ -84,7 +166,7 @@ class Exportable:
         """The file as "html", "pdf", "svg", "png", "csv", "tex" (a booktabs table) or "json" (the recipe alone).
 
         `style` is of pdf, svg and png (without it, the paper's default); `theme` of html (without it, the style's, or light).
-        The recipe inside names files without their folders, unless `full_paths`; see `relcore.portable`.
+        The recipe inside names files without their folders, unless `full_paths`; see `relcore.base.portable`.
 
         Raises
         ------
@@ -141,7 +223,7 @@ class Exportable:
         ).encode()
 
     def _printed(self, kind: str, style: Style | None, recipe: str | None) -> bytes:
-        from relcore.figures.paper import write
+        from relcore.figures.publication import write
 
         style = style or PAPER
         key = {"pdf": "Keywords", "png": KEY}.get(kind)
@@ -169,7 +251,7 @@ def _policy(plot: str) -> str:
 
 
 def drawn(screen: str, paper: str, *data: Any) -> tuple[Callable[[Theme], go.Figure], Callable[[Style], Figure]]:
-    """The two renderers of these data, ``"lines_interactive:lines_figure"`` and the like, imported when they are called.
+    """The two renderers of these data, ``"lines:lines_figure"`` and the like, imported when they are called.
 
     They get the data `encodable`, as Matplotlib and Plotly fail on texts that UTF-8 cannot hold.
     """
@@ -188,7 +270,7 @@ def lines_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
     """A chart of lines or points; `latex` gives the table to print."""
-    renderers = drawn("lines_interactive:lines_figure", "lines_publication:lines_figure", lines)
+    renderers = drawn("lines:lines_figure", "lines_print:lines_figure", lines)
     return Exportable(name, *renderers, lambda: encodable(lines).table(), recipe, latex)
 
 
@@ -199,7 +281,7 @@ def options_exportable(
     latex: Callable[[], pd.DataFrame] | None = None,
 ) -> Exportable:
     """Options beside curves; `latex` gives the table to print."""
-    renderers = drawn("options_interactive:options_figure", "options_publication:options_figure", options)
+    renderers = drawn("lines:options_figure", "lines_print:options_figure", options)
     return Exportable(name, *renderers, options.table, recipe, latex)
 
 
@@ -219,7 +301,7 @@ def histogram_exportable(
     """Distributions in common bins, in one chart or with a panel for each; see `tables.histogram_table`."""
     screen, paper = "interactive:histogram_figure", "publication:histogram_figure"
     if panels:
-        screen, paper = "panels_interactive:panels_figure", "panels_publication:panels_figure"
+        screen, paper = "lines:panels_figure", "lines_print:panels_figure"
     renderers = drawn(screen, paper, values_by_name, x_title)
     return Exportable(name, *renderers, lambda: histogram_table(values_by_name), recipe)
 

@@ -13,7 +13,9 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from relcore.figures.palette import DIVERGING, LIGHT, SEQUENTIAL, Theme
+from relcore.base.numbers import band, general, in_cell, short
+from relcore.base.text import visible
+from relcore.figures.style import DIVERGING, LIGHT, SEQUENTIAL, Theme
 from relcore.figures.tables import (
     condition,
     histogram_table,
@@ -22,8 +24,6 @@ from relcore.figures.tables import (
     score_table,
     spectrum_table,
 )
-from relcore.numbers import band, general, in_cell, short
-from relcore.plain_text import visible
 
 
 def relscope_template(theme: Theme = LIGHT) -> go.layout.Template:

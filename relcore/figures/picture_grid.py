@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
 from relcore.figures.export import Exportable, drawn
-from relcore.figures.palette import Theme
-from relcore.numbers import short
-from relcore.spaces import SpaceError
+from relcore.figures.style import Theme
 
 _CELL = 40  # units a picture's longer side takes, about: small ones are enlarged by a whole factor
 _GAP, _GROUP_GAP = 3, 12

@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from relcore.figures.interactive import plain_text, relscope_template
-from relcore.figures.palette import LIGHT, Theme
-from relcore.figures.paper import blank_figure, settings
 from relcore.figures.picture_grid import Layout, PictureGrid, grid_layout
-from relcore.figures.style import COLUMN, PAPER, Style
+from relcore.figures.publication import blank_figure, settings
+from relcore.figures.style import COLUMN, LIGHT, PAPER, Style, Theme
 
 _LEFT, _RIGHT = 200, 130  # units on the screen, a pixel in a wide window, .6 of one in a narrow one
 _ERRORS = "MSE × 10³"

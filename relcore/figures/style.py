@@ -4,8 +4,111 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from relcore.figures.palette import LIGHT, Theme
-from relcore.spaces import SpaceError
+import numpy as np
+
+from relcore.base.errors import SpaceError
+
+# Palette: the colours of Relscope, on screen and on paper, distinguishable for colour-blind eyes.
+#
+# Categories start with six colours of Okabe and Ito (2008, "Color Universal Design"), strongest on a white page first; their
+# yellow and black are left out, one too pale on white, one the colour of text. The rest are Paul Tol's ("Colour Schemes", SRON
+# technical note 09-002: muted, bright, light, dark), each the one farthest, to normal, protan and deutan eyes, from those before
+# it. The first six are alike on light and dark; then each surface has its own, as indigo vanishes on a dark one. No list of
+# colours stays readable beyond about ten; after 20 they repeat. The accent is a deep indigo, which is not a category colour.
+
+SEQUENTIAL = "viridis"  # known by these names to Plotly and Matplotlib alike
+DIVERGING = "PuOr"
+
+_OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_ON_LIGHT = ("#332288", "#882255", "#225522", "#FFAABB", "#EE6677", "#999933", "#88CCEE")
+_ON_LIGHT += ("#117733", "#44BB99", "#AA3377", "#EE8866", "#BBCC33", "#228833", "#4477AA")
+_ON_DARK = ("#EEDD88", "#FFAABB", "#666633", "#99DDFF", "#AA3377", "#EE6677", "#999933")
+_ON_DARK += ("#44BB99", "#EE8866", "#BBCC33", "#4477AA", "#AA4499", "#228833", "#CCBB44")
+
+
+def category_colors(n: int, dark: bool = False) -> list[str]:
+    """`n` hexadecimal colours, always the same first ones; repeating after 20."""
+    colors = _OKABE_ITO + (_ON_DARK if dark else _ON_LIGHT)
+    return [colors[i % len(colors)] for i in range(n)]
+
+
+def mixed(color: str, other: str, share: float = 0.55) -> str:
+    """Two hexadecimal colours mixed, `share` of the first."""
+    pairs = [(int(color[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(share * one + (1 - share) * two):02x}" for one, two in pairs)
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours and the font around the data, shared by Plotly, Matplotlib and the app's style sheet.
+
+    Attributes
+    ----------
+    page, surface : str
+        Behind everything; behind a figure.
+    text, muted : str
+        Titles and numbers; notes and axis titles.
+    grid, border : str
+        Lines inside a plot; the frame of a pane.
+    neutral : str
+        Points of no category.
+    null : str
+        The band of the chance level.
+    accent, on_accent : str
+        The one colour of buttons, links and emphasis; text on it.
+    font : str
+        A CSS font stack that needs no network.
+    """
+
+    name: str
+    page: str
+    surface: str
+    text: str
+    muted: str
+    grid: str
+    border: str
+    neutral: str
+    null: str
+    accent: str
+    on_accent: str
+    font: str = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
+
+    @property
+    def dark(self) -> bool:
+        return self.name == "dark"
+
+    def category_colors(self, n: int) -> list[str]:
+        return category_colors(n, dark=self.dark)
+
+
+LIGHT = Theme(
+    name="light",
+    page="#f7f7fb",
+    surface="#ffffff",
+    text="#1b1d28",
+    muted="#5c6070",
+    grid="#e8e9ef",
+    border="#c9cbd6",
+    neutral="#b4b7c3",
+    null="#d5d7e0",
+    accent="#4338a8",
+    on_accent="#ffffff",
+)
+
+DARK = Theme(
+    name="dark",
+    page="#0f1118",
+    surface="#161923",
+    text="#eceef6",
+    muted="#a3a8bb",
+    grid="#2a2e3d",
+    border="#3d4254",
+    neutral="#656b80",
+    null="#3d4254",
+    accent="#aaa3ff",
+    on_accent="#14122e",
+)
+
 
 POINT = 1 / 72  # inches
 COLUMN, PAGE = 3.25, 6.75  # inches: one column of two, and the width of the text
@@ -53,3 +156,42 @@ class Style:
 
 
 PAPER = Style()
+
+
+# Colours of heat maps, the same on screen and on paper: a ramp of one hue, and ink that can be read on it.
+
+_INKS = ("#0b0c12", "#ffffff")
+_RAMPS = {
+    False: ("#f1f1f8", "#c9c6e8", "#8f86d0", "#4338a8", "#241a6b"),
+    True: ("#1f2233", "#37346b", "#5b52ad", "#857ce0", "#c4bfff"),
+}
+
+
+def ramp_of(theme: Theme) -> tuple[str, ...]:
+    """Five colours, palest first: one hue in different lightness, readable for colour-blind eyes and in greyscale."""
+    return _RAMPS[theme.dark]
+
+
+def cell_color(share: float, theme: Theme) -> tuple[float, float, float]:
+    """The colour of a place on the ramp, 0 palest … 1 deepest, as three shares 0 … 1; beyond the ramp its end."""
+    ramp = np.array([_shares(color) for color in ramp_of(theme)])
+    return tuple(float(np.interp(share, np.linspace(0, 1, len(ramp)), ramp[:, channel])) for channel in range(3))
+
+
+def text_on(color: tuple[float, float, float]) -> str:
+    """Black or white, whichever has more contrast on a colour of three shares 0 … 1 (contrast of WCAG 2)."""
+    return max(_INKS, key=lambda ink: _contrast(_shares(ink), color))
+
+
+def _contrast(first: tuple[float, ...], second: tuple[float, ...]) -> float:
+    low, high = sorted((_luminance(first), _luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(color: tuple[float, ...]) -> float:
+    linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in color[:3]]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def _shares(color: str) -> tuple[float, ...]:
+    return tuple(int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))

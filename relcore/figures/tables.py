@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.numbers import general
+from relcore.base.numbers import general
 
 SCORE_COLUMNS = ("metric", "form", "score", "null_low", "null_high")
 

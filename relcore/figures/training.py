@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted, short
 from relcore.figures.export import Exportable
-from relcore.figures.palette import LIGHT, Theme
-from relcore.figures.style import COLUMN, PAPER, Style
-from relcore.numbers import counted, short
-from relcore.spaces import SpaceError
+from relcore.figures.style import COLUMN, LIGHT, PAPER, Style, Theme
 
 if TYPE_CHECKING:  # each library is loaded on demand
     import plotly.graph_objects as go
@@ -111,7 +110,7 @@ def printed_training_figure(curves: Curves, style: Style = PAPER) -> Figure:
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
 
-    from relcore.figures.paper import blank_figure, height_of, legend_below, quiet_ticks, settings
+    from relcore.figures.publication import blank_figure, height_of, legend_below, quiet_ticks, settings
 
     table = training_table(curves)
     names = list(dict.fromkeys(table.name))

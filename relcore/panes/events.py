@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from relcore.charts.star_look import OPACITIES, SIZES, StarLook
+from relcore.charts.scene import OPACITIES, SIZES, StarLook
 from relcore.panes.payload import unpack_rows
 
 

@@ -5,15 +5,61 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+from collections.abc import Mapping
 from html import escape
+from importlib.resources import files
+from typing import Any
 
+from relcore.base.text import encodable
 from relcore.charts.scene import Scene
-from relcore.figures.embedded import recipe_script
+from relcore.figures.export import Exportable, drawn, recipe_script
 from relcore.figures.marks import scene_alt
-from relcore.figures.palette import DARK, LIGHT, Theme
+from relcore.figures.style import DARK, LIGHT, Theme
 from relcore.panes.payload import ids_digest, joined, payload_of
-from relcore.panes.source import part, script, style
-from relcore.plain_text import encodable
+
+# The renderer of the linked panes: scripts that become one module with the script of their home, and one style sheet.
+#
+# A home is the place that shows the panes. It calls ``render(host, payload, home)`` with an object that can send events and load
+# files; `linked_scatter.js` lists what it may offer.
+
+SCRIPTS = (
+    "coloring.js",
+    "legend.js",
+    "points.js",
+    "discs.js",
+    "solid.js",
+    "row_grid.js",
+    "density.js",
+    "dense.js",
+    "text_column.js",
+    "moving.js",
+    "pane.js",
+    "gestures.js",
+    "stars.js",
+    "names.js",
+    "toolbar.js",
+    "payload.js",
+    "tip.js",
+    "room.js",
+    "theme.js",
+    "linked_scatter.js",
+)
+
+
+def script(home: str) -> str:
+    """One module: the renderer, then the script of a home; inline scripts cannot import."""
+    return "\n".join([*map(part, SCRIPTS), home])
+
+
+def style() -> str:
+    """The style sheet; its classes begin with ``ls-``."""
+    return part("panes.css")
+
+
+def part(name: str) -> str:
+    """The text of one file of this package."""
+    return files("relcore.panes").joinpath(name).read_text(encoding="utf-8")
+
 
 _HOVERS = ("texts", "notes")
 
@@ -26,7 +72,7 @@ def panes_page(scene: Scene, title: str, theme: Theme = LIGHT, recipe: str | Non
     Parameters
     ----------
     recipe : str, optional
-        JSON that draws the figure again; `relcore.figures.embedded.read_recipe` reads it.
+        JSON that draws the figure again; `relcore.figures.export.read_recipe` reads it.
     """
     scene, title, recipe = encodable((scene, title, recipe))
     columns = {name: column for name in _HOVERS if (column := getattr(scene, name)) is not None}
@@ -60,3 +106,16 @@ def _policy(run: str) -> str:
         f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+# The panes of a scene as a figure in all its forms.
+
+
+def scene_exportable(scene: Scene, recipe: Mapping[str, Any] | None = None, name: str = "panes") -> Exportable:
+    """The panes of a scene; their table is `Scene.table`, their page that of `panes_page`."""
+    renderers = drawn("panes:panes_figure", "panes_print:panes_figure", scene)
+
+    def page(theme, described):
+        return panes_page(scene, name, theme, described)
+
+    return Exportable(name, *renderers, scene.table, recipe, page=page)

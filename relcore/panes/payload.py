@@ -5,19 +5,118 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
+from relcore.base.caching import MadeOnce
+from relcore.base.text import encodable
+from relcore.charts.coloring import PARTS, STEPS, Coloring
 from relcore.charts.scene import Scene
-from relcore.figures.marks import NAMED, NUMBERED, scene_alt, sides, star_opacity, star_size
-from relcore.figures.palette import DARK, LIGHT
-from relcore.made_once import MadeOnce
-from relcore.panes.colorings import NO_CATEGORY, arrays_of, described
-from relcore.panes.positions import is_quantised, need_finite, packed_positions
-from relcore.panes.sheet import Sheet
-from relcore.plain_text import encodable
+from relcore.figures.marks import NAMED, NUMBERED, OTHER, colors_of, point_size, scene_alt, sides, star_opacity, star_size
+from relcore.figures.style import DARK, LIGHT
+
+# The colourings of a scene as the linked panes take them: classes with their colours, and the class of each row as bytes.
+
+NO_CATEGORY = 0xFFFF  # what -1 is in the payload's uint16
+
+
+def described(coloring: Coloring, side: str) -> dict[str, Any]:
+    """The classes of a colouring with its colours; of a scale the parts of its colour bar."""
+    scale, n_named = coloring.scale, int(np.count_nonzero(np.asarray(coloring.categories) >= 0))
+    return {
+        "title": coloring.title,
+        "side": side,
+        "tokens": coloring.tokens(),
+        "labels": [*(scale.parts() if scale else map(str, coloring.names)), OTHER],
+        "stepsAClass": STEPS // PARTS if scale else 1,
+        "ticks": scale.ticks() if scale else None,
+        "ramp": bool(coloring.colors),  # steps of a number, which have no place on the map
+        "colors": [colors_of(coloring, theme) for theme in (LIGHT, DARK)],
+        "pointSize": point_size(n_named or len(coloring.categories)),
+        "otherSize": point_size(len(coloring.categories)),
+        "hidden": list(coloring.hidden),
+    }
+
+
+def arrays_of(coloring: Coloring, i: int) -> dict[str, bytes]:
+    """The categories of the colouring number `i`, and the values of a scale."""
+    categories = np.asarray(coloring.categories)
+    arrays = {f"categories{i}": np.where(categories < 0, NO_CATEGORY, categories).astype("<u2").tobytes()}
+    if coloring.values is not None:
+        arrays[f"values{i}"] = np.asarray(coloring.values, dtype="<f4").tobytes()
+    return arrays
+
+
+# Where the rows of a pane are, as it travels: coordinates, or steps of the full range where there are very many rows.
+
+EXACT = 60_000  # rows at most that travel as float32; more are drawn as density where many are in view
+POSITION_STEPS = (
+    65_535  # of an axis: a place is at most half a step off, below half a pixel of a pane 600 pixels wide at a zoom of 100
+)
+
+
+def quantised(coordinates: np.ndarray) -> np.ndarray:
+    """Each axis in steps of its own full range, (n, 2) uint16: 0 is its least value, 65,535 its greatest.
+
+    At most 1/131,070 of the range is lost. An axis without extent lies in the middle.
+    """
+    low, high = coordinates.min(axis=0).astype(np.float64), coordinates.max(axis=0).astype(np.float64)
+    steps = np.empty(coordinates.shape, dtype="<u2")
+    for axis in range(coordinates.shape[1]):
+        extent = high[axis] - low[axis]
+        share = (coordinates[:, axis] - low[axis]) / extent if extent > 0 else np.full(len(coordinates), 0.5)
+        steps[:, axis] = np.rint(share * POSITION_STEPS)
+    return steps
+
+
+def is_quantised(coordinates: np.ndarray) -> bool:
+    """Whether these travel in steps: many rows in the plane. A solid is turned in the browser, which needs its coordinates."""
+    return len(coordinates) > EXACT and coordinates.shape[1] == 2
+
+
+def need_finite(title: str, coordinates: np.ndarray) -> None:
+    """Refuse what cannot be drawn.
+
+    Raises
+    ------
+    ValueError
+        Coordinates that are not finite.
+    """
+    if not np.isfinite(coordinates).all():
+        bad = int((~np.isfinite(coordinates).all(axis=1)).sum())
+        raise ValueError(
+            f"pane {title!r}: expected finite coordinates, got {bad} rows with NaN or infinite values; leave these out"
+        )
+
+
+def packed_positions(coordinates: np.ndarray) -> bytes:
+    """The positions in a pane, little-endian: float32 (n, 2 or 3), or uint16 steps (n, 2)."""
+    if is_quantised(coordinates):
+        return quantised(coordinates).tobytes()
+    return np.ascontiguousarray(coordinates, dtype="<f4").tobytes()
+
+
+# A sheet: small pictures of many rows in one file, so that a hover shows one at once.
+
+CRISP = 32  # pixels per side up to which pictures are kept unchanged and drawn as squares
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """Pictures in square cells of `side` pixels, `columns` per line; row i is in cell `cells[i]`."""
+
+    content: bytes
+    mimetype: str
+    side: int
+    columns: int
+    lines: int
+    cells: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+    @property
+    def crisp(self) -> bool:
+        return self.side <= CRISP
 
 
 def pack_rows(rows: Sequence[int] | np.ndarray, n: int) -> bytes:

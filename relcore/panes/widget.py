@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import traitlets
 
+from relcore.base.errors import SpaceError, quote
+from relcore.base.text import encodable
 from relcore.charts.scene import Scene
 from relcore.panes.events import PaneEvent, read_events
+from relcore.panes.page import part, script, style
 from relcore.panes.payload import ids_digest, joined, payload_of
-from relcore.panes.source import part, script, style
-from relcore.plain_text import encodable
-from relcore.spaces import SpaceError, quote
 
 Draw = Callable[[Sequence[str]], tuple[Scene, np.ndarray]]
 _HOVERS = ("texts", "notes")

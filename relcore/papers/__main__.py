@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from relcore import pace
+from relcore.base.errors import SpaceError
 from relcore.papers.ours import SHIPPED, read_ours, write_ours
-from relcore.papers.paper_run import RUNS
 from relcore.papers.rows import find_row, load_rows
-from relcore.papers.runs import expected, is_current, measure, what_is_missing
-from relcore.spaces import SpaceError
-from relcore.store import Store, StoreError, in_use
+from relcore.papers.runs import RUNS, expected, is_current, measure, what_is_missing
+from relcore.runs import pace
+from relcore.runs.digest import StoreError
+from relcore.runs.store import Store, in_use
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

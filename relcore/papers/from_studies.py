@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pandas as pd
 
-from relcore.papers.ours import SHARE, Number
+from relcore.papers.ours import SHARE, Number, grouped, rounded
 from relcore.papers.runs import Measured, Settings
-from relcore.papers.summaries import grouped, rounded
-from relcore.progress import Report
-from relcore.store import Store
-from relcore.studies import study_of
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns, finished_run, run_key, run_table
 from relcore.studies.statistics import correlation
-from relcore.studies.study import Study, StudySpec
+from relcore.studies.study import Study, StudySpec, study_of
 
 
 def training(settings: Settings, store: Store, report: Report) -> Measured:
@@ -77,7 +75,7 @@ def trained_count(settings: Settings, store: Store, report: Report) -> Measured:
 
 def quantisation(settings: Settings, store: Store, report: Report) -> Measured:
     """Mean cosine distance of paired rows (the paper's score), Euclidean ones beside it, and MRR, by form."""
-    from relcore.studies.quasi_isometry import FORMS
+    from relcore.studies.quantisation import FORMS
 
     _, _, table = _table("quasi-isometry", settings, store, report)
     units = {

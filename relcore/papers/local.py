@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from relcore.access import data_folder
-from relcore.encoding import encode
-from relcore.progress import Report
-from relcore.reconstructing.pictures import PictureSpec
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import Encoder
-from relcore.spaces import LatentSpace, SpaceError
-from relcore.store import Store
+from relcore.base.access import data_folder
+from relcore.base.errors import SpaceError
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Encoder
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.autoencoders import PictureSpec
 from relcore.studies.material import dataset_of, labelled_spaces, test_ids_of
 
 
@@ -42,16 +43,15 @@ def labelled(data: str, store: Store, report: Report) -> tuple[list[LatentSpace]
 
 def text_encoders() -> tuple[Encoder, ...]:
     """Four encoders of texts, each trained without the others; layers of one model would share some of their coordinates."""
-    from relcore.sources.lsa import TfidfSvd
-    from relcore.sources.pooled_words import PooledWords
-    from relcore.sources.text import MiniLM
+    from relcore.encoders.sentences import PooledWords, TfidfSvd
+    from relcore.encoders.transformers import MiniLM
 
     return TfidfSvd(), PooledWords("word2vec-novels"), PooledWords("fasttext-novels"), MiniLM()
 
 
 def picture_encoders() -> tuple[Encoder, ...]:
     """Four small networks for MNIST at 14 × 14 pixels; a fifth of the pictures is held out from all of them."""
-    from relcore.sources.small_vision import SmallVision
+    from relcore.encoders.small_vision import SmallVision
 
     return tuple(SmallVision(name, epochs=5, image_size=14) for name in ("mlp", "cnn", "residual", "vit"))
 

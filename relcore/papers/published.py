@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
 
 FOLDER = files("relcore") / "data" / "papers"
 WORDS = ("setting",)  # units of columns that hold no numbers
@@ -53,7 +53,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Unit:
     """A column of numbers: what it is called, and its unit or range."""
 
     name: str
@@ -76,7 +76,7 @@ class PublishedTable:
 
     setting: str
     labels: tuple[str, ...]
-    measures: tuple[Measure, ...]
+    measures: tuple[Unit, ...]
     lines: tuple[tuple[tuple[str, ...], tuple[Cell, ...]], ...]
 
     @classmethod
@@ -88,7 +88,7 @@ class PublishedTable:
         SpaceError
             A line whose length differs from the head's, or a text in a column of numbers.
         """
-        labels, measures = tuple(record["labels"]), tuple(Measure(**one) for one in record["measures"])
+        labels, measures = tuple(record["labels"]), tuple(Unit(**one) for one in record["measures"])
         lines = []
         for line in record["rows"]:
             if len(line) != len(labels) + len(measures):

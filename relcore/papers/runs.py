@@ -2,20 +2,85 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from relcore import __version__, pace, record
-from relcore.papers.commit import commit_of
+from relcore import __version__
+from relcore.base import records
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.papers.ours import Number, Ours, shipped
-from relcore.papers.paper_run import RUNS
-from relcore.progress import Context, Report, silent
-from relcore.spaces import SpaceError, need_one_of
-from relcore.store import Store, digest_of
+from relcore.papers.published import FOLDER
+from relcore.runs import pace
+from relcore.runs.digest import digest_of
+from relcore.runs.progress import Context, Report, silent
+from relcore.runs.store import Store
+
+# The runs that measure our numbers for the papers, by name, as listed in relcore/data/papers/runs.json.
+
+
+@dataclass(frozen=True)
+class PaperRun:
+    """One run.
+
+    Attributes
+    ----------
+    title, data : str
+        What it does, and on which data.
+    function : "module:name"
+        Under relcore.papers; called with settings, store, report, gives `Measured`.
+    settings : dict
+        JSON values: every size, so that a run on a laptop takes minutes.
+    minutes : float
+        Roughly, on one core that does nothing else.
+    local : str
+        What it needs in the data folder; "" where all is bundled.
+    version : int
+        Raise it when the same settings would give other numbers.
+    """
+
+    title: str
+    data: str
+    function: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    minutes: float = 1.0
+    local: str = ""
+    version: int = 1
+
+
+RUNS = records.from_json(dict[str, PaperRun], json.loads((FOLDER / "runs.json").read_text(encoding="utf-8")), "runs.json")
+
+
+# The commit of the project's own checkout: what code a number was measured with.
+
+_PROJECT = Path(__file__).parents[2]
+_MEASURES = "relcore"
+
+
+def commit_of(project: Path = _PROJECT) -> str:
+    """Short hash of HEAD, ``"a8e5362"``; with "+" behind it where tracked files under relcore differ from it.
+
+    "" where the folder is no checkout of its own, or git is not installed.
+    """
+    top = _git(project, "rev-parse", "--show-toplevel")
+    if not top or Path(top).resolve() != project.resolve():  # installed into a folder of someone else's checkout
+        return ""
+    changed = _git(project, "status", "--porcelain", "--untracked-files=no", "--", _MEASURES)
+    return _git(project, "rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
+
+
+def _git(folder: Path, *asked: str) -> str:
+    try:
+        return subprocess.run(["git", *asked], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
 
 Settings = Mapping[str, Any]
 
@@ -64,13 +129,13 @@ def expected(name: str, store: Store) -> pace.Expected:
 def paper_job(context: Context, *, name: str) -> None:
     """`measure` as a job of the Engine, under `run_key`."""
     context.report(0, 1, "starting")
-    context.put({}, {"ours": record.to_json(measure(name, context.store, context.report))})
+    context.put({}, {"ours": records.to_json(measure(name, context.store, context.report))})
 
 
 def result_of(name: str, store: Store) -> Ours | None:
     """The numbers of a run: the store's own, else the project's if settings and version are unchanged."""
     if found := store.summary(run_key(name)):
-        return record.from_json(Ours, found.metadata["ours"])
+        return records.from_json(Ours, found.metadata["ours"])
     known = shipped().get(name)
     return known if known and is_current(known) else None
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from relcore import record
-from relcore.papers.intervals import spread_of
-from relcore.papers.ours import Number, Ours
+from relcore.base import records as record
+from relcore.papers.ours import Number, Ours, spread_of
 from relcore.papers.published import WORDS
 from relcore.papers.rows import PaperRow
 from relcore.papers.verdict import Decided, verdict_of

@@ -1,8 +1,8 @@
 """Whether a paper's pattern is seen here, by a rule.
 
-Each row with measured numbers has claims (relcore.papers.claims): comparisons that the paper's row makes, such as "relative
+Each row with measured numbers has claims (relcore.papers.rows): comparisons that the paper's row makes, such as "relative
 MRR > absolute MRR" or "stitched ≥ .85 × not stitched". A claim is decided on our numbers. With the difference
-D = more − (times × than + plus), its standard error from those of both numbers (relcore.papers.intervals; they are taken as
+D = more − (times × than + plus), its standard error from those of both numbers (relcore.papers.ours; they are taken as
 independent, which is too wide rather than too narrow where both were measured on the same rows), and Student's quantile t at
 95 % with Welch's degrees of freedom, the claim
 
@@ -20,11 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, sqrt
 
-from relcore.papers.claims import CHANCE, Claim, number_of
-from relcore.papers.intervals import quantile, spread_of
-from relcore.papers.ours import Number, Ours
-from relcore.papers.rows import PaperRow
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.papers.ours import Number, Ours, quantile, spread_of
+from relcore.papers.rows import CHANCE, Claim, PaperRow, number_of
 
 HOLDS, PARTLY, DOES_NOT = "pattern holds", "pattern holds partly", "pattern does not hold"
 YES, NO, OPEN = "holds", "fails", "not decided"
@@ -55,7 +53,7 @@ class Decided:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """What a row's claims come to: `word` is "pattern holds", "… partly" or "… does not hold"."""
 
     word: str
@@ -71,7 +69,7 @@ class Verdict:
         return ", ".join([told, *more])
 
 
-def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> Verdict | None:
+def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> ClaimVerdict | None:
     """The verdict on what was measured so far; None if no claim of the row can be decided yet.
 
     A claim on a number that an older result of the store lacks is left out, like one whose run was not made.
@@ -87,7 +85,7 @@ def verdict_of(row: PaperRow, found: Mapping[str, Ours]) -> Verdict | None:
     if not decided:
         return None
     held = sum(one.outcome == YES for one in decided)
-    return Verdict(HOLDS if held == len(decided) else PARTLY if held else DOES_NOT, tuple(decided))
+    return ClaimVerdict(HOLDS if held == len(decided) else PARTLY if held else DOES_NOT, tuple(decided))
 
 
 def decide(claim: Claim, numbers: Sequence[Number]) -> Decided:

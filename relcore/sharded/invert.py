@@ -8,24 +8,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relcore.inverting.recovery import InversionSpec
-from relcore.inverting.tuning import choose_numbers
-from relcore.metrics.calibration import Score
-from relcore.metrics.cka_sums import CosineSums
-from relcore.progress import Report, silent
-from relcore.sharded.anchor_rows import drawn_anchors, named_anchors, wanted_ids
-from relcore.sharded.pair import ShardedPair, global_rows, lengths_above_zero
-from relcore.sharded.project import gathered, write_mapped
-from relcore.sharded.row_maps import put_inversion, row_map
-from relcore.sharded.runner import Runner
+from relcore.base.errors import SpaceError
+from relcore.invert.recovery import InversionSpec, choose_numbers
+from relcore.represent.similarity import row_blocks, unit_rows
+from relcore.runs.digest import digest_of
+from relcore.runs.entries import Entry
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.cka import CosineSums
+from relcore.scores.score import Score
+from relcore.sharded.passes import Arrays, Runner, Shards, ShardWork
+from relcore.sharded.project import gathered, put_inversion, row_map, write_mapped
 from relcore.sharded.shard import aligned
-from relcore.sharded.shard_pass import Arrays, Shards, ShardWork
-from relcore.sharded.space import ShardedSpace
-from relcore.sharded.space_mean import mean_from_sums
-from relcore.sharded.survey import Survey
-from relcore.similarity import row_blocks, unit_rows
-from relcore.spaces import SpaceError
-from relcore.store import Entry, Store, digest_of
+from relcore.sharded.space import (
+    ShardedPair,
+    ShardedSpace,
+    drawn_anchors,
+    global_rows,
+    lengths_above_zero,
+    named_anchors,
+    wanted_ids,
+)
+from relcore.sharded.survey import Survey, mean_from_sums
 
 _ROWS = 16384
 

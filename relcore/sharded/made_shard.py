@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from relcore.sharded.shard import Block, Shard
-from relcore.spaces import SpaceError
-from relcore.store import digest_of
+from relcore.base.errors import SpaceError
+from relcore.runs.digest import digest_of
+from relcore.sharded.shard import Shard, ShardBlock
 
 PREFIX = "made://"
 _BLOCK = 8192  # rows that one generator makes: what a row is does not depend on how it is read
@@ -59,7 +59,7 @@ class MadeShard:
         self.matrix = rng.standard_normal((self.latent, width), dtype=np.float32) / np.float32(np.sqrt(self.latent))
         self.shift = rng.standard_normal(width, dtype=np.float32)
 
-    def blocks(self, rows: int, labels: bool) -> Iterator[Block]:
+    def blocks(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
         n, out, filled, first = self.shard.n, None, 0, 0
         for number in range(-(-n // _BLOCK)):
             part = self._made(number)
@@ -69,7 +69,7 @@ class MadeShard:
                 m = min(len(part), len(out) - filled)
                 out[filled : filled + m], part, filled = part[:m], part[m:], filled + m
                 if filled == len(out):
-                    yield Block(first, out)
+                    yield ShardBlock(first, out)
                     out, first = None, first + filled
 
     def take(self, rows: np.ndarray) -> np.ndarray:

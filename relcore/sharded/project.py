@@ -2,22 +2,245 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from relcore.comparison import ProjectionSpec
-from relcore.sharded.anchor_rows import drawn_anchors, named_anchors, wanted_ids
-from relcore.sharded.gather import put_rows
-from relcore.sharded.row_maps import put_projection
-from relcore.sharded.runner import Runner
-from relcore.sharded.shard_pass import Shards
-from relcore.sharded.space import ShardedSpace
-from relcore.sharded.space_mean import mean_from_sums
-from relcore.sharded.survey import Survey
-from relcore.sharded.target import default_format, need_folder
-from relcore.sharded.write_rows import WriteRows
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.invert.recovery import InversionSpec
+from relcore.migrate.adapter_file import LoadedAdapter
+from relcore.migrate.adapters import Step, apply_by_block
+from relcore.migrate.streaming import SIDES, need_width
+from relcore.represent.similarity import row_blocks
+from relcore.runs.digest import digest_of
+from relcore.runs.entries import Entry
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec
+from relcore.sharded.passes import Arrays, Runner, Shards, ShardWork, made_once
+from relcore.sharded.shard import Shard, ShardBlock, beside, filesystem, finite, listed, opened, replacing
+from relcore.sharded.space import ShardedSpace, drawn_anchors, named_anchors, put_rows, wanted_ids
+from relcore.sharded.survey import Survey, mean_from_sums
+
+# What is done to the rows of a shard before they are written: kept in the store, and made again in workers.
+
+RowMap = Callable[[np.ndarray], np.ndarray]  # (m, d) → (m, e) float32
+_made: dict[str, RowMap] = {}
+
+
+def put_projection(store: Store, anchors: np.ndarray, mean: np.ndarray, spec: ProjectionSpec, whiten: bool = False) -> str:
+    """The key of the projection on anchors (k, d) of a space with this mean (d,).
+
+    Raises
+    ------
+    SpaceError
+        The similarity "quantised", whose clusters depend on other rows than the anchors.
+    """
+    if spec.similarity == "quantised":
+        raise SpaceError("similarity: expected one that needs the anchors alone, got 'quantised'; it is not offered by shard")
+    return _put(store, "project", {"anchors": anchors, "mean": mean}, {"spec": asdict(spec), "whiten": whiten})
+
+
+def put_inversion(store: Store, anchors: tuple[np.ndarray, ...], means: tuple[np.ndarray, ...], spec: InversionSpec) -> str:
+    """The key of the inverse from paired anchors of two spaces and the means of all their rows."""
+    arrays = {f"anchors_{side}": one for side, one in enumerate(anchors)}
+    return _put(store, "invert", arrays | {f"mean_{side}": one for side, one in enumerate(means)}, {"spec": spec.to_record()})
+
+
+def put_adapter(store: Store, adapter: LoadedAdapter, side: str) -> str:
+    """The key of an adapter's steps of one side, "queries" or "corpus"."""
+    steps = adapter.query_steps_ if side == "queries" else adapter.corpus_steps_
+    width = adapter.n_features_in_ if side == "queries" else adapter.n_features_old_
+    arrays = {f"{place}.{name}": one for place, step in enumerate(steps) for name, one in vars(step).items()}
+    return _put(store, "adapt", arrays, {"steps": [type(step).__name__ for step in steps], "width": width})
+
+
+def row_map(store: Store, key: str) -> RowMap:
+    """The function that was put under a key; made once for the shards that a process maps one after the other."""
+    return made_once(_made, store, key, lambda entry: _KINDS[entry.metadata["map"]](entry), "the map of the rows")
+
+
+def _put(store: Store, kind: str, arrays: dict[str, np.ndarray], settings: dict[str, Any]) -> str:
+    key = digest_of("row map", kind, arrays, settings)
+    if not store.has(key):
+        store.put(key, arrays, {"map": kind, **settings})
+    return key
+
+
+def _project(entry: Entry) -> RowMap:
+    anchors, mean = entry.arrays["anchors"], entry.arrays["mean"]
+    projection = ProjectionSpec(**entry.metadata["spec"]).projection(entry.metadata["whiten"])
+    return projection.fit_from(mean, anchors, anchors).transform
+
+
+def _invert(entry: Entry) -> RowMap:
+    arrays, spec = entry.arrays, InversionSpec(**entry.metadata["spec"])
+    means = {"source_mean": arrays["mean_0"], "target_mean": arrays["mean_1"]}
+    return spec.inverse().fit(arrays["anchors_0"], arrays["anchors_1"], **means).transform
+
+
+def _adapt(entry: Entry) -> RowMap:
+    from relcore.migrate import adapters as kinds
+
+    made: list[Step] = []
+    for place, name in enumerate(entry.metadata["steps"]):
+        own = {one.split(".", 1)[1]: array for one, array in entry.arrays.items() if one.startswith(f"{place}.")}
+        made.append(getattr(kinds, name)(**own))
+    return lambda X: apply_by_block(tuple(made), X)
+
+
+_KINDS: dict[str, Callable[[Entry], RowMap]] = {"project": _project, "invert": _invert, "adapt": _adapt}
+
+
+# The folder that mapped shards are written to: one file for each shard, whole or not there.
+
+FORMATS = ("npy", "parquet")
+MARK = "_relscope.json"  # which work writes into the folder; a name with _ is no shard
+
+
+def default_format(shard: Shard) -> str:
+    """That of the source, and parquet for Arrow."""
+    return "npy" if shard.kind in (".npy", ".made") else "parquet"
+
+
+def need_folder(place: str, key: str) -> None:
+    """Make the folder, or find that the same work began to write there.
+
+    Raises
+    ------
+    SpaceError
+        It holds something else.
+    """
+    files, path = filesystem(place)
+    mark = beside(place, MARK)
+    if files.exists(path):
+        marked = files.exists(beside(path, MARK))
+        if marked:
+            with opened(mark) as stream, suppress(ValueError):  # a damaged one is of other work
+                found = json.loads(stream.read())
+                if isinstance(found, dict) and found.get("key") == key:
+                    return
+        if marked or listed(place):
+            raise SpaceError(
+                f"{place!r:.200}: expected a new or empty folder for the shards, got one with files; choose another"
+            )
+    files.makedirs(path, exist_ok=True)
+    with replacing(mark) as stream:
+        stream.write(json.dumps({"key": key}).encode())
+
+
+def write_shard(place: str, shard: Shard, kind: str, blocks: Iterable[ShardBlock], width: int) -> list[str]:
+    """Write the blocks as one file, named after their shard, and return what was written: addresses.
+
+    Ids and labels go with the rows, as `ShardedSpace.open` reads them again.
+    """
+    need_one_of("format", kind, FORMATS)
+    stem = shard.name.rsplit(".", 1)[0]
+    return (_npy if kind == "npy" else _parquet)(beside(place, f"{stem}.{kind}"), shard, blocks, width)
+
+
+def are_there(urls: Iterable[str]) -> bool:
+    """Whether all these files exist."""
+    found = (filesystem(url) for url in urls)
+    return all(files.exists(path) for files, path in found)
+
+
+def _npy(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:
+    stem = url.rsplit(".", 1)[0]
+    columns = [what for what in ("ids", "labels") if getattr(shard, what)]
+    urls = {what: f"{stem}.{what}.txt" for what in columns}
+    with ExitStack() as open_files:  # the vectors are closed last, so that their file is there once all are
+        stream = open_files.enter_context(replacing(url))
+        texts = {what: open_files.enter_context(replacing(one)) for what, one in urls.items()}
+        header = {"descr": "<f4", "fortran_order": False, "shape": (shard.n, width)}
+        np.lib.format.write_array_header_1_0(stream, header)
+        for block in blocks:
+            stream.write(np.ascontiguousarray(block.vectors, "<f4").data)
+            for what, text in texts.items():
+                text.write(_lines(shard.name, what, getattr(block, what)))
+    return [url, *urls.values()]
+
+
+def _lines(name: str, what: str, column: list[str]) -> bytes:
+    text = "\n".join(column)
+    if text.count("\n") != len(column) - 1 or "\r" in text:
+        raise SpaceError(f"{name}: expected {what} without line breaks, got one with a line break; write parquet instead")
+    return f"{text}\n".encode()
+
+
+def _parquet(url: str, shard: Shard, blocks: Iterable[ShardBlock], width: int) -> list[str]:
+    import pyarrow.parquet as parquet
+
+    tables = _tables(blocks, width)
+    first = next(tables)
+    # Vectors hardly shrink: dictionaries and compression would cost more time than they save space.
+    settings = {"use_dictionary": False, "compression": "none"}
+    with replacing(url) as stream, parquet.ParquetWriter(stream, first.schema, **settings) as writer:
+        writer.write_table(first)
+        for table in tables:
+            writer.write_table(table)
+    return [url]
+
+
+def _tables(blocks: Iterable[ShardBlock], width: int) -> Iterator:
+    import pyarrow as pa
+
+    for block in blocks:
+        texts = {"id": block.ids, "label": block.labels}
+        columns = {name: pa.array(column, pa.string()) for name, column in texts.items() if column is not None}
+        values = pa.array(np.ascontiguousarray(block.vectors, np.float32).ravel())
+        yield pa.table({**columns, "vector": pa.FixedSizeListArray.from_arrays(values, width)})
+
+
+# WriteRows: map the rows of each shard, and write them as a shard of another folder.
+
+_ROWS = 16384  # mapped at once: relative rows are wider than the rows that they come from
+
+
+@dataclass(frozen=True)
+class WriteRows(ShardWork):
+    """Every row through a map of `row_maps`, with its id and its label, into a folder. Facts: files, addresses by shard.
+
+    Attributes
+    ----------
+    map : str
+        The store's key of the map.
+    goal, format : str
+        The folder, and "npy" or "parquet".
+    """
+
+    kind: ClassVar[str] = "write rows"
+    writes: ClassVar[bool] = True
+
+    map: str
+    goal: str
+    format: str
+
+    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+        shard, function = shards[0], row_map(store, self.map)
+        width = function(np.ones((1, shard.width), dtype=np.float32)).shape[1]
+        mapped = (self._mapped(shard, block, function, report) for block in shard.blocks(labels=True))
+        files = write_shard(self.goal, shard, self.format, (part for block in mapped for part in block), width)
+        return {}, {"files": {shard.name: files}, "rows": shard.n, "width": width}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
+        one, two = first.metadata["facts"], second.metadata["facts"]
+        return {}, {"files": one["files"] | two["files"], "rows": one["rows"] + two["rows"], "width": one["width"]}
+
+    def holds(self, facts: dict[str, Any]) -> bool:
+        return are_there(url for urls in facts["files"].values() for url in urls)
+
+    @staticmethod
+    def _mapped(shard: Shard, block: ShardBlock, function: Any, report: Report) -> Iterator[ShardBlock]:
+        vectors = finite(shard, block)
+        for part in row_blocks(len(vectors), _ROWS):
+            texts = [None if column is None else column[part] for column in (block.ids, block.labels)]
+            yield ShardBlock(block.first + part.start, function(vectors[part]), *texts)
+            report(block.first + part.stop, shard.n, shard.name)
 
 
 @dataclass(frozen=True)
@@ -94,3 +317,22 @@ def project_shards(
     mean = mean_from_sums(survey.arrays["sum_0"], float(survey.arrays["squares"][0]), source.n)
     key = put_projection(runner.store, vectors, mean, spec, whiten)
     return Written(goal, *write_mapped(source, key, goal, form, runner, "project"), chosen)
+
+
+# adapt by shard: the rows of a sharded space through an adapter, written shard by shard.
+
+
+def adapt_shards(
+    adapter: LoadedAdapter, source: ShardedSpace, goal: str, runner: Runner, *, side: str = "queries", form: str = ""
+) -> Written:
+    """Write all rows through an adapter; `side` says of which model they are: "queries" of the new one, "corpus" of the old.
+
+    Raises
+    ------
+    SpaceError
+        Rows of another width than the adapter's, NaN, a folder that holds something else.
+    """
+    need_one_of("side", side, SIDES)
+    need_width(adapter, side, source.width, source.name)
+    key = put_adapter(runner.store, adapter, side)
+    return Written(goal, *write_mapped(source, key, goal, form, runner, "adapt"), np.empty(0, dtype=np.int64))

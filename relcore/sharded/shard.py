@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from glob import escape
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from relcore.names import Named
-from relcore.numbers import counted
-from relcore.spaces import SpaceError, quote
+from relcore.base import access
+from relcore.base.errors import SpaceError, quote
+from relcore.base.libraries import extra
+from relcore.base.names import Named
+from relcore.base.numbers import counted
+from relcore.base.text import visible
+from relcore.files.arrays import promised
+from relcore.files.arrow import ARROW, account_of
+from relcore.files.parquet import stored
+from relcore.files.rows import checked_ids, checked_labels, readable
+from relcore.runs.digest import digest_of
+from relcore.runs.store import orphaned, own_name
+from relcore.stores.index import id_column, matrix_of, vector_column
 
 BLOCK_BYTES = 32 * 2**20  # of one space; two are read side by side
 KINDS = {
-    ".npy": Named("", "relcore.sharded.npy_shard:NpyShard"),
-    ".parquet": Named("", "relcore.sharded.table_shard:TableShard"),
-    ".arrow": Named("", "relcore.sharded.table_shard:TableShard"),
-    ".feather": Named("", "relcore.sharded.table_shard:TableShard"),
+    ".npy": Named("", "relcore.sharded.shard:NpyShard"),
+    ".parquet": Named("", "relcore.sharded.shard:TableShard"),
+    ".arrow": Named("", "relcore.sharded.shard:TableShard"),
+    ".feather": Named("", "relcore.sharded.shard:TableShard"),
     ".made": Named("", "relcore.sharded.made_shard:MadeShard"),
 }
 
@@ -57,7 +73,7 @@ class Shard:
     labels: str = ""
     vectors: str = ""
 
-    def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[Block]:
+    def blocks(self, rows: int = 0, labels: bool = False) -> Iterator[ShardBlock]:
         """All rows in their order, in blocks of exactly this many rows but for the last; default: 32 MB.
 
         Raises
@@ -67,7 +83,7 @@ class Shard:
         """
         first = 0
         for block in KINDS[self.kind].load()(self).blocks(rows or rows_at_once(self.width), labels):
-            yield Block(first, block.vectors, block.ids, block.labels)
+            yield ShardBlock(first, block.vectors, block.ids, block.labels)
             first += len(block.vectors)
         if first != self.n:
             raise SpaceError(f"{self.name}: expected {self.n:,} rows, as its header says, got {first:,}; copy the shard again")
@@ -79,7 +95,7 @@ class Shard:
             return np.empty((0, self.width), dtype=np.float32)
         return KINDS[self.kind].load()(self).take(rows)
 
-    def ids_of(self, block: Block) -> np.ndarray:
+    def ids_of(self, block: ShardBlock) -> np.ndarray:
         """The ids of a block's rows, (m,) of strings."""
         if block.ids is not None:
             return np.array(block.ids, dtype=object)
@@ -88,7 +104,7 @@ class Shard:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ShardBlock:
     """Consecutive rows of a shard: vectors (m, width) float32, and ids and labels where the shard has them and they are read.
 
     `first` is counted from the shard's first row.
@@ -105,13 +121,13 @@ def rows_at_once(*widths: int) -> int:
     return max(1, BLOCK_BYTES // (4 * max(widths)))
 
 
-def aligned(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[Block, ...]]:
+def aligned(shards: tuple[Shard, ...], labels: bool = False) -> Iterator[tuple[ShardBlock, ...]]:
     """Blocks of the same rows of several shards, side by side."""
     rows = rows_at_once(*(shard.width for shard in shards))
     return zip(*(shard.blocks(rows, labels) for shard in shards), strict=True)
 
 
-def finite(shard: Shard, block: Block) -> np.ndarray:
+def finite(shard: Shard, block: ShardBlock) -> np.ndarray:
     """The block's vectors, once it is known that they are finite.
 
     Raises
@@ -131,3 +147,340 @@ def finite(shard: Shard, block: Block) -> np.ndarray:
             "of the other shards are kept"
         )
     return block.vectors
+
+
+# Files of shards, here or at an address that fsspec opens (``s3://``, ``gs://``, ``memory://``, …).
+
+_CHANGED = ("mtime", "LastModified", "last_modified", "updated", "ETag", "etag", "md5Hash", "created")
+_PARTIAL = ".partial"
+
+
+def is_address(text: str) -> bool:
+    """Whether this names something that fsspec opens, rather than a path of this machine."""
+    return "://" in text
+
+
+def filesystem(place: str) -> tuple[Any, str]:
+    """The fsspec file system of an address or a path, and the path in it.
+
+    Raises
+    ------
+    SpaceError
+        An address while the app is shared, a protocol that is not installed, a path that whoever asks may not read.
+    """
+    with extra():
+        from fsspec.core import url_to_fs
+    if not is_address(place):
+        return url_to_fs(os.path.abspath(access.allowed(place)))
+    access.need_own_machine(place)
+    try:
+        return url_to_fs(place)
+    except (ImportError, ValueError) as error:
+        raise SpaceError(
+            f"{place!r:.200}: expected an address that fsspec opens, got {error!s:.200}; install what it names"
+        ) from error
+
+
+@contextmanager
+def opened(url: str) -> Iterator[BinaryIO]:
+    """A file, open for reading in binary; errors name it."""
+    files, path = filesystem(url)
+    try:
+        with files.open(path, "rb") as stream:
+            yield stream
+    except OSError as error:
+        said = error.strerror or str(error)
+        raise SpaceError(f"{url!r:.200}: expected a file that can be read, got {said:.200}; check the address") from error
+
+
+def lines(url: str) -> Iterator[str]:
+    """The lines of a UTF-8 text file."""
+    import io
+
+    with opened(url) as stream:
+        try:
+            for line in io.TextIOWrapper(stream, encoding="utf-8-sig", newline=None):
+                yield line.rstrip("\n")
+        except UnicodeDecodeError as error:
+            raise SpaceError(f"{url!r:.200}: expected UTF-8 text, got {error.reason}; save it as UTF-8") from None
+
+
+def listed(place: str) -> dict[str, dict[str, Any]]:
+    """The files of a folder by name, with what the file system says of each; hidden ones are left out.
+
+    Raises
+    ------
+    SpaceError
+        No such folder.
+    """
+    files, path = filesystem(place)
+    try:
+        found = files.ls(path, detail=True)
+    except (OSError, ValueError) as error:
+        raise SpaceError(f"{place!r:.200}: expected a folder of shards, got none there; check the spelling") from error
+    kept = {one["name"].rstrip("/").rsplit("/", 1)[-1]: one for one in found if one["type"] == "file" or one.get("islink")}
+    readable = {
+        name: one for name, one in kept.items() if is_address(place) or access.beside(Path(path) / "x", Path(path) / name)
+    }
+    return {name: one for name, one in readable.items() if not name.startswith((".", "_"))}
+
+
+def stamp_of(facts: dict[str, Any]) -> str:
+    """Changes when a file is written again: a digest of its size and of its time or the tag that the store gives it."""
+    return digest_of(str(facts.get("size")), [str(facts[name]) for name in _CHANGED if facts.get(name) is not None])
+
+
+def beside(place: str, name: str) -> str:
+    """The address of a file in a folder."""
+    return f"{place.rstrip('/')}/{name}"
+
+
+@contextmanager
+def replacing(url: str) -> Iterator[BinaryIO]:
+    """A file that appears under its name once it is whole, and not at all after an error.
+
+    A path of this machine is written beside and renamed; stores of objects show an object once it is closed.
+    """
+    files, path = filesystem(url)
+    if is_address(url):
+        with files.open(path, "wb") as stream:
+            try:
+                yield stream
+            except BaseException:
+                with suppress(Exception):
+                    stream.discard()
+                raise
+        return
+    folder, name = os.path.split(path)
+    _drop_orphans(Path(folder), name)
+    # A name of its own: a worker that was given up may still write. Hidden: what a killed one leaves is no part of a shard.
+    partial = os.path.join(folder, f".{name}.{own_name()}{_PARTIAL}")
+    try:
+        with open(partial, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(partial, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+
+
+def _drop_orphans(folder: Path, name: str) -> None:
+    """Remove what killed writers of this file left."""
+    for partial in folder.glob(f".{escape(name)}.*{_PARTIAL}"):
+        with suppress(OSError):  # another writer removes it, too
+            if orphaned(partial, partial.name.removeprefix(f".{name}.").removesuffix(_PARTIAL)):
+                partial.unlink()
+
+
+# A .npy file as a shard; ids and labels in ``<stem>.ids.txt`` and ``<stem>.labels.txt`` beside it, one per line.
+
+
+class NpyShard:
+    """Reads with a buffer of one block; rows by number are read alone."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+
+    @staticmethod
+    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+        """Rows, width, and the files of ids and labels, of the file at an address, with `names` beside it."""
+        folder, name = url.rsplit("/", 1)
+        with opened(url) as stream:
+            (n, width), _, _ = _layout(stream, size, name)
+        stem = name.rsplit(".", 1)[0]
+        columns = {what: f"{stem}.{what}.txt" for what in ("ids", "labels")}
+        found = {what: beside(folder, text) for what, text in columns.items() if text in names}
+        return {"n": n, "width": width, **found}
+
+    def blocks(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        shard = self.shard
+        ids = lines(shard.ids) if shard.ids else None
+        classes = lines(shard.labels) if shard.labels and labels else None
+        with opened(shard.url) as stream:
+            (n, width), dtype, at = _layout(stream, stream.seek(0, 2), shard.name)
+            stream.seek(at)
+            for first in range(0, n, rows):
+                m = min(rows, n - first)
+                texts = [None if column is None else self._some(column, m) for column in (ids, classes)]
+                if texts[0] is not None and "" in texts[0]:
+                    row = first + texts[0].index("") + 1
+                    raise SpaceError(f"{shard.name}, row {row:,}: expected an id, got an empty line; write an id for every row")
+                yield ShardBlock(first, self._read(stream, m, width, dtype), *texts)
+        if any(column is not None and next(column, None) is not None for column in (ids, classes)):
+            raise self._unpaired("more")
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        out = np.empty((len(rows), self.shard.width), dtype=np.float32)
+        with opened(self.shard.url) as stream:
+            (_, width), dtype, at = _layout(stream, stream.seek(0, 2), self.shard.name)
+            for place in np.argsort(rows, kind="stable"):
+                stream.seek(at + int(rows[place]) * width * dtype.itemsize)
+                out[place] = self._read(stream, 1, width, dtype)
+        return out
+
+    def _read(self, stream: Any, m: int, width: int, dtype: np.dtype) -> np.ndarray:
+        raw = stream.read(m * width * dtype.itemsize)
+        if len(raw) < m * width * dtype.itemsize:
+            raise SpaceError(f"{self.shard.name}: expected {self.shard.n:,} rows, got the end of the file; copy it again")
+        with np.errstate(over="ignore"):
+            return np.frombuffer(raw, dtype).reshape(m, width).astype(np.float32, copy=False)
+
+    def _some(self, column: Iterator[str], m: int) -> list[str]:
+        found = list(islice(column, m))
+        if len(found) < m:
+            raise self._unpaired("fewer")
+        return found
+
+    def _unpaired(self, got: str) -> SpaceError:
+        name, n = self.shard.name, self.shard.n
+        return SpaceError(f"{name}: expected {n:,} ids or labels beside it, one per row, got {got}; write both again")
+
+
+def _layout(stream: Any, size: int, name: str) -> tuple[tuple[int, int], np.dtype, int]:
+    """Shape, type, and where the rows begin, of rows that follow each other."""
+    stream.seek(0)
+    shape, fortran, dtype = promised(stream, size, name, dimensions=2)
+    if dtype.kind not in "fiu" or not shape[1] or (fortran and 1 not in shape):
+        got = f"{dtype!s:.40} of shape {shape!s:.60}{' in Fortran order' * fortran}"
+        raise SpaceError(f"{name}: expected rows of real numbers, one after the other, got {got}; save them as float32")
+    return shape, dtype, stream.tell()
+
+
+# A .parquet, .arrow or .feather file as a shard: one column of vectors, and columns of ids and labels where it has them.
+
+_MOST_GROUP = 1 << 29  # a row group or a batch is unpacked as a whole
+_MOST_TAKEN = 1 << 16  # rows that are looked through at once
+_LABELS = ("label", "labels")
+
+
+class TableShard:
+    """Reads row groups, or batches, one after the other."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+
+    @staticmethod
+    def header(url: str, size: int, names: Sequence[str]) -> dict[str, Any]:
+        """Rows, width, and the columns of vectors, ids and labels, of the file at an address."""
+        name = url.rsplit("/", 1)[1]
+        with _table(url, size) as table:
+            if table.largest > _MOST_GROUP:
+                raise SpaceError(
+                    f"{name}: expected row groups or batches of at most {readable(_MOST_GROUP)}, got one of "
+                    f"{readable(table.largest)}; write the file again, with row_group_size=16384"
+                )
+            vectors, ids = vector_column(name, table.schema, ""), id_column(table.schema)
+            labels = next((one for one in _LABELS if one in table.schema.names), "")
+            first = next((one for one in table.batches(1, [vectors]) if one.num_rows), None)
+            width = 0 if first is None else len(first.column(0)[0].as_py() or ())
+            if table.n and not width:
+                raise SpaceError(f"{name}, row 1: expected a vector, got none; mend or remove the row")
+        return {"n": table.n, "width": width, "vectors": vectors, "ids": ids, "labels": labels}
+
+    def blocks(self, rows: int, labels: bool) -> Iterator[ShardBlock]:
+        shard, first, held, n_held = self.shard, 0, [], 0
+        wanted = [shard.vectors, shard.ids, shard.labels if labels else ""]
+        with _table(shard.url) as table:
+            for batch in table.batches(rows, list(dict.fromkeys(filter(None, wanted)))):
+                part = self._block(batch, first)
+                first += len(part.vectors)
+                held.append(part)
+                n_held += len(part.vectors)
+                while n_held >= rows:
+                    whole = _joined(held)
+                    yield _cut(whole, slice(0, rows))
+                    held, n_held = [_cut(whole, slice(rows, None))], n_held - rows
+        if n_held:
+            yield _joined(held)
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        out = np.empty((len(rows), self.shard.width), dtype=np.float32)
+        first = 0
+        with _table(self.shard.url) as table:
+            for batch in table.batches(min(_MOST_TAKEN, rows_at_once(self.shard.width)), [self.shard.vectors]):
+                here = np.flatnonzero((rows >= first) & (rows < first + batch.num_rows))
+                if len(here):
+                    some = batch.take((rows[here] - first).tolist()) if len(here) < batch.num_rows // 2 else None
+                    found = matrix_of(self.shard.name, (some or batch).column(0), first, self.shard.width)
+                    out[here] = found if some is not None else found[rows[here] - first]
+                first += batch.num_rows
+        return out
+
+    def _block(self, batch: Any, first: int) -> ShardBlock:
+        shard = self.shard
+        vectors = matrix_of(shard.name, batch.column(shard.vectors), first, shard.width)
+        ids = checked_ids(batch.column(shard.ids).to_pylist(), shard.name) if shard.ids else None
+        has_labels = shard.labels and shard.labels in batch.schema.names
+        labels = checked_labels(stored(batch.column(shard.labels)).to_pylist(), shard.name) if has_labels else None
+        return ShardBlock(first, vectors, ids, labels)
+
+
+class _Parquet:
+    def __init__(self, file: Any) -> None:
+        facts = file.metadata
+        self._file, self.schema, self.n = file, file.schema_arrow, facts.num_rows
+        sizes = (facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
+        self.largest = max(sizes, default=0)
+
+    def batches(self, rows: int, columns: list[str]) -> Iterator[Any]:
+        return self._file.iter_batches(rows, columns=columns, use_threads=False)
+
+
+class _Arrow:
+    def __init__(self, stream: Any, size: int, name: str) -> None:
+        import pyarrow as pa
+
+        told = account_of(stream, size, name)
+        self._stream, self._begin, self.n, self.largest = stream, told.begin, told.num_rows, told.largest
+        stream.seek(told.begin)
+        self.schema = pa.ipc.open_stream(pa.PythonFile(stream)).schema
+
+    def batches(self, rows: int, columns: list[str]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        self._stream.seek(self._begin)
+        for batch in pa.ipc.open_stream(pa.PythonFile(self._stream)):
+            wanted = batch.select(columns)
+            wanted.validate(full=True)
+            for start in range(0, len(wanted), rows):
+                yield wanted.slice(start, rows)
+
+
+@contextmanager
+def _table(url: str, size: int = 0) -> Iterator[_Parquet | _Arrow]:
+    """The open table; errors of Arrow name the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    name = url.rsplit("/", 1)[1]
+    with opened(url) as stream:
+        try:
+            if name.lower().endswith(ARROW):
+                yield _Arrow(stream, size or stream.seek(0, 2), name)
+            else:
+                with parquet.ParquetFile(stream, pre_buffer=False) as file:  # else it holds every row group that was read
+                    yield _Parquet(file)
+        except (pa.ArrowException, ValueError, OverflowError) as error:
+            if isinstance(error, SpaceError):
+                raise
+            said = visible(error, 200)
+            raise SpaceError(
+                f"{name}: expected a table, got one that cannot be read ({said}); write or copy it again"
+            ) from error
+
+
+def _joined(blocks: list[ShardBlock]) -> ShardBlock:
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = [
+        None if getattr(blocks[0], what) is None else [one for block in blocks for one in getattr(block, what)]
+        for what in ("ids", "labels")
+    ]
+    return ShardBlock(blocks[0].first, np.concatenate([block.vectors for block in blocks]), *columns)
+
+
+def _cut(block: ShardBlock, rows: slice) -> ShardBlock:
+    ids, labels = (None if column is None else column[rows] for column in (block.ids, block.labels))
+    return ShardBlock(block.first + (rows.start or 0), block.vectors[rows], ids, labels)

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
-from relcore import access
-from relcore.sharded.files import beside, filesystem, is_address, listed, stamp_of
+from relcore.base import access
+from relcore.base.errors import SpaceError, quote
+from relcore.runs.digest import digest_of
+from relcore.runs.entries import Entry
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
 from relcore.sharded.made_shard import PREFIX, made_shards
-from relcore.sharded.shard import KINDS, Shard
-from relcore.spaces import LatentSpace, SpaceError, quote
-from relcore.store import digest_of
+from relcore.sharded.passes import Arrays, PassResult, Shards, ShardWork
+from relcore.sharded.shard import KINDS, Shard, ShardBlock, beside, filesystem, is_address, listed, stamp_of
+from relcore.spaces.space import LatentSpace
 
 _NUMBERS = re.compile(r"(\d+)")
 _AT_ONCE = 16  # headers that are read at the same time: a store of objects answers each in a tenth of a second
@@ -189,3 +195,202 @@ def _numbered(place: str, found: list[Shard]) -> tuple[Shard, ...]:
 def _natural(name: str) -> list[tuple[int, str, int]]:
     parts = _NUMBERS.split(name.lower())
     return [(1, "", int(part)) if part.isdecimal() else (0, part, 0) for part in parts if part]
+
+
+# ShardedPair: two sharded spaces whose shards hold the same rows in the same order.
+
+SORT = "sort the rows of both spaces by id before they are written in shards"
+
+
+@dataclass(frozen=True)
+class ShardedPair:
+    """Two spaces by shard; shard i of both has the same rows in the same order. Ids are compared while the shards are read.
+
+    Raises
+    ------
+    SpaceError
+        Another number of shards, or shards with other numbers of rows.
+    """
+
+    source: ShardedSpace
+    target: ShardedSpace
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.source.shards, self.target.shards, strict=False)
+        other = next((pair for pair in pairs if pair[0].n != pair[1].n), None)
+        if other is not None:
+            first, second = other
+            raise SpaceError(
+                f"expected shards with the same rows in the same order, got {first.n:,} rows in {first.name!r} of "
+                f"{self.source.name!r} and {second.n:,} in {second.name!r} of {self.target.name!r}; write both with the same "
+                "rows per shard, sorted by id"
+            )
+        if len(self.source.shards) != len(self.target.shards):
+            longer, shorter = sorted((self.source, self.target), key=lambda space: -len(space.shards))
+            missing = [shard.name for shard in longer.shards[len(shorter.shards) :][:3]]
+            raise SpaceError(
+                f"expected as many shards in both folders, got {len(self.source.shards):,} in {self.source.name!r} and "
+                f"{len(self.target.shards):,} in {self.target.name!r}: {shorter.name!r} has no partner for {quote(missing)}; "
+                "add it, or move these shards elsewhere"
+            )
+
+    @property
+    def n(self) -> int:
+        """Rows of either space, with those that are zero."""
+        return self.source.n
+
+    @property
+    def parts(self) -> list[Shards]:
+        """What each job reads."""
+        return list(zip(self.source.shards, self.target.shards, strict=True))
+
+
+def need_same_ids(shards: Shards, blocks: tuple[ShardBlock, ...]) -> None:
+    """Raise a SpaceError that names the first row whose ids differ between the shards."""
+    if all(block.ids is None for block in blocks) and len({shard.start for shard in shards}) == 1:
+        return
+    first, *others = (shard.ids_of(block) for shard, block in zip(shards, blocks, strict=True))
+    for shard, ids in zip(shards[1:], others, strict=True):
+        differ = np.flatnonzero(ids != first)
+        if len(differ):
+            row = int(differ[0])
+            raise SpaceError(
+                f"{shards[0].name!r} and {shard.name!r}, row {blocks[0].first + row + 1:,}: expected the same id in both, got "
+                f"{quote([first[row], ids[row]])}; {SORT}"
+            )
+
+
+def lengths_above_zero(blocks: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Which rows have a direction in every space, (m,) bool; the others are left out of a comparison, as by `match`."""
+    return np.logical_and.reduce([rows.any(axis=1) for rows in blocks])
+
+
+def global_rows(shard: Shard, block: ShardBlock, rows: np.ndarray) -> np.ndarray:
+    """Numbers in the whole space of rows of a block."""
+    return shard.start + block.first + rows
+
+
+# Gather: a few rows of sharded spaces, such as anchors and queries, into memory.
+
+
+@dataclass(frozen=True)
+class Gather(ShardWork):
+    """The vectors of the rows whose numbers are in the store under a key, of every space; see `put_rows`.
+
+    Arrays: rows (m,), ascending, and vectors_0, vectors_1 (m, d). Facts, with `texts`: the ids of the first space, and the
+    labels of the first space that has some; labels are None where a shard has none in any space.
+    """
+
+    kind: ClassVar[str] = "gather"
+    version: ClassVar[int] = 2
+
+    wanted: str
+    texts: bool = False
+    vectors: bool = True
+
+    def of_shard(self, shards: Shards, store: Store, report: Report = silent) -> tuple[Arrays, dict[str, Any]]:
+        rows = store.get(self.wanted).arrays["rows"]
+        start, n = shards[0].start, shards[0].n
+        here = rows[(rows >= start) & (rows < start + n)]
+        arrays = {"rows": here}
+        if self.vectors:
+            arrays |= {f"vectors_{side}": shard.take(here - start) for side, shard in enumerate(shards)}
+        return arrays, _texts(shards, here - start) if self.texts else {}
+
+    def merged(self, first: Entry, second: Entry, store: Store) -> tuple[Arrays, dict[str, Any]]:
+        return {name: np.concatenate([one, second.arrays[name]]) for name, one in first.arrays.items()}, _joined(
+            first.metadata["facts"], second.metadata["facts"]
+        )
+
+
+def _joined(one: dict[str, Any], two: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if None in (column, two[name]) else [*column, *two[name]] for name, column in one.items()}
+
+
+def _texts(shards: Shards, rows: np.ndarray) -> dict[str, Any]:
+    first, labelled = shards[0], next((shard for shard in shards if shard.labels), None)
+    read: dict[Shard, tuple[list[str], list[str]]] = {
+        shard: ([], []) for shard in (first, labelled) if shard is not None and (shard.ids or shard.labels)
+    }
+    for shard, (ids, labels) in read.items():
+        for block in shard.blocks(labels=True):
+            places = rows[(rows >= block.first) & (rows < block.first + len(block.vectors))] - block.first
+            ids += shard.ids_of(block)[places].tolist()
+            labels += [block.labels[place] for place in places] if shard.labels else []
+    ids = read[first][0] if first.ids else [str(first.start + row) for row in rows]
+    return {"ids": ids, "labels": None if labelled is None else read[labelled][1]}
+
+
+def put_rows(store: Store, rows: np.ndarray, texts: bool = False, vectors: bool = True) -> Gather:
+    """The work that gathers these rows of the whole space, each once, or their ids and labels alone."""
+    rows = np.unique(np.asarray(rows, dtype=np.int64))
+    key = digest_of("rows to gather", rows)
+    if not store.has(key):
+        store.put(key, {"rows": rows})
+    return Gather(key, texts, vectors)
+
+
+# Which rows of a sharded space are anchors: given ids, or as many as a number says, drawn as `select_anchors` draws them.
+
+
+def drawn_anchors(survey: PassResult, n: int, n_anchors: int, random_state: int = 0) -> np.ndarray:
+    """Row numbers (n_anchors,) at random among those that have a direction: the ones that `select_anchors` chooses by "random"
+    of one space with all n rows.
+
+    Raises
+    ------
+    SpaceError
+        More anchors than rows.
+    """
+    dropped = survey.arrays["dropped"]
+    alive = n - len(dropped)
+    if not 1 <= n_anchors <= alive:
+        raise SpaceError(f"anchors: expected 1 … {alive:,}, the rows that have a direction, got {n_anchors:,}")
+    drawn = np.random.default_rng(random_state).choice(alive, n_anchors, replace=False)
+    return rows_beside(drawn, dropped)
+
+
+def rows_beside(places: np.ndarray, without: np.ndarray) -> np.ndarray:
+    """Row numbers of places among the rows that are left when those `without` (ascending) are taken out."""
+    return places + np.searchsorted(without - np.arange(len(without)), places, side="right")
+
+
+def places_beside(rows: np.ndarray, without: np.ndarray) -> np.ndarray:
+    """Where these rows are among the rows that are left when those `without` (ascending) are taken out: not among these."""
+    return rows - np.searchsorted(without, rows)
+
+
+def wanted_ids(space: ShardedSpace, ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids to look for while shards are read; none where ids are row numbers, which are known already."""
+    return tuple(ids) if space.shards[0].ids else ()
+
+
+def named_anchors(space: ShardedSpace, survey: PassResult, ids: Sequence[str]) -> np.ndarray:
+    """Row numbers of these ids, in their order.
+
+    Raises
+    ------
+    SpaceError
+        None, an id twice, one that the space lacks or that several of its rows have, one without a direction.
+    """
+    ids = list(ids)
+    if not ids or len(set(ids)) < len(ids):
+        raise SpaceError(f"anchors: expected distinct ids, at least one, got {len(ids)}, {len(set(ids))} of them distinct")
+    rows = np.full(len(ids), -1, dtype=np.int64)
+    if space.shards[0].ids:
+        places, found = survey.arrays["wanted"]
+        rows[places] = found
+        if several := [ids[place] for place in np.flatnonzero(np.bincount(places, minlength=1) > 1)]:
+            raise SpaceError(
+                f"anchors: expected ids of one row each, {len(several)} occur more than once in {space.name!r}, first "
+                f"{quote(several[:3])}; make the ids distinct"
+            )
+    else:
+        rows[:] = [int(one) if one.isdecimal() and str(int(one)) == one and int(one) < space.n else -1 for one in ids]
+    unknown = [one for one, row in zip(ids, rows, strict=True) if row < 0]
+    if unknown:
+        raise SpaceError(f"anchors: expected ids of {space.name!r}, got {len(unknown)} unknown: {quote(unknown[:3])}")
+    zero = [ids[place] for place in np.flatnonzero(np.isin(rows, survey.arrays["dropped"]))]
+    if zero:
+        raise SpaceError(f"anchors: {quote(zero[:3])} are zero vectors in a space and have no direction; remove them")
+    return rows

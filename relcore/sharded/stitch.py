@@ -11,23 +11,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from relcore import record
-from relcore.evaluation import Split, row_keys
-from relcore.progress import Report, silent
-from relcore.sharded.gather import put_rows
-from relcore.sharded.made_once import made_once
-from relcore.sharded.pair import ShardedPair, global_rows, need_same_ids
-from relcore.sharded.runner import Runner
-from relcore.sharded.shard import Block, Shard, aligned, finite
-from relcore.sharded.shard_pass import Arrays, Shards, ShardWork
-from relcore.sharded.space import ShardedSpace
+from relcore.base import records
+from relcore.base.errors import SpaceError, quote
+from relcore.represent.similarity import row_blocks
+from relcore.runs.digest import digest_of
+from relcore.runs.entries import Entry
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.sharded.passes import Arrays, Runner, Shards, ShardWork, made_once
+from relcore.sharded.shard import Shard, ShardBlock, aligned, finite
+from relcore.sharded.space import ShardedPair, ShardedSpace, global_rows, need_same_ids, put_rows
 from relcore.sharded.survey import Smallest, need_distinct_ids
-from relcore.similarity import row_blocks
-from relcore.spaces import LatentSpace, SpaceError, distinct_names, quote
-from relcore.stitching.classification import SharedRows, Stitching, chosen_anchors
-from relcore.stitching.result import class_scores
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Entry, Store, digest_of
+from relcore.spaces.space import LatentSpace, distinct_names
+from relcore.spaces.split import Split, row_keys
+from relcore.stitch.stitching import SharedRows, Stitching, StitchSpec, chosen_anchors, class_scores
 
 TRAINED_ROWS = 20_000
 _ROWS = 16384
@@ -196,7 +193,7 @@ def _put_heads(
     store: Store, spec: StitchSpec, classes: tuple[str, ...], names: tuple[str, ...], arrays: Arrays, facts: dict[str, Any]
 ) -> str:
     """The key of the rows that heads are fitted on: every process fits them once, and alike."""
-    told = {"spec": record.to_json(spec), "classes": list(classes), "names": list(names), **facts}
+    told = {"spec": records.to_json(spec), "classes": list(classes), "names": list(names), **facts}
     key = digest_of("heads by shard", arrays, told)
     if not store.has(key):
         store.put(key, arrays, told)
@@ -209,7 +206,7 @@ def _stitching(store: Store, key: str) -> Stitching:
 
 def _fit(entry: Entry) -> Stitching:
     told, arrays = entry.metadata, entry.arrays
-    spec = record.from_json(StitchSpec, told["spec"], "the settings of a stitching")
+    spec = records.from_json(StitchSpec, told["spec"], "the settings of a stitching")
     spaces = tuple(LatentSpace(arrays[f"vectors_{side}"], told["ids"], name=name) for side, name in enumerate(told["names"]))
     number = {label: place for place, label in enumerate(told["classes"])}
     targets = np.array([number[label] for label in told["labels"]], dtype=np.int64)
@@ -219,7 +216,7 @@ def _fit(entry: Entry) -> Stitching:
     return Stitching(shared, spec, spec.random_states[0], split=split)
 
 
-def _labels(shards: Sequence[Shard], blocks: Sequence[Block]) -> np.ndarray:
+def _labels(shards: Sequence[Shard], blocks: Sequence[ShardBlock]) -> np.ndarray:
     """The labels that all labelled spaces agree on, (m,) of strings; "" for a row without one."""
     found = [np.array(block.labels, dtype=object) for block in blocks if block.labels is not None]
     if not found:

@@ -8,20 +8,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.anchors.selection import select_anchors
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.magnitude import lengths
 from relcore.charts.lines import Lines
-from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
-from relcore.magnitude import lengths
-from relcore.progress import Report
-from relcore.similarity import mean_row, unit_rows
-from relcore.spaces import LatentSpace, SpaceError, need_one_of
-from relcore.stitching.classification import share_rows, split_rows
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
-from relcore.studies.material import DATA, LABELLED, SPACES, labelled_spaces, opening_of, test_ids_of, word_pair, word_specs
-from relcore.studies.stitched import BASELINE, MEASURES, OWN, stitched_values
+from relcore.represent.anchors import select_anchors
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec, held_out, represent, score_pair
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.stitching import StitchSpec, share_rows, split_rows
+from relcore.studies.material import (
+    BASELINE,
+    DATA,
+    LABELLED,
+    MEASURES,
+    OWN,
+    SPACES,
+    labelled_spaces,
+    opening_of,
+    stitched_values,
+    test_ids_of,
+    word_pair,
+    word_specs,
+)
+from relcore.studies.runs import average, circumstances, differences, findings_over, points_over
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table
-from relcore.studies.summary import average, circumstances, differences, findings_over, points_over
 
 CHOICES = {
     "random": "random",

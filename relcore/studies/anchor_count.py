@@ -7,14 +7,13 @@ from typing import Any
 import pandas as pd
 
 from relcore.charts.lines import Lines
-from relcore.progress import Report
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
-from relcore.studies.material import DATA, labelled_spaces, opening_of, test_ids_of
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.stitch.stitching import StitchSpec
+from relcore.studies.material import BASELINE, DATA, MEASURES, OWN, labelled_spaces, opening_of, stitched_values, test_ids_of
+from relcore.studies.runs import STUDENT, average, circumstances, findings_over, lines_over, means_at
 from relcore.studies.statistics import mean
-from relcore.studies.stitched import BASELINE, MEASURES, OWN, stitched_values
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table, grid
-from relcore.studies.summary import STUDENT, average, circumstances, findings_over, lines_over, means_at
 
 _COARSE = (2, 5, 10, 20, 50, 100, 200, 400, 800)
 _PAPER = (*range(1, 50, 2), *range(50, 100, 5), *range(100, 1001, 20))

@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 
 from relcore.charts.lines import Line, Lines
-from relcore.metrics.intrinsic_dimension import condition_number, participation_ratio, two_nn
-from relcore.metrics.neighbours import find_neighbours
-from relcore.progress import Report
-from relcore.projection import RelativeProjection
-from relcore.spaces import LatentSpace
-from relcore.store import Store
-from relcore.studies.held_out import data_option, studied_spaces, studied_split
+from relcore.represent.projection import RelativeProjection
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.scores.dimension import condition_number, participation_ratio, two_nn
+from relcore.scores.neighbours import find_neighbours
+from relcore.spaces.space import LatentSpace
 from relcore.studies.isometry import trained_space
+from relcore.studies.material import data_option, studied_spaces, studied_split
+from relcore.studies.runs import lines_over
 from relcore.studies.statistics import Estimate, correlation, mean, slope
 from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table
-from relcore.studies.summary import lines_over
 
 COUNTS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 PLATEAU = 0.95

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.numbers import short
 from relcore.charts.lines import Lines
-from relcore.inversion import InverseRelativeProjection
-from relcore.numbers import short
-from relcore.progress import Report
-from relcore.similarity import mean_row, unit_rows
-from relcore.store import Store
-from relcore.studies.held_out import data_option, ordered_pairs, studied_spaces, studied_split
+from relcore.represent.inversion import InverseRelativeProjection
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.studies.material import data_option, ordered_pairs, studied_spaces, studied_split
+from relcore.studies.runs import circumstances, findings_over, listed, points_over
 from relcore.studies.statistics import mean
 from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
-from relcore.studies.summary import circumstances, findings_over, listed, points_over
 
 MEASURES = {
     "translated": "translated rows",

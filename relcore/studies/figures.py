@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
+from relcore.base.errors import SpaceError, need_one_of
 from relcore.figures.export import Exportable, lines_exportable
-from relcore.recipe import Recipe
-from relcore.spaces import SpaceError, need_one_of
-from relcore.studies import study_of
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
+from relcore.tasks.recipe import Recipe
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class StudyChart(Recipe):
 
 
 def _complete(runs: StudyRuns) -> pd.DataFrame:
-    from relcore.engine import Engine  # only what is missing needs processes
+    from relcore.runs.jobs import Engine  # only what is missing needs processes
 
     engine = Engine()
     try:

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.anchors.selection import select_anchors
 from relcore.charts.lines import Lines
-from relcore.evaluation import Split
-from relcore.inversion import inversion_grid
-from relcore.progress import Report
-from relcore.store import Store
+from relcore.represent.anchors import select_anchors
+from relcore.represent.inversion import inversion_grid
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.spaces.split import Split
 from relcore.studies.material import SPACES, word_pair, word_specs
+from relcore.studies.runs import circumstances, findings_over, lines_over, means_at
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
-from relcore.studies.summary import circumstances, findings_over, lines_over, means_at
 
 OMEGAS = (1, 2, 4, 8, 16)
 _DELTAS = (0.0, 0.3, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)

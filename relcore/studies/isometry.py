@@ -7,25 +7,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.magnitude import brought, centred, scaled
+from relcore.catalog.encoding import encode
 from relcore.charts.lines import Line, Lines
-from relcore.encoding import encode
-from relcore.magnitude import brought, centred, scaled
-from relcore.progress import Report
-from relcore.reconstructing.autoencoders import AutoencoderSpec, fit_autoencoder
-from relcore.similarity import mean_row
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.pixels import pixel_array
-from relcore.sources.small_vision import held_out_rows
-from relcore.sources.swept_vision import SweptVision
-from relcore.spaces import LatentSpace
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.images import pixel_array
+from relcore.encoders.small_vision import held_out_rows
+from relcore.encoders.swept_vision import SweptVision
+from relcore.represent.similarity import mean_row
+from relcore.represent.translation import Affine, Procrustes
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.studies.runs import circumstances, findings_over, lines_over
 from relcore.studies.statistics import correlation, mean, share, slope
 from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
-from relcore.studies.summary import circumstances, findings_over, lines_over
-from relcore.translation import Affine, Procrustes
 
 NETWORKS = {"mlp": "MLP", "cnn": "CNN", "autoencoder": "autoencoder"}
 ALIKE = 0.1  # below it an isometry and one scale explain nine tenths of the spread

@@ -4,26 +4,95 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from relcore.base.access import data_folder
+from relcore.base.errors import SpaceError
+from relcore.base.names import ADAPTERS
+from relcore.catalog.encoding import encode
 from relcore.charts.lines import Lines
-from relcore.encoding import encode
-from relcore.migration.example import DATASET, NEW, OLD
-from relcore.migration.migrate import Ground, Migration
-from relcore.migration.pairing import check_pairs
-from relcore.migration.result import MigrationResult
-from relcore.migration.retrieval import Judgement, ndcg
-from relcore.names import ADAPTERS
-from relcore.progress import Report
-from relcore.spaces import LatentSpace, SpaceError
-from relcore.store import Store
-from relcore.studies.cranfield import MODELS, Model, cranfield
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import Encoder
+from relcore.migrate.migration import DATASET, NEW, OLD, Ground, Migration, MigrationResult
+from relcore.migrate.pairs import check_pairs
+from relcore.migrate.retrieval import JudgedQuery, ndcg, read_qrels
+from relcore.runs.digest import digest_of
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.studies.runs import average, circumstances, findings_over, lines_over
 from relcore.studies.statistics import share
 from relcore.studies.study import Option, RunResult, Settings, Study, finding, findings_table, grid
-from relcore.studies.summary import average, circumstances, findings_over, lines_over
+
+# Cranfield by three models: 1,400 abstracts, 225 questions and judgements, from the data folder (RELSCOPE_DATA).
+
+MODELS = ("minilm", "tfidf", "word2vec")
+
+
+@dataclass(frozen=True, eq=False)
+class RetrievalModel:
+    """The abstracts and the questions by one model."""
+
+    documents: LatentSpace
+    queries: LatentSpace
+
+
+def cranfield_folder() -> Path | None:
+    """None where the data folder has no Cranfield."""
+    data = data_folder()
+    folder = data / "cranfield" if data else None
+    return folder if folder and folder.is_dir() else None
+
+
+def cranfield(store: Store, report: Report = silent) -> tuple[dict[str, RetrievalModel], tuple[JudgedQuery, ...]]:
+    """`MODELS`, encoded now where the store does not have them, and the judgements; two abstracts without text are left out.
+
+    Raises
+    ------
+    SpaceError
+        No Cranfield in the data folder.
+    """
+    folder = cranfield_folder()
+    if folder is None:
+        raise SpaceError("Cranfield: expected a folder cranfield in the data folder, which RELSCOPE_DATA names, got none")
+    documents, queries = (_texts(folder / f"{name}.parquet", name) for name in ("documents", "queries"))
+    models = {}
+    for name, encoder in zip(MODELS, _encoders(), strict=True):
+        space = encode(documents, encoder, store, report)[0]
+        models[name] = RetrievalModel(space, _queries(documents, queries, encoder, store, report))
+    return models, read_qrels(folder / "qrels.txt")
+
+
+def _encoders() -> tuple[Encoder, ...]:
+    from relcore.encoders.sentences import PooledWords, TfidfSvd
+    from relcore.encoders.transformers import MiniLM
+
+    return MiniLM(), TfidfSvd(256), PooledWords("word2vec-novels")
+
+
+def _queries(documents: Dataset, queries: Dataset, encoder: Encoder, store: Store, report: Report) -> LatentSpace:
+    """By the encoder as it was trained on the documents."""
+    key = digest_of("cranfield queries", documents.digest, queries.digest, encoder)
+    entry = store.get(key)
+    if entry is None:
+        run = encoder.prepare(documents, report)
+        blocks = [next(iter(run(texts).values())) for _, texts in queries.blocks()]
+        vectors = np.concatenate(blocks).astype(np.float32)
+        store.put(key, {"vectors": vectors}, {"title": f"Cranfield queries, {encoder.title}"})
+        return LatentSpace(vectors, queries.ids, name=f"{encoder.title} · queries")
+    return LatentSpace(entry.arrays["vectors"], queries.ids, name=f"{encoder.title} · queries")
+
+
+def _texts(path: Path, name: str) -> Dataset:
+    table = pd.read_parquet(path)
+    table = table[table.text.str.strip() != ""]
+    texts, ids = table.text.tolist(), table.id.astype(str).tolist()
+    return Dataset(lambda start, stop: texts[start:stop], ids, name=f"cranfield {name}", kind="texts")
+
 
 METHODS = tuple(name for name in ADAPTERS if name != "residual")
 OPTIONS = {"keep": "keep", "bridge": "bridge", "twice": "ask twice", "re-embed": "re-embed"}
@@ -37,7 +106,7 @@ class Material:
     """Two models of one corpus: the spaces that `Migration` takes, and what is relevant."""
 
     spaces: tuple[LatentSpace, ...]
-    judgements: tuple[Judgement, ...]
+    judgements: tuple[JudgedQuery, ...]
 
 
 class MigrationQuality(Study):
@@ -128,7 +197,7 @@ def material_of(data: str, new: str, old: str, store: Store, report: Report) -> 
         spaces = {"tfidf": encode(DATASET, OLD, store, report)[0], "minilm": encode(DATASET, NEW, store, report)[0]}
         return Material((spaces[old], spaces[new]), ())
     models, judgements = cranfield(store, report)
-    sides: tuple[Model, Model] = models[old], models[new]
+    sides: tuple[RetrievalModel, RetrievalModel] = models[old], models[new]
     return Material((*(one.documents for one in sides), *(one.queries for one in sides)), judgements)
 
 

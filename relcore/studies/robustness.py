@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.anchors.selection import select_anchors
+from relcore.base.magnitude import lengths
 from relcore.charts.lines import Lines
-from relcore.comparison import held_out, score_pair
-from relcore.magnitude import lengths
-from relcore.progress import Report
-from relcore.projection import RelativeProjection
-from relcore.store import Store
+from relcore.represent.anchors import select_anchors
+from relcore.represent.projection import RelativeProjection
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
+from relcore.scores.comparison import held_out, score_pair
 from relcore.studies.material import SPACES, word_pair, word_specs
+from relcore.studies.runs import average, circumstances, findings_over, lines_over, means_at
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, findings_table, grid
-from relcore.studies.summary import average, circumstances, findings_over, lines_over, means_at
 
 HARMS = {
     "noise": "noise (share of the mean row's length)",

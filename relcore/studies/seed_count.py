@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
-from relcore.bootstrapping.spec import BootstrapSpec, most_frequent
+from relcore.bootstrap.spec import BootstrapSpec, most_frequent
 from relcore.charts.lines import Lines
-from relcore.progress import Report
-from relcore.sources.corpus_words import corpus_words, in_data_folder, swadesh_pairs
-from relcore.store import Store
+from relcore.encoders.words import corpus_words, in_data_folder, swadesh_pairs
+from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
 from relcore.studies.material import word_pair
+from relcore.studies.runs import circumstances, findings_over, lines_over
 from relcore.studies.statistics import mean
 from relcore.studies.study import Option, RunResult, Settings, Study, findings_table, grid
-from relcore.studies.summary import circumstances, findings_over, lines_over
 
 METHODS = {"self-learning": "self-learning", "paper": "as published"}
 ENOUGH = 0.9  # of the hidden pairs: the method has found how the spaces lie to each other

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from relcore.base.errors import SpaceError
+from relcore.base.magnitude import centred
+from relcore.base.numbers import counted
 from relcore.charts.lines import Line, Lines
-from relcore.magnitude import centred
-from relcore.numbers import counted
-from relcore.progress import Report
-from relcore.similarity import cosine, inverse_norms, mean_row
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import TrainedEncoder, encoder_from_json
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import TrainedEncoder, encoder_from_json
+from relcore.represent.similarity import cosine, inverse_norms, mean_row
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
 from relcore.studies.runs import finished_run
 from relcore.studies.statistics import NAMES, Estimate, correlation, mean
 from relcore.studies.study import Opening, Option, RunResult, Settings, Study, finding, findings_table
@@ -208,7 +208,7 @@ def _rows_and_anchors(dataset, data: str) -> tuple[np.ndarray, np.ndarray]:
     rng, n = np.random.default_rng(0), len(dataset)
     if data == "Cora":
         return np.arange(n), np.sort(rng.choice(n, _N_ANCHORS[data], replace=False))
-    from relcore.sources.small_vision import held_out_rows
+    from relcore.encoders.small_vision import held_out_rows
 
     test = held_out_rows(n)
     return test, np.sort(rng.choice(np.setdiff1d(np.arange(n), test), _N_ANCHORS[data], replace=False))

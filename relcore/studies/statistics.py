@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from relcore.metrics.calibration import Z95
-from relcore.numbers import short
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
+from relcore.scores.score import Z95
 
 NAMES = {"pearson": "Pearson", "spearman": "Spearman"}
 

@@ -11,14 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.names import STUDIES
+from relcore.base.records import need_plain
+from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.lines import Lines
-from relcore.plain_json import need_plain
-from relcore.progress import Report
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder
-from relcore.spaces import SpaceError, quote
-from relcore.store import Store
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder
+from relcore.runs.progress import Report
+from relcore.runs.store import Store
 
 Settings = Mapping[str, Any]  # plain JSON, the random state among it
 
@@ -167,7 +168,6 @@ class StudySpec:
         SpaceError
             Not a study, one of another version, options that it does not have.
         """
-        from relcore.studies import study_of
 
         need_plain(record, "study file")
         names = {"study", "version", "options"}
@@ -207,3 +207,18 @@ def finding(what: str, estimate, interval: str = "") -> dict[str, Any]:
 
 def findings_table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["what", "value", "low", "high", "n", "interval"])
+
+
+# Studies: a grid of runs that answers one question of the papers, each run kept in the store as soon as it is done.
+
+
+def study_of(kind: str) -> Study:
+    """The study of this name.
+
+    Raises
+    ------
+    SpaceError
+        There is none.
+    """
+    need_one_of("study", kind, STUDIES)
+    return STUDIES[kind].load()()

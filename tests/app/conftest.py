@@ -10,10 +10,10 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, local_script_runner
 
 from app.workspace import History, Workspace
-from relcore.engine import Engine
-from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec
-from relcore.views import ViewSpec
+from relcore.catalog.catalog import SpaceSpec
+from relcore.maps.views import ViewSpec
+from relcore.runs.jobs import Engine
+from relcore.runs.progress import Context
 
 MAIN = Path(__file__).parents[2] / "app" / "main.py"
 
@@ -47,7 +47,7 @@ def own_store(monkeypatch, tmp_path):
 @pytest.fixture(autouse=True)
 def idle_machine(monkeypatch):
     """The time on a button depends on nothing else that the machine does."""
-    monkeypatch.setattr("relcore.pace.machine", lambda: 1.0)
+    monkeypatch.setattr("relcore.runs.pace.machine", lambda: 1.0)
 
 
 @pytest.fixture

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from app.workspace import Workspace
-from relcore.encoding import encode, stored_encodings
-from relcore.sources.catalog import SpaceSpec, encoding_specs, renamed_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.renamed import put_pairing
-from relcore.store import Store
-from relcore.views import ViewSpec
+from relcore.catalog.catalog import SpaceSpec, encoding_specs, put_pairing, renamed_spec
+from relcore.catalog.encoding import encode, stored_encodings
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.sentences import TfidfSvd
+from relcore.maps.views import ViewSpec
+from relcore.runs.store import Store
 
 # Without a slash, which no file name has; `MARK` is for all other texts.
 FILE_MARK = "![x](evil.png)<img src=x onerror=alert(1)>$x^{$:star:**b**"

@@ -7,10 +7,11 @@ import json
 import numpy as np
 import pytest
 
-from app import all_pairs_panel, results
+from app import results
+from app.compare import all_pairs
 from app.plain_text import plain
-from relcore.comparing.all_pairs import AllPairs
-from relcore.sources.catalog import load
+from relcore.catalog.catalog import load
+from relcore.compare.all_pairs import AllPairs
 from tests.app.conftest import Session, save_space
 
 
@@ -81,12 +82,12 @@ def test_a_cell_is_its_row_and_its_column(make_four):
     session = make_four()
     drawn = session.workspace.spaces
     cells = [{"customdata": names} for names in heat_map(session)["data"][-1]["customdata"]]
-    found = [all_pairs_panel.pair_of([cell], drawn) for cell in cells]
+    found = [all_pairs.pair_of([cell], drawn) for cell in cells]
     first, second, wide, stranger = session.workspace.spaces
     assert found[1] == (first, second)
     assert found[11] == (wide, stranger)
     assert [index for index, pair in enumerate(found) if pair is None] == [0, 5, 10, 15]
-    assert all_pairs_panel.pair_of([], drawn) is None
+    assert all_pairs.pair_of([], drawn) is None
 
 
 def test_what_takes_long_is_a_job_that_is_asked_for_first(make_four, ran_in_place, monkeypatch):

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from app import autosave, saved_folder, saved_session
-from app.browser_key import COOKIE, key_in
-from app.saved_folder import SavedFolder, uploads_of
-from app.saved_session import SavedSession
+from app import saving, sharing
+from app.saving import SavedSession
+from app.sharing import COOKIE, SavedFolder, key_in, uploads_of
 from app.workspace import UNDO_STEPS, History, Workspace
-from relcore import access, record
-from relcore.spaces import SpaceError
+from relcore.base import access, records
+from relcore.base.errors import SpaceError
 from tests.app.conftest import Session
 
 MINE, THEIRS = "ab" * 32, "cd" * 32
@@ -30,7 +29,7 @@ def browser(monkeypatch):
             monkeypatch.setattr(f"app.{module}.browser_key", lambda: key)
         monkeypatch.setattr("app.sharing.is_open", lambda owner: is_open)
 
-    autosave._sweep_once.cache_clear()
+    saving._sweep_once.cache_clear()
     use(MINE)
     return use
 
@@ -39,9 +38,9 @@ def browser(monkeypatch):
 def opened(make_workspace, monkeypatch):
     """``opened(**query) -> Session``: the page opens, on two small spaces where nothing else is asked for."""
     workspace = make_workspace()
-    monkeypatch.setattr("app.start.BUNDLED", workspace.spaces)
+    monkeypatch.setattr("app.workspace.BUNDLED", workspace.spaces)
     monkeypatch.setattr("app.start.DEFAULT_ANCHORS", "random 20 0")
-    monkeypatch.setattr("app.start.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest))
+    monkeypatch.setattr("app.workspace.Workspace", lambda *ends, **rest: replace(workspace, anchors=(), **rest))
     return lambda **query: Session(query=query)
 
 
@@ -105,7 +104,7 @@ def test_the_address_may_be_one_step_behind(opened):
 
 def test_files_given_to_the_command_win(opened, make_workspace, monkeypatch):
     opened().change("number_input", "scores.k", 7)
-    given = json.dumps([record.to_json(spec) for spec in make_workspace(90).spaces])
+    given = json.dumps([records.to_json(spec) for spec in make_workspace(90).spaces])
     monkeypatch.setenv(access.OPENED, given)
     after = opened()
     assert (after.workspace.k, len(after.workspace.spaces)) == (10, 4)
@@ -232,7 +231,7 @@ def test_what_is_saved_is_what_is_read():
         history.edit(f"k {k}", replace(history.present, k=k))
     history.undo()
     saved = SavedSession(history, ("x",), {"k": "58"}, "[]", ("1", ""), ("m",), (), ("w",), {"stitch.tab": "Try it"})
-    again = saved_session.from_bytes(saved_session.to_bytes(saved))
+    again = saving.from_bytes(saving.to_bytes(saved))
     assert (again.history.steps, again.history.present) == (history.steps, history.present)
     assert replace(again, history=history) == saved
 
@@ -242,7 +241,7 @@ def test_two_hundred_steps_with_the_most_anchors_take_the_room_of_their_differen
     history = History(Workspace(anchors=anchors))
     for step in range(UNDO_STEPS):
         history.edit(str(step), replace(history.present, k=1 + step % 2))
-    once, whole = (len(saved_session.to_bytes(SavedSession(one))) for one in (History(Workspace(anchors=anchors)), history))
+    once, whole = (len(saving.to_bytes(SavedSession(one))) for one in (History(Workspace(anchors=anchors)), history))
     assert whole < 2 * once
 
 
@@ -253,10 +252,10 @@ def test_what_is_old_or_too_much_is_swept(monkeypatch):
         folder.write("tab", "owner", b"0" * 100)
         at = os.stat(root).st_mtime - days * 86_400
         os.utime(folder._folder, (at, at))
-    saved_folder.sweep()
+    sharing.sweep_saved()
     assert len(saved_files()) == 3
-    monkeypatch.setattr(saved_folder, "MOST_SAVED", 250)
-    saved_folder.sweep()
+    monkeypatch.setattr(sharing, "MOST_SAVED", 250)
+    sharing.sweep_saved()
     assert [path.parent.name for path in saved_files()] == sorted(SavedFolder(n * 64)._folder.name for n in "01")
 
 
@@ -269,14 +268,14 @@ def test_only_a_key_is_taken_for_one():
 def test_a_file_larger_than_any_session_is_not_read(monkeypatch):
     folder = SavedFolder(MINE)
     folder.write("tab", "owner", b"0" * 100)
-    monkeypatch.setattr(saved_folder, "MOST_BYTES", 99)
+    monkeypatch.setattr(sharing, "MOST_BYTES", 99)
     with pytest.raises(SpaceError, match="expected at most"):
         folder.read("tab", "owner")
 
 
 def test_a_selection_too_large_to_be_read_again_costs_itself_only(monkeypatch):
     saved = SavedSession(History(Workspace(k=7)), tuple(f"row-{row}" for row in range(1000)))
-    assert saved_session.from_bytes(saved_session.to_bytes(saved)).selection == saved.selection
-    monkeypatch.setattr(saved_session, "MOST_BYTES", 8000)
-    back = saved_session.from_bytes(saved_session.to_bytes(saved))
+    assert saving.from_bytes(saving.to_bytes(saved)).selection == saved.selection
+    monkeypatch.setattr(saving, "MOST_BYTES", 8000)
+    back = saving.from_bytes(saving.to_bytes(saved))
     assert (back.selection, back.history.present) == ((), saved.history.present)

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app.uploads import keep_upload
+from app.sharing import keep_upload
 from app.workspace import Workspace, from_session_file, to_session_file
-from relcore.spaces import SpaceError
-from relcore.store import digest_of
+from relcore.base.errors import SpaceError
+from relcore.runs.digest import digest_of
 from tests.app.conftest import save_space
 
 

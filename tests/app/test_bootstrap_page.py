@@ -9,13 +9,12 @@ import pytest
 
 from app import jobs
 from app.workspace import Workspace, from_session_file, to_session_file
-from relcore.bootstrapping.seed_pairs import read_pairs
-from relcore.engine import Engine
-from relcore.progress import Context
-from relcore.sources.catalog import load
-from relcore.sources.encodings import load_encoding
-from relcore.spaces import SpaceError
-from relcore.task import inputs_of
+from relcore.base.errors import SpaceError
+from relcore.bootstrap.spec import read_pairs
+from relcore.catalog.catalog import load, load_encoding
+from relcore.runs.jobs import Engine
+from relcore.runs.progress import Context
+from relcore.tasks.task import inputs_of
 from tests.app.conftest import Session, save_space
 
 

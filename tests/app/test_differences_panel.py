@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from app.workspace import Workspace
-from relcore.sources.catalog import SpaceSpec
-from relcore.views import ViewSpec
+from relcore.catalog.catalog import SpaceSpec
+from relcore.maps.views import ViewSpec
 from tests.app.conftest import Session
 
 SIZE, CLASSES = 40, 4

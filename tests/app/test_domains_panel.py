@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from app.invert import domains_panel
-from relcore.sources.dataset import DatasetSpec
+from app.invert import domains
+from relcore.encoders.dataset import DatasetSpec
 from tests.app.test_rescale_panel import at_once, labelled_spaces, open_tab
 
 __all__ = ["at_once"]
@@ -38,5 +38,5 @@ def test_a_session_without_labels_says_what_it_takes(make_workspace):
 
 def test_mnist_is_a_domain_only_where_the_data_folder_has_it(monkeypatch, tmp_path):
     monkeypatch.setenv("RELSCOPE_DATA", str(tmp_path))
-    assert domains_panel.mnist_spec() is None
-    assert domains_panel.digits_spec("plain") == DatasetSpec("digits")
+    assert domains.mnist_spec() is None
+    assert domains.digits_spec("plain") == DatasetSpec("digits")

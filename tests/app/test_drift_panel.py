@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from app.workspace import History, Workspace
 from relcore.cli import main
-from relcore.drift.thresholds import EverythingNew, Thresholds, read_thresholds
+from relcore.drift.verdict import EverythingNew, Thresholds, read_thresholds
 from tests.app.conftest import save_space
 
 N = 120
@@ -18,8 +18,8 @@ N = 120
 
 def panel():
     from app import messages, session
-    from app.drift.drift_panel import draw
-    from relcore.spaces import SpaceError
+    from app.drift.panel import draw
+    from relcore.base.errors import SpaceError
 
     try:
         draw(session.workspace())
@@ -105,7 +105,7 @@ def test_thresholds_decide_and_can_be_taken_to_the_command(versions, tmp_path):
     assert len(shown.alarms) == 1
     (button,) = [one for one in shown.at.get("download_button") if "thresholds" in one.proto.id]
     assert button.proto.label == "Download for the command"
-    from relcore.drift.thresholds import as_toml
+    from relcore.drift.verdict import as_toml
 
     loose = Thresholds(EverythingNew(1.0, 1.0, 1.0, 1.0))
     (tmp_path / "t.toml").write_text(as_toml(loose), encoding="utf-8")

@@ -10,14 +10,14 @@ import pytest
 from PIL import Image
 
 from app import jobs
-from app.encode import encoding_costs, raw_data
-from relcore.encoding import encode, encode_job
-from relcore.sources.catalog import stored_encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import encoder_to_json
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.small_vision import SmallVision
-from relcore.sources.text import MiniLM, PretrainedText
+from app.encode import datasets, encoders
+from relcore.catalog.catalog import stored_encoding_spec
+from relcore.catalog.encoding import encode, encode_job
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import encoder_to_json
+from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.transformers import MiniLM, PretrainedText
 
 DIGITS = DatasetSpec("digits", limit=40)
 MLP = SmallVision("mlp", width=8, epochs=1)
@@ -69,7 +69,7 @@ def test_the_first_view_offers_digits_through_four_networks_and_what_that_costs(
     session = tab()
     assert not session.errors
     assert "**1,797** pictures · 10 classes · 8 × 8 pixels" in text(session)
-    assert text(session).count('<img src="data:image/png;base64,') == raw_data.PICTURES
+    assert text(session).count('<img src="data:image/png;base64,') == datasets.PICTURES
     for network in ("MLP 64", "CNN 64", "Residual CNN 64", "ViT 64"):
         assert re.search(rf"- {network}, state 0: about \d+ s", text(session))
     assert re.search(r"About \d+ s in all, 1 at a time", text(session))
@@ -157,7 +157,7 @@ def test_columns_and_labels_are_chosen_and_missing_labels_are_told(tab, tmp_path
 
 def test_what_needs_the_network_is_not_asked_for_before_the_click(tab, monkeypatch):
     asked = []
-    monkeypatch.setattr("relcore.sources.hub_datasets.hub_answers", lambda *_: asked.append(1) and False)
+    monkeypatch.setattr("relcore.encoders.datasets.hub_answers", lambda *_: asked.append(1) and False)
     session = tab().change("button_group", "encode.way", "Hugging Face").change("text_input", "encode.hub", "nobody/nothing")
     assert "is not on this machine and would be downloaded now" in text(session)
     assert not asked
@@ -229,26 +229,26 @@ def test_a_space_that_left_the_store_can_be_encoded_again(tab, engine):
 def test_a_changed_file_is_looked_at_again(tmp_path):
     file = tmp_path / "texts.csv"
     file.write_text("text\nfirst one\n")
-    first = raw_data.preview(DatasetSpec("file", str(file)))
+    first = datasets.preview(DatasetSpec("file", str(file)))
     file.write_text("text\nfirst one\nsecond one\n")
-    second = raw_data.preview(DatasetSpec("file", str(file)))
+    second = datasets.preview(DatasetSpec("file", str(file)))
     assert (first.n, second.n) == (1, 2)
     assert first.digest != second.digest
 
 
 def test_costs_grow_with_rows_and_layers_and_are_not_known_of_models_never_measured():
-    digits = raw_data.preview(DatasetSpec("digits"))
+    digits = datasets.preview(DatasetSpec("digits"))
     four = [SmallVision(name).seconds(digits.n, digits.pixels) for name in ("mlp", "cnn", "residual", "vit")]
     assert 15 < sum(four) < 45  # measured: about 18 s of training and 3 s a process to start
     assert MiniLM((6,)).seconds(digits.n) > MiniLM((2,)).seconds(digits.n)
     assert PretrainedText("some/model").seconds(digits.n) is None
     assert TfidfSvd().seconds(digits.n) < 5
-    assert encoding_costs.together([4, 6, 11, 10], 2) == 16
-    assert encoding_costs.in_words(200) == "about 3 min"
+    assert encoders.together([4, 6, 11, 10], 2) == 16
+    assert encoders.in_words(200) == "about 3 min"
 
 
 def test_an_entry_that_a_script_made_of_its_own_dataset_has_no_spec(engine):
-    from relcore.sources.datasets import load_dataset
+    from relcore.encoders.datasets import load_dataset
 
     encode(load_dataset(DIGITS), MLP, engine.store)
     (summary,) = (one for one in engine.store.summaries() if "encoder" in one.metadata)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from app import compute
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.files import load_space
+from relcore.catalog.catalog import SpaceSpec
+from relcore.files.reading import load_space
 
 X = np.random.default_rng(0).standard_normal((50, 4), dtype=np.float32)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app import first_imports
-from relcore.panes.source import script, style
-from relcore.sources.words import load_words, read_bundled
+from relcore.encoders.words import load_words, read_bundled
+from relcore.panes.page import script, style
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,10 +23,10 @@ def printed(code: str) -> str:
 def test_a_run_waits_until_all_that_the_first_page_needs_is_imported_and_loaded():
     code = (
         "import sys\nfrom app import first_imports\nfirst_imports.visited()\nthread = first_imports.begin()\n"
-        "first_imports.wait()\nbefore = set(sys.modules)\nfrom relcore.sources.words import read_bundled\n"
+        "first_imports.wait()\nbefore = set(sys.modules)\nfrom relcore.encoders.words import read_bundled\n"
         "print(all(name in before for name in first_imports.NEEDED_BY_ALL), read_bundled.cache_info().misses)\n"
         "for script in first_imports.SCRIPTS:\n    first_imports._import_as(script)\n"
-        "print({'app.autosave', 'app.panes'} <= before, len(set(sys.modules) - before))\n"
+        "print({'app.saving', 'app.panes'} <= before, len(set(sys.modules) - before))\n"
         "first_imports.page_drawn()\nthread.join()\nprint('numba' in sys.modules)"
     )
     assert printed(code).split() == ["True", "2", "True", "0", "True"]
@@ -54,7 +54,7 @@ def test_without_the_thread_nothing_waits():
 
 def test_the_intervals_of_studies_and_papers_do_without_the_slow_import():
     code = (
-        "import sys\nfrom relcore.papers.intervals import quantile\nfrom relcore.studies.statistics import correlation, mean\n"
+        "import sys\nfrom relcore.papers.ours import quantile\nfrom relcore.studies.statistics import correlation, mean\n"
         "mean([1.0, 2.0, 4.0]), correlation([1, 2, 2, 5], [2, 1, 3, 4], 'spearman'), quantile(4.5), quantile(float('inf'))\n"
         "print('scipy.stats' in sys.modules)"
     )

@@ -7,9 +7,9 @@ import pytest
 from streamlit.runtime.scriptrunner_utils.exceptions import StopException
 
 from app import compute
-from app.fitting import fit_to_pair, fits
+from app.session import fit_to_pair, fits
 from app.workspace import History, Workspace
-from relcore.views import ViewSpec
+from relcore.maps.views import ViewSpec
 from tests.app.conftest import save_space
 
 

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from app import results
-from app.invert.invert_grid_panel import cell_of
-from app.permalink import from_query, to_query
-from app.workspace import OPENING_INVERSION, Workspace, from_session_file, to_session_file
-from relcore.inverting.figures import lengths, sweep_matrices, variation
-from relcore.inverting.recovery import InversionSpec, invert_pair
-from relcore.inverting.sweep import DELTAS, OMEGAS, SweepSpec, inversion_sweep
-from relcore.numbers import short
-from relcore.sources.catalog import load
-from relcore.spaces import match
+from app.invert.grid import cell_of
+from app.workspace import OPENING_INVERSION, Workspace, from_query, from_session_file, to_query, to_session_file
+from relcore.base.numbers import short
+from relcore.catalog.catalog import load
+from relcore.invert.figures import lengths, sweep_matrices, variation
+from relcore.invert.recovery import InversionSpec, invert_pair
+from relcore.invert.sweep import DELTAS, OMEGAS, SweepSpec, inversion_sweep
+from relcore.spaces.space import match
 from tests.app.conftest import Session, save_space
 
 

@@ -10,22 +10,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app import sheets
-from app.items import Items, cut, items_of
-from app.sheets import make_sheet
-from relcore.comparing.figures import Panes
-from relcore.comparing.scene import comparison_scene
-from relcore.encoding import encode
-from relcore.recipe import recipe_of
-from relcore.sources.catalog import encoding_spec
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import LatentSpace, SpaceError, match
-from relcore.store import Store
-from relcore.views import default_view
+from app import items
+from app.items import Items, cut, items_of, make_sheet
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.compare.figures import Panes
+from relcore.compare.scene import comparison_scene
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.maps.views import default_view
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, match
+from relcore.tasks.recipe import recipe_of
 from tests.app.conftest import save_space
 
 DIGITS = DatasetSpec("digits", limit=120)
@@ -178,7 +177,7 @@ def test_too_many_or_too_slow_pictures_have_no_sheet(monkeypatch):
     assert make_sheet(iter(pictures(40)), 40) is not None
     for limit in ("MOST_SECONDS", "MOST_WAITING"):
         with monkeypatch.context() as hurried:
-            hurried.setattr(sheets, limit, 0.0)
+            hurried.setattr(items, limit, 0.0)
             assert make_sheet(iter(pictures(40)), 40) is None
 
 

@@ -6,15 +6,14 @@ import pytest
 
 from app import jobs
 from app.workspace import Workspace
-from relcore.encoding import encode
-from relcore.progress import Context
-from relcore.sources.catalog import encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.parallel import load_parallel
-from relcore.sources.small_vision import SmallVision
+from relcore.catalog.catalog import encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.parallel import load_parallel
+from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.runs.progress import Context
 from tests.app.conftest import Session
 
 
@@ -92,7 +91,7 @@ def test_a_head_needs_two_labelled_encodings_and_then_asks_by_a_job(make_session
         function(Context(key, engine.store), **kwargs)
         return engine.job(key)
 
-    monkeypatch.setattr("relcore.engine.Engine.submit", run)
+    monkeypatch.setattr("relcore.runs.jobs.Engine.submit", run)
     said = [f"He said: {text}" for text in load_parallel(["en"])["en"]]  # no anchors themselves, which are not asked about
     lines = [f"{text}\t{'question' if '?' in text else 'told'}" for text in said]
     path = tmp_path / "said.tsv"

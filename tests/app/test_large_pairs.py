@@ -5,8 +5,8 @@ import pytest
 import streamlit as st
 
 from app import compute
-from relcore.comparison import ProjectionSpec
-from relcore.spaces import LatentSpace, match
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.space import LatentSpace, match
 
 N = 900
 ANCHORS = tuple(f"r{row}" for row in range(30))

@@ -7,14 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from app import layers_panel, results
-from relcore.comparing.layers import LayerPairs
-from relcore.sources.catalog import SpaceSpec, encoding_spec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encodings import put_space
-from relcore.sources.text import MiniLM, PretrainedText
-from relcore.spaces import LatentSpace
-from relcore.store import Store
+from app import results
+from app.compare import layers
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, load, put_space
+from relcore.compare.layers import LayerPairs
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.transformers import MiniLM, PretrainedText
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 from tests.app.conftest import Session
 
 N = 150
@@ -113,6 +113,6 @@ def test_what_takes_long_is_a_job_that_is_asked_for_first(make_layered, ran_in_p
 
 def test_a_cell_is_its_row_and_its_column(layered):
     rows, columns = layered[:2], layered[1:]
-    assert layers_panel.pair_of([{"customdata": [0, 0, 2]}], rows, columns) == (layered[0], layered[3])
-    assert layers_panel.pair_of([{"customdata": [1, 1, 0]}], rows, columns) is None
-    assert layers_panel.pair_of([], rows, columns) is None
+    assert layers.pair_of([{"customdata": [0, 0, 2]}], rows, columns) == (layered[0], layered[3])
+    assert layers.pair_of([{"customdata": [1, 1, 0]}], rows, columns) is None
+    assert layers.pair_of([], rows, columns) is None

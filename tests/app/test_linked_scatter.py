@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 from app import items
 from app.components import linked_scatter
 from relcore.charts.scene import Pane, Scene
-from relcore.spaces import LatentSpace, match
-from relcore.views import ViewSpec, make_view
+from relcore.maps.views import ViewSpec, make_view
+from relcore.spaces.space import LatentSpace, match
 
 
 def header_of(payload):

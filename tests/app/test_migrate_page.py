@@ -11,15 +11,13 @@ import zipfile
 import numpy as np
 import pytest
 
-from app.migrate import migrate_panel, migrate_setup
+from app.migrate import panel
 from app.workspace import Workspace
+from relcore.base.numbers import short
+from relcore.catalog.catalog import load
 from relcore.cli import main
-from relcore.migration.example import TASK, starting_models
-from relcore.migration.migrate import Migration
-from relcore.migration.result import MigrationResult
-from relcore.numbers import short
-from relcore.sources.catalog import load
-from relcore.store.finished import finished
+from relcore.migrate.migration import TASK, Migration, MigrationResult, starting_models
+from relcore.runs.finished import finished
 from tests.app.conftest import Session, save_space
 from tests.relcore.migration.planted import migration_spaces
 
@@ -115,7 +113,7 @@ def test_judged_queries_decide_instead_of_rows(tmp_path, planted):
     assert not session.errors
     assert "judged queries" in session.captions
     assert any("1 judgements name rows that the old vectors lack" in one.value for one in session.at.warning)
-    expected = Migration(judgements=migrate_setup._read.__wrapped__(_path(tmp_path, lines))).run([load(one) for one in specs])
+    expected = Migration(judgements=panel._read.__wrapped__(_path(tmp_path, lines))).run([load(one) for one in specs])
     assert option_table(session)["nDCG@10"].tolist() == [short(one.value) for one in expected.options]
 
 
@@ -152,9 +150,9 @@ def test_one_space_twice_is_refused(tmp_path, planted):
 
 
 def test_the_files_to_take_away_map_as_the_adapter_does(tmp_path, planted):
-    from app.migrate.migrate_setup import Setup
-    from app.migrate.take_away_panel import archive
-    from relcore.migration.take_away import load as load_adapter
+    from app.migrate.export_adapter import archive
+    from app.migrate.panel import MigrateSetup as Setup
+    from relcore.migrate.adapter_file import load as load_adapter
 
     specs, task = saved(tmp_path, planted[0][:2]), Migration(sizes=())
     spaces = tuple(load(spec) for spec in specs)
@@ -178,4 +176,4 @@ def test_the_example_comes_with_relscope():
     result = TASK.read(entry)
     assert isinstance(result, MigrationResult)
     assert result.option("bridge").to_keep.low > 0
-    assert re.search(r"the bridge reaches \d+ % of its score, asking twice \d+ %\.", migrate_panel._shares(result))
+    assert re.search(r"the bridge reaches \d+ % of its score, asking twice \d+ %\.", panel._shares(result))

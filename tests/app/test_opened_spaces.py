@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from app.workspace import BUNDLED
-from relcore import record
-from relcore.access import OPENED
-from relcore.sources.catalog import SpaceSpec
+from relcore.base import records
+from relcore.base.access import OPENED
+from relcore.catalog.catalog import SpaceSpec
 from tests.app.conftest import Session, save_space
 
 
 @pytest.fixture
 def open_with(monkeypatch):
     def open_with(*specs):
-        monkeypatch.setenv(OPENED, json.dumps([record.to_json(spec) for spec in specs]))
+        monkeypatch.setenv(OPENED, json.dumps([records.to_json(spec) for spec in specs]))
         return Session()
 
     return open_with

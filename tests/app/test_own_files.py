@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from app import own_files
+from app.spaces import own_files
 from app.workspace import Workspace
 from relcore import read_selection
-from relcore.portable import without_paths
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.studies import study_of
-from relcore.studies.study import StudySpec
+from relcore.base.portable import without_paths
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.studies.study import StudySpec, study_of
 from tests.app.conftest import Session
 
 

@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from app import page_settings
-from app.autosave import _TABS as TABS
+from app.saving import _TABS as TABS
 from tests.app.test_autosave import browser, opened, query_of, saved_files  # noqa: F401
 
 

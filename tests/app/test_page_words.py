@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.page_words import PHRASES, in_page_words
-from relcore.sources.columns import Choices
-from relcore.sources.files import load_space
-from relcore.sources.tables import column_roles
-from relcore.spaces import LatentSpace, SpaceError
+from app.plain_text import PHRASES, in_page_words
+from relcore.base.errors import SpaceError
+from relcore.files.columns import Choices
+from relcore.files.reading import load_space
+from relcore.files.tables import column_roles
+from relcore.spaces.space import LatentSpace
 
 ARGUMENT = re.compile(r"\b\w+_column\b|\bmax_bytes\b|\w+=[…'\w]|\(ignore\)|\bignore:")
 CORE = "\n".join(path.read_text(encoding="utf-8") for path in sorted((Path(__file__).parents[2] / "relcore").rglob("*.py")))

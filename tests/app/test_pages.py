@@ -8,10 +8,10 @@ import re
 import pytest
 
 from app.workspace import to_session_file
-from relcore.engine import Engine
-from relcore.progress import Context
-from relcore.reduction import ReductionSpec
-from relcore.store import Store
+from relcore.maps.reduction import ReductionSpec
+from relcore.runs.jobs import Engine
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
 from tests.app.conftest import Session
 
 
@@ -162,8 +162,8 @@ def test_a_saved_session_opens_again_as_it_was(make_session, make_workspace):
 def follow_link(monkeypatch, make_workspace):
     """``follow_link(k="25") -> Session``: one that begins with this address, on the small spaces."""
     first = make_workspace(anchors=())
-    monkeypatch.setattr("app.start.BUNDLED", first.spaces)
-    monkeypatch.setattr("app.start.Workspace", lambda **given: dataclasses.replace(first, **given))
+    monkeypatch.setattr("app.workspace.BUNDLED", first.spaces)
+    monkeypatch.setattr("app.workspace.Workspace", lambda **given: dataclasses.replace(first, **given))
     return lambda **query: Session(query)
 
 
@@ -315,7 +315,7 @@ def test_scoring_every_row_is_a_job_whose_answer_every_page_shows(make_session, 
 
 def test_approximate_neighbours_of_many_rows_show_their_recall_beside_every_score(make_session, idle, monkeypatch):
     assert "Neighbours" not in [box.label for box in make_session(600).at.selectbox]
-    for where in ("relcore.comparing.exact_scores", "app.jobs"):
+    for where in ("relcore.compare.exact", "app.jobs"):
         monkeypatch.setattr(f"{where}.MANY_ROWS", 500)
     session = make_session(600)
     session.change("selectbox", "compare.neighbours", "hnsw")

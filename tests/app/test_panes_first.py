@@ -3,7 +3,8 @@
 import pytest
 from streamlit.delta_generator import DeltaGenerator
 
-from app import headline, sidebar, view_choosers
+from app import sidebar
+from app.compare import choosers, headline
 from app.components import linked_scatter
 
 
@@ -26,7 +27,7 @@ def order(monkeypatch):
     noted(headline, "scores_of", "scores")
     noted(DeltaGenerator, "html", "headline", text="relscope-lead")
     noted(sidebar, "_choosers", "sidebar")
-    noted(view_choosers, "view_choosers", "above")
+    noted(choosers, "view_choosers", "above")
     return made
 
 
@@ -50,7 +51,7 @@ def test_on_another_page_than_the_last_the_choosers_come_first(order, make_sessi
 
 
 def test_where_scores_take_long_a_first_visit_gets_the_choosers_first_but_no_later_step(order, make_session, monkeypatch):
-    monkeypatch.setattr("app.kept_scores.is_scored_quickly", lambda pair: False)
+    monkeypatch.setattr("app.compute.is_scored_quickly", lambda pair: False)
     session = make_session()
     assert order == ["sidebar", "above", "panes", "scores", "headline"]
     order.clear()
@@ -66,7 +67,7 @@ def test_after_an_unexpected_error_the_last_step_can_be_undone(make_session, mon
         raise RuntimeError("unexpected")
 
     with monkeypatch.context() as broken:
-        broken.setattr("app.kept_scores.is_scored_quickly", fail)
+        broken.setattr("app.compute.is_scored_quickly", fail)
         session.at.run()
     assert [error.message for error in session.at.exception] == ["unexpected"]
     session.click("history.undo")

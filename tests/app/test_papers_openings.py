@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from app import papers_openings
 from app.jobs import whole_engine
-from app.papers_openings import opening_of, opening_of_run
+from app.papers import openings
+from app.papers.openings import opening_of, opening_of_run
 from app.workspace import Workspace
-from relcore.papers.paper_run import RUNS
+from relcore.catalog.encoding import example_spaces
 from relcore.papers.rows import find_row, load_rows
-from relcore.papers.runs import what_is_missing
-from relcore.sources.examples import example_spaces
-from relcore.store import Store, digest_of
+from relcore.papers.runs import RUNS, what_is_missing
+from relcore.runs.digest import digest_of
+from relcore.runs.store import Store
 
 # Settings of a run that no chooser of its page has: numbers of repetitions for the table alone, and constants of the page.
 _OF_THE_TABLE_ALONE = {"n_queries", "random_states", "steps", "width", "widths", "image_size", "n_components", "k", "n_states"}
@@ -79,4 +79,4 @@ def test_stitch_opens_on_the_encoders_head_and_anchors_of_its_table(page):
 
 
 def test_no_opener_is_left_without_a_run():
-    assert set(papers_openings._OPENERS) <= {run.function for run in RUNS.values()}
+    assert set(openings._OPENERS) <= {run.function for run in RUNS.values()}

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from app.jobs import whole_engine
-from relcore import pace, record
+from relcore.base import records
 from relcore.papers import runs
 from relcore.papers.ours import Number, Ours
-from relcore.papers.paper_run import RUNS
-from relcore.papers.runs import run_key
+from relcore.papers.runs import RUNS, run_key
+from relcore.runs import pace
 
 FOUND = Ours(
     "words",
@@ -66,7 +66,7 @@ def test_filters_keep_one_paper_and_what_has_numbers(page):
 
 
 def test_a_run_of_this_store_replaces_what_ships(page):
-    mine = record.to_json(FOUND) | {"date": "2026-03-04"}
+    mine = records.to_json(FOUND) | {"date": "2026-03-04"}
     whole_engine().store.put(run_key("words"), {}, {"ours": mine})
     page.run()
     assert "2026-03-04" in page.html
@@ -85,7 +85,7 @@ def test_a_row_says_whether_the_pattern_holds_and_by_which_rule(page, relative, 
         for way in ("Word2Vec → FastText", "FastText → Word2Vec")
         for metric in ("Jaccard", "MRR")
     )
-    whole_engine().store.put(run_key("words"), {}, {"ours": record.to_json(replace(FOUND, numbers=numbers))})
+    whole_engine().store.put(run_key("words"), {}, {"ours": records.to_json(replace(FOUND, numbers=numbers))})
     page.run()
     assert f"<b>{word}</b> · " in page.html
     assert told in page.html

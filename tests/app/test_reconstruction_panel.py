@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from relcore.numbers import short
-from relcore.reconstructing.autoencoders import AutoencoderSpec
-from relcore.reconstructing.job import ReconstructionSpec
-from relcore.reconstructing.pictures import PictureSpec
-from relcore.reconstructing.plane_turn import disparities
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.task import task_job
+from relcore.base.numbers import short
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.stitch.autoencoders import AutoencoderSpec, PictureSpec
+from relcore.stitch.reconstruction import ReconstructionSpec, disparities
+from relcore.tasks.task import task_job
 
 PICTURES = PictureSpec(DatasetSpec("digits"), n_train=60)
 SPECS = [ReconstructionSpec(PICTURES, AutoencoderSpec(form, epochs=1), (0, 1), 20) for form in ("absolute", "relative")]
@@ -24,7 +22,7 @@ PLANES = ReconstructionSpec(PICTURES, AutoencoderSpec(width=2, epochs=2), (0, 1)
 
 
 def page():
-    from app.stitch import reconstruction_panel
+    from app.stitch import reconstruction as reconstruction_panel
 
     reconstruction_panel.draw(None)
 

@@ -13,15 +13,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app import compute, fitting, map_looks, session, widgets
-from app.permalink import from_query, to_query
-from app.reducer import reduce
-from app.workspace import MOST_ANCHORS, UNDO_STEPS, History, Workspace, from_session_file, to_session_file
-from relcore.names import REDUCTIONS, SIMILARITIES, STRATEGIES
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
-from relcore.views import NUMBERS
+from app import compute, map_looks, session, widgets
+from app.session import reduce
+from app.workspace import MOST_ANCHORS, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
+from relcore.base.errors import SpaceError
+from relcore.base.names import REDUCTIONS, SIMILARITIES, STRATEGIES
+from relcore.catalog.catalog import SpaceSpec
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import NUMBERS
 from tests.app.conftest import Session, save_space
 
 CLICKS = 940  # over the verbs of a session
@@ -94,7 +93,7 @@ def clicks(spaces, monkeypatch):
     history = History(Workspace(spaces, *spaces[:2], anchors_from="random 20 0", view=replace(Workspace().view, n_nearest=30)))
     monkeypatch.setattr(session, "history", lambda first=None: history)
     monkeypatch.setattr(session, "notify", lambda text: None)
-    monkeypatch.setattr("app.fitting.messages", SimpleNamespace(toast=lambda text: None))
+    monkeypatch.setattr("app.session.messages", SimpleNamespace(toast=lambda text: None))
     rng = np.random.default_rng(13)
 
     def some(values, most=4):
@@ -182,7 +181,7 @@ def clicks(spaces, monkeypatch):
 
 def test_random_clicks_keep_the_workspace_consistent(clicks):
     history, by_name = clicks
-    fitting.settle()
+    session.settle()
     rng = np.random.default_rng(7)
     made = []
     for name in rng.choice(list(by_name), CLICKS):
@@ -190,7 +189,7 @@ def test_random_clicks_keep_the_workspace_consistent(clicks):
         before = history.present
         with np.errstate(all="ignore"):
             session.guarded(click)
-            fitting.settle()
+            session.settle()
         made.append(name)
         trail = made[-12:]
         assert not broken(history.present), (trail, broken(history.present))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from app import results
-from app.invert import rescale_panel
+from app.invert import rescale
 from app.workspace import Workspace
-from relcore.engine import Engine
-from relcore.progress import Context
-from relcore.rescaling.input_lengths import InputRescaleSpec, rescale_input
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.views import ViewSpec
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.invert.rescale import InputRescaleSpec, rescale_input
+from relcore.maps.views import ViewSpec
+from relcore.runs.jobs import Engine
+from relcore.runs.progress import Context
 from tests.app.conftest import Session
 
 
@@ -71,7 +71,7 @@ def test_without_labels_it_says_where_to_get_some(make_workspace):
 def test_inside_a_network_the_examples_are_offered_and_cost_is_told(tmp_path):
     session = open_tab(labelled_spaces(tmp_path), "Rescale").change("button_group", "rescale.place", "layers")
     chooser = session.selectbox(key="rescale.network")
-    assert chooser.options == list(rescale_panel.EXAMPLES)
+    assert chooser.options == list(rescale.EXAMPLES)
     (button,) = [one for one in session.button if one.key == "rescale-layers.start"]
     assert button.label.startswith("Rescale every layer, 360 items · about")
     assert "1,797 items in 'digits', 10 classes" in session.captions

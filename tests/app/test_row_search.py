@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.components.row_links import read_pick
-from app.components.row_search import LONGEST_QUERY, read_query
-from app.row_search import Rows
+from app.compare.search import SearchableRows
+from app.components.rows import LONGEST_QUERY, read_pick, read_query
 
 IDS = ["rivers", "River", "upriver", "sea", "lake", "pond"]
 LABELS = ["", "", "", "river mouth", "a river", ""]
@@ -24,14 +23,14 @@ TEXTS = ["", "", "", "", "", "The pond beside the River."]
     ],
 )
 def test_ids_come_before_labels_and_these_before_texts(query, best):
-    rows = Rows(IDS, LABELS, TEXTS)
+    rows = SearchableRows(IDS, LABELS, TEXTS)
     found, n = rows.find(query)
     assert [rows.ids[row] for row in found] == best
     assert n == len(best)
 
 
 def test_only_the_best_are_given_and_all_are_counted():
-    rows = Rows([f"row {number}" for number in range(1000)], [""] * 1000, [""] * 1000)
+    rows = SearchableRows([f"row {number}" for number in range(1000)], [""] * 1000, [""] * 1000)
     found, n = rows.find("row", n_most=3)
     assert (found, n) == ([0, 1, 2], 1000)
 

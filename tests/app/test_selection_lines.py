@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from app import selection_lines
-from app.selection_lines import SelectionLines
+from app.compare import selection as selection_lines
+from app.compare.selection import SelectionLines
 from app.workspace import History
 from relcore import LatentSpace, read_selection, read_selections
-from relcore.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection
+from relcore.spaces.selections import LINES, MOST_IN_A_LINE, SelectedRows, Selection
 from tests.app.conftest import MAIN, Session
 from tests.waiting import until
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from app import jobs
-from relcore import record
-from relcore.access import DATA, ENVIRONMENT, OPENED
+from relcore.base import records
+from relcore.base.access import DATA, ENVIRONMENT, OPENED
+from relcore.catalog.catalog import load
 from relcore.cli import main
-from relcore.sharded import kept_sample
+from relcore.sharded import sample
 from relcore.sharded.space import ShardedSpace
-from relcore.sources.catalog import load
 from tests.app.conftest import Session
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
@@ -81,7 +81,7 @@ def test_the_command_beside_the_sample_scores_every_row(page, folders, ran_in_pl
 def test_the_second_opening_finds_the_sample(page, folders, ran_in_place, make_session, monkeypatch):
     asked(page, folders[0]).click("shards.draw")
     assert [one.source for one in page.workspace.spaces] == ["file", "file", "sample"]
-    monkeypatch.setattr(kept_sample, "draw", None)
+    monkeypatch.setattr(sample, "draw", None)
     again = make_session(60).open("spaces")
     asked(again, folders[0]).click("shards.draw")
     assert [one.source for one in again.workspace.spaces] == ["file", "file", "sample"]
@@ -123,7 +123,7 @@ def test_a_shared_app_opens_folders_of_its_data_only(page, folders, tmp_path, tm
 
 def test_samples_of_the_command_line_open_the_session(folders, monkeypatch, own_store):
     monkeypatch.setattr("os.execve", lambda path, arguments, environment: monkeypatch.setenv(OPENED, environment[OPENED]))
-    monkeypatch.setattr(kept_sample, "MOST_ROWS", 2000)
+    monkeypatch.setattr(sample, "MOST_ROWS", 2000)
     assert main(["app", *folders, "--sample", "500"]) == 0
     session = Session()
     assert not session.errors
@@ -133,11 +133,11 @@ def test_samples_of_the_command_line_open_the_session(folders, monkeypatch, own_
 
 def test_samples_with_and_without_ids_are_not_paired_by_row_order(tmp_path, monkeypatch):
     places = write_npy(tmp_path / "bare", A, [1000, 2000]), write_npy(tmp_path / "named", B, [1000, 2000], IDS)
-    specs = [kept_sample.sample_spec(ShardedSpace.open(str(place)), 500) for place in places]
-    monkeypatch.setattr(kept_sample, "MOST_ROWS", 2000)
+    specs = [sample.sample_spec(ShardedSpace.open(str(place)), 500) for place in places]
+    monkeypatch.setattr(sample, "MOST_ROWS", 2000)
     monkeypatch.setattr("os.execve", lambda path, arguments, environment: None)
     assert main(["app", *map(str, places), "--sample", "500"]) == 0
-    monkeypatch.setenv(OPENED, json.dumps([record.to_json(spec) for spec in specs]))
+    monkeypatch.setenv(OPENED, json.dumps([records.to_json(spec) for spec in specs]))
     session = Session()
     assert not session.errors
     assert "Samples of shards pair by ids only" in session.captions

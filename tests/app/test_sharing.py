@@ -12,17 +12,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from app import sharing, uploads
-from app.own_jobs import OwnEngine, need_access_to_all
+from app import sharing
+from app.jobs import OwnEngine, need_access_to_all
 from app.sharing import Member
 from app.workspace import to_session_file
-from relcore import access
-from relcore.encoding import encode, encode_job
-from relcore.engine import EngineError
-from relcore.sources.catalog import SpaceSpec, encoding_spec, stored_encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.lsa import TfidfSvd
-from relcore.spaces import SpaceError
+from relcore.base import access
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, stored_encoding_spec
+from relcore.catalog.encoding import encode, encode_job
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.sentences import TfidfSvd
+from relcore.runs.jobs import EngineError
 from tests.waiting import until
 
 SECRET = b"swordfish is the password\n"
@@ -201,7 +201,7 @@ def test_uploads_of_a_killed_server_are_swept_and_those_of_a_living_one_stay():
     for folder in (left, elsewhere):
         folder.mkdir()
         (folder / "file").write_bytes(b"1")
-    uploads.sweep()
+    sharing.sweep()
     assert (kept.exists(), left.exists(), elsewhere.exists()) == (True, False, True)
 
 
@@ -209,12 +209,12 @@ def test_a_folder_that_was_put_there_in_advance_is_refused(tmp_path, monkeypatch
     (tmp_path / "trap").mkdir()
     access.all_uploads().symlink_to(tmp_path / "trap")
     with pytest.raises(SpaceError, match="one of somebody else"):
-        uploads.new_folder()
+        sharing.new_folder()
     access.all_uploads().unlink()
     access.all_uploads().mkdir(mode=0o777)
-    monkeypatch.setattr(uploads.os, "getuid", lambda: os.geteuid() + 1)
+    monkeypatch.setattr(sharing.os, "getuid", lambda: os.geteuid() + 1)
     with pytest.raises(SpaceError, match="one of somebody else"):
-        uploads.new_folder()
+        sharing.new_folder()
 
 
 # The store and the jobs

@@ -10,19 +10,18 @@ import pandas as pd
 import pytest
 
 from app import results
-from app.stitch import stitch_compute, stitch_panel
-from app.stitch.stitch_setup import largest_family
+from app.stitch import panel
+from app.stitch.panel import largest_family
 from app.workspace import Workspace
-from relcore.engine import Engine, Job
-from relcore.numbers import short
-from relcore.sources.catalog import SpaceSpec, encoding_spec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encodings import held_out_ids, put_encoding
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.spaces import LatentSpace
-from relcore.stitching.classification import share_rows, stitch_matrix
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store, digest_of
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, load, put_encoding
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.runs.digest import digest_of
+from relcore.runs.jobs import Engine, Job
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
 from tests.app.conftest import Session
 
 CLASSES = ("cat", "dog", "fox")
@@ -76,7 +75,7 @@ def notes(session: Session) -> str:
 @pytest.mark.parametrize(("name", "n_pairs", "chance"), [("digits", 12, 0.11), ("sentences", 6, 0.07)])
 def test_without_labelled_spaces_the_page_shows_an_example_and_computes_nothing(name, n_pairs, chance, monkeypatch):
     monkeypatch.setattr(Engine, "submit", None)
-    monkeypatch.setattr("relcore.stitching.classification.stitch_matrix", None)
+    monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
     session = Session().open("stitch").change("segmented_control", "stitch.example", name)
     assert "Nothing is trained again" in session.captions
     assert f"<b>{n_pairs}</b> stitched pairs, accuracy" in session.html
@@ -135,7 +134,7 @@ def test_every_number_is_the_cores(make_encoders):
 def test_what_was_stitched_once_is_read_from_the_store(make_encoders, monkeypatch):
     specs = make_encoders()
     before = notes(session_on(specs))
-    monkeypatch.setattr("relcore.stitching.classification.stitch_matrix", None)
+    monkeypatch.setattr("relcore.stitch.stitching.stitch_matrix", None)
     assert notes(session_on(specs)) == before
 
 
@@ -170,8 +169,8 @@ def test_a_cell_without_an_answer_says_why(make_encoders):
 
 def test_a_click_names_way_encoder_and_head(make_encoders):
     result = stitch_matrix([load(spec) for spec in make_encoders()], StitchSpec(("relative", "procrustes"), n_anchors=24))
-    assert stitch_panel.cell_of([{"customdata": [1, 2, 0]}], result) == ("procrustes", 2, 0)
-    assert stitch_panel.cell_of([], result) is None
+    assert panel.cell_of([{"customdata": [1, 2, 0]}], result) == ("procrustes", 2, 0)
+    assert panel.cell_of([], result) is None
 
 
 def test_gap_order_and_states_change_what_is_shown(make_encoders):
@@ -187,7 +186,7 @@ def test_gap_order_and_states_change_what_is_shown(make_encoders):
 
 def test_what_takes_long_is_asked_for_first_and_is_a_job(make_encoders, ran_in_place, monkeypatch):
     monkeypatch.setattr(results, "AT_ONCE_SECONDS", 0.0)
-    monkeypatch.setattr(stitch_compute, "UNASKED_SECONDS", 0.0)
+    monkeypatch.setattr(panel, "UNASKED_SECONDS", 0.0)
     session = session_on(make_encoders((8, 9)))
     assert ran_in_place == []
     assert session.button(key="stitching.start").label.startswith("Stitch 2 pairs · about")

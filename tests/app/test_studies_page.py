@@ -6,11 +6,10 @@ import pytest
 import streamlit as st
 
 from app.jobs import whole_engine
-from relcore.engine import Engine
-from relcore.names import STUDIES
-from relcore.studies import study_of
+from relcore.base.names import STUDIES
+from relcore.runs.jobs import Engine
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 from tests.waiting import until
 
 
@@ -135,7 +134,7 @@ def test_what_is_missing_is_offered(page, finished):
 
 def test_a_run_is_opened_as_an_encoding(page, finished, monkeypatch):
     runs, submitted = finished(), []
-    monkeypatch.setattr("app.encode.encoding_jobs.submit", lambda *asked: submitted.append(asked))
+    monkeypatch.setattr("app.encode.jobs.submit", lambda *asked: submitted.append(asked))
     page.change("segmented_control", "studies.similarity-performance.n_runs", 12)
     page.select_rows("studies.runs", 3).click("studies.open")
     ((dataset, _, name, encoders),) = submitted

@@ -12,23 +12,20 @@ from PIL import Image, ImageDraw
 
 from app import jobs
 from app.components.drawing_pad import read_picture
-from app.stitch import try_it_panel
-from app.stitch.try_it_grid import answers_html
+from app.stitch import try_it
+from app.stitch.try_it import answers_html
 from app.workspace import Workspace
-from relcore.encoding import encode
-from relcore.figures.palette import DARK, LIGHT
-from relcore.sources.catalog import encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.parallel import load_parallel
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import SpaceError
-from relcore.stitching.classification import Stitching
-from relcore.stitching.one_item import trained_key
-from relcore.stitching.try_it import Answers
-from relcore.stitching.try_it_figure import matrices_of
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.parallel import load_parallel
+from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.figures.style import DARK, LIGHT
+from relcore.stitch.stitching import Stitching
+from relcore.stitch.try_it import Answers, matrices_of, trained_key
 from tests.app.conftest import Session
 
 DIGITS = DatasetSpec("digits", limit=300)
@@ -145,14 +142,14 @@ def test_without_encoders_of_its_own_a_session_tries_the_example(make_session):
 def test_the_sentence_above_counts_pairs_and_the_heads_own_answers():
     probabilities = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.6, 0.4], [0.3, 0.7]]])
     found = Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("<no>", "yes"), probabilities)
-    told = try_it_panel.lead(found, "yes")
+    told = try_it.lead(found, "yes")
     assert "<b>2</b> of 2 stitched pairs say <b>&lt;no&gt;</b>. Not stitched: 1 of 2. 1 of 2 answer" in told
     assert told.endswith("Its label is <b>yes</b>.")
 
 
 def test_a_tie_is_no_majority():
     probabilities = np.array([[[0.9, 0.1], [0.2, 0.8]], [[0.6, 0.4], [0.7, 0.3]]])
-    told = try_it_panel.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
+    told = try_it.lead(Answers("relative", ("a", "b"), ("a", "b"), (0, 1), ("no", "yes"), probabilities))
     assert told.startswith("A tie: of 2 stitched pairs, <b>1</b> each say <b>yes</b> and <b>no</b>. 1 of 2 answer")
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from app import jobs
-from relcore import umap_map
-from relcore.comparison import ProjectionSpec
-from relcore.engine import Engine
-from relcore.reduction import ReductionSpec
-from relcore.spaces import LatentSpace, match
-from relcore.views import View
+from relcore.maps import umap_map
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import View
+from relcore.runs.jobs import Engine
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.space import LatentSpace, match
 
 N = 120
 IDS = [f"r{row}" for row in range(N)]
@@ -49,7 +49,7 @@ def test_the_note_of_a_pane_tells_it_and_the_map_of_all_rows_is_left_alone(pair,
 @pytest.mark.usefixtures("engine", "ran_in_place")
 def test_no_matrix_of_similarities_is_formed_above_the_number(pair, monkeypatch):
     monkeypatch.setattr(umap_map, "FITTED_ROWS", 80)
-    monkeypatch.setattr("app.jobs.pane_matrices", None)
+    monkeypatch.setattr("relcore.maps.pane_maps.pane_matrices", None)
     drawn = View(np.arange(1, N), np.full(N - 1, -1), ())
     for pane in ("relative", "whitened", "absolute"):
         pictures, note = jobs.reduction(pair, drawn, pane, tuple(IDS[:10]), ProjectionSpec(), ReductionSpec("umap"))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.sources.catalog import SpaceSpec
+from relcore.catalog.catalog import SpaceSpec
 from tests.app.conftest import save_space
 
 N = 60

@@ -6,19 +6,18 @@ import json
 import pytest
 
 from app import session
-from app.permalink import from_query, to_query
-from app.reducer import reduce
-from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_session_file, to_session_file
+from app.session import reduce
+from app.workspace import BUNDLED, UNDO_STEPS, History, Workspace, from_query, from_session_file, to_query, to_session_file
 from relcore import __version__
-from relcore.comparing.map_look import MapLook
-from relcore.comparison import ProjectionSpec
-from relcore.engine import EngineError
-from relcore.inverting.recovery import InversionSpec
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
-from relcore.store import StoreError
-from relcore.views import ViewSpec
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.scene import MapLook
+from relcore.invert.recovery import InversionSpec
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec
+from relcore.runs.digest import StoreError
+from relcore.runs.jobs import EngineError
+from relcore.scores.comparison import ProjectionSpec
 
 FILE = SpaceSpec("file", "/data/é vectors.csv", 5000, (("id_column", "word"), ("invalid", "drop")))
 FULL = Workspace(

@@ -11,9 +11,8 @@ import streamlit as st
 from PIL import Image
 
 from app.components.linked_scatter import linked_scatter
-from app.sheets import make_sheet
-from relcore.charts.scene import Pane, Scene
-from relcore.charts.star_look import StarLook
+from app.items import make_sheet
+from relcore.charts.scene import Pane, Scene, StarLook
 from tests.browser.made_up import NAMES, made_up
 
 st.set_page_config(layout="wide")

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from benchmarks.browser_sessions import IDLE
-from relcore.figures.embedded import read_recipe
-from relcore.figures.palette import DARK, LIGHT
-from relcore.sources.words import load_words
+from relcore.encoders.words import load_words
+from relcore.figures.export import read_recipe
+from relcore.figures.style import DARK, LIGHT
 from tests.browser.panes import ROOT, drag, pixels, settle, views, zoom
 
 MAIN = "app/main.py"

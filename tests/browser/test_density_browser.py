@@ -10,7 +10,7 @@ import pytest
 from matplotlib.path import Path as Polygon
 from PIL import Image
 
-from relcore.panes.positions import STEPS, quantised
+from relcore.panes.payload import POSITION_STEPS, quantised
 from tests.browser.made_up import NAMES, made_up
 from tests.browser.panes import ROOT, at_rest, drag, pixels, views, zoom
 
@@ -58,7 +58,7 @@ def density(page, pane):
 def steps_of(page):
     """The polygon that selected last, in steps, from the units in which the panes report it."""
     polygon = page.evaluate("performance.getEntriesByName('linked_scatter:brushed').at(-1).detail")
-    return (np.array(polygon) + 1) * STEPS / 2
+    return (np.array(polygon) + 1) * POSITION_STEPS / 2
 
 
 def selected(page, count):
@@ -72,7 +72,7 @@ def test_a_density_shows_where_the_rows_are_and_in_which_colours(demo, rows):
     _, steps = rows
     picture = density(demo, 2)
     height, width, _ = picture.shape
-    x, y = ((steps[2].T / STEPS * 2 - 1) / 1.08 + 1) / 2  # the view of a pane has a margin
+    x, y = ((steps[2].T / POSITION_STEPS * 2 - 1) / 1.08 + 1) / 2  # the view of a pane has a margin
     counts, _, _ = np.histogram2d(1 - y, x, bins=(height // 8, width // 8), range=((0, 1), (0, 1)))
     blocks = picture[: height // 8 * 8, : width // 8 * 8, 3].reshape(height // 8, 8, width // 8, 8).mean(axis=(1, 3))
     assert np.corrcoef(np.log1p(counts).ravel(), blocks.ravel())[0, 1] > 0.9
@@ -97,7 +97,7 @@ def test_zooming_in_makes_a_new_density_and_then_points(demo, rows):
     _, steps = rows
     x, y, closer = views(demo)[0]
     half = 1.08 / closer
-    units = steps[0] / STEPS * 2 - 1
+    units = steps[0] / POSITION_STEPS * 2 - 1
     in_view = (np.abs(units - [x, y]) <= half).all(axis=1).sum()
     told = int(key.split(" ")[0].replace(",", ""))
     assert in_view <= told <= 1.5 * in_view + 500  # counted by cells
@@ -175,7 +175,7 @@ def test_hover_and_click_find_the_nearest_row_in_a_density(demo, rows):
     x, y = plot["width"] * 0.55, plot["height"] * 0.75
     demo.mouse.move(plot["x"] + x, plot["y"] + y)
     demo.wait_for_selector(".ls-tip:not([hidden])")
-    places = ((steps[3] / STEPS * 2 - 1) / 1.08 * [1, -1] + 1) / 2 * [plot["width"], plot["height"]]
+    places = ((steps[3] / POSITION_STEPS * 2 - 1) / 1.08 * [1, -1] + 1) / 2 * [plot["width"], plot["height"]]
     distances = np.hypot(*(places - [x, y]).T)
     row = int(demo.inner_text(".ls-tip strong").removeprefix("word "))
     assert distances[row] <= distances.min() + 0.6  # the pane is not laid out on whole pixels
@@ -202,7 +202,7 @@ def test_zoom_ends_where_the_rounding_of_places_would_be_seen(demo):
         demo.keyboard.press("+")
     demo.wait_for_function("JSON.parse(document.querySelector('.ls-root').dataset.views).every(([, , zoom]) => zoom === 100)")
     width = demo.locator(".ls-plot").first.bounding_box()["width"]
-    assert 100 * width / 1.08 / STEPS / 2 < 0.6  # pixels of half a step
+    assert 100 * width / 1.08 / POSITION_STEPS / 2 < 0.6  # pixels of half a step
 
 
 def test_a_dark_page_has_its_own_density(page, serve):

@@ -10,7 +10,7 @@ import pytest
 
 from app.plain_text import plain
 from app.workspace import to_session_file
-from relcore.plain_text import visible
+from relcore.base.text import visible
 from tests.app.hostile import FILE_MARK, MARK, hostile_workspace
 from tests.browser.panes import settle
 from tests.relcore.figures.test_hostile_labels import FIGURES

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.charts.scene import Pane, Scene
+from relcore.panes.page import script, style
 from relcore.panes.payload import ids_digest, payload_of
-from relcore.panes.source import script, style
 from tests.browser.panes import ROOT, drag, pixels, zoom
 
 HOME = "{ send() {}, load: () => Promise.reject(), background: '#fff', scroller: () => null, content: () => null }"

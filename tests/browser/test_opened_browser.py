@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from relcore.figures.palette import LIGHT
+from relcore.figures.style import LIGHT
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from relcore.charts.scene import Pane, Scene
-from relcore.figures.palette import DARK
-from relcore.panes.export import scene_exportable
+from relcore.figures.style import DARK
+from relcore.panes.page import scene_exportable
 from tests.browser.panes import ROOT, at_rest, drag, pixels, views, zoom
 
 N = 400

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from matplotlib.path import Path as Polygon
 
-from relcore.panes.positions import STEPS
-from relcore.panes.source import script
+from relcore.panes.page import script
+from relcore.panes.payload import POSITION_STEPS
 
 COLORS = [[0, 114, 178], [213, 94, 0]]
 
@@ -28,9 +28,9 @@ def run(page):
 def places(n=20_000, seed=0):
     """Steps of rows in crowds, on the edges of cells, in the corners, and many in one place."""
     rng = np.random.default_rng(seed)
-    steps = np.clip(rng.normal(30_000, [9_000, 15_000], size=(n, 2)), 0, STEPS).astype(np.uint16)
+    steps = np.clip(rng.normal(30_000, [9_000, 15_000], size=(n, 2)), 0, POSITION_STEPS).astype(np.uint16)
     steps[: n // 4] = steps[: n // 4] // 256 * 256
-    steps[:4] = [[0, 0], [0, STEPS], [STEPS, 0], [STEPS, STEPS]]
+    steps[:4] = [[0, 0], [0, POSITION_STEPS], [POSITION_STEPS, 0], [POSITION_STEPS, POSITION_STEPS]]
     steps[-n // 10 :] = [777, 40_000]
     return steps
 
@@ -38,7 +38,7 @@ def places(n=20_000, seed=0):
 rng = np.random.default_rng(3)
 POLYGONS = {
     "a triangle": [[5_000.3, 4_000.7], [60_000.1, 20_000.9], [22_222.2, 64_000.4]],
-    "itself crossed": (rng.random((40, 2)) * STEPS).tolist(),
+    "itself crossed": (rng.random((40, 2)) * POSITION_STEPS).tolist(),
     "within one cell": [[30_000.1, 30_000.2], [30_090.3, 30_010.4], [30_050.5, 30_120.6]],
     "beyond the picture": [[-30_000.5, -9.5], [40_000.5, -80_000.5], [99_000.5, 45_000.5], [20_000.5, 90_000.5]],
     "everything": [[-9.5, -9.5], [70_000.5, -9.5], [70_000.5, 70_000.5], [-9.5, 70_000.5]],
@@ -114,7 +114,7 @@ def test_a_lasso_leaves_out_rows_that_are_not_to_be_taken(run):
 
 def test_the_nearest_row_is_the_nearest_of_all(run):
     steps = places(4000)
-    pointers = np.random.default_rng(5).uniform(-300, STEPS + 300, size=(200, 2))
+    pointers = np.random.default_rng(5).uniform(-300, POSITION_STEPS + 300, size=(200, 2))
     expression = "pointers.map(([x, y]) => grid.nearest(x, y, 0.01, 0.005, 9, (row) => row % 2 === 1))"
     found = run(f"((grid) => {expression})(new RowGrid(steps))", steps=steps.ravel(), pointers=pointers)
     odd = np.arange(1, len(steps), 2)

@@ -7,13 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import encoder_to_json
-from relcore.sources.encodings import encoding_key, put_encoding
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import LatentSpace
-from relcore.store import Store
+from relcore.catalog.catalog import encoding_key, put_encoding
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import encoder_to_json
+from relcore.encoders.small_vision import SmallVision
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 from tests.browser.panes import settle
 
 

@@ -7,14 +7,13 @@ import re
 import pytest
 
 from app.workspace import Workspace, to_session_file
-from relcore.encoding import encode
-from relcore.sources.catalog import encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.parallel import load_parallel
-from relcore.store import Store
+from relcore.catalog.catalog import encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.parallel import load_parallel
+from relcore.encoders.sentences import TfidfSvd
+from relcore.runs.store import Store
 from tests.browser.panes import settle
 
 LEAD = re.compile(r"\d of 2 stitched pairs say")

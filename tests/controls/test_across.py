@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.languages.across import head_across
-from relcore.spaces import LatentSpace
-from relcore.stitching.spec import StitchSpec
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.languages import head_across
+from relcore.stitch.stitching import StitchSpec
 
 METHODS = ("relative", "whitened", "procrustes", "least-squares")
 STATES = range(8)

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.bootstrap import BootstrapResult, bootstrap_anchors
-from relcore.anchors.verdict import fit_held_out
-from relcore.bootstrapping.result import relative_scores
-from relcore.metrics.calibration import Z95
-from relcore.similarity import unit_rows
-from relcore.sources.words import load_words
-from relcore.spaces import LatentSpace
+from relcore.bootstrap.spec import relative_scores
+from relcore.encoders.words import load_words
+from relcore.represent.bootstrap import BootstrapResult, bootstrap_anchors, fit_held_out
+from relcore.represent.similarity import unit_rows
+from relcore.scores.score import Z95
+from relcore.spaces.space import LatentSpace
 
 SEEDED = [(107, 50, 4), (200, 50, 3), (438, 384, 1), (700, 200, 1)]  # rows, dimensions, draws
 

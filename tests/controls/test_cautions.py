@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.diagnostics import coinciding_anchors
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, cautions, held_out, represent, score_notes, score_pair
-from relcore.metrics.cka import linear_cka
-from relcore.numbers import short
-from relcore.sources.words import load_words
-from relcore.spaces import LatentSpace, match
+from relcore.base.numbers import short
+from relcore.encoders.words import load_words
+from relcore.represent.anchors import coinciding_anchors
+from relcore.scores.cka import linear_cka
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, cautions, held_out, represent, score_notes, score_pair
+from relcore.spaces.space import LatentSpace, match
 
 N, D = 400, 20
 IDS = [f"w{row}" for row in range(N)]

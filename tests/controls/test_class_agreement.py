@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.selection import select_anchors
-from relcore.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
-from relcore.spaces import LatentSpace, match
+from relcore.represent.anchors import select_anchors
+from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
+from relcore.spaces.space import LatentSpace, match
 
 DRAWS = 25
 # (n, d, anchors, shares of the classes): a third of few rows anchors, d near n, one rare class, more classes than neighbours

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.selection import select_anchors
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_differences, score_pair
-from relcore.evaluation import Split
-from relcore.sources.words import load_words
-from relcore.spaces import LatentSpace, match
+from relcore.encoders.words import load_words
+from relcore.represent.anchors import select_anchors
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_differences, score_pair
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import Split
 
 DRAWS = 25
 # (n, d, anchors): few rows of which a third are anchors, d near n, one dimension, in which most rows are equally near

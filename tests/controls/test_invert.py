@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.evaluation import Split
-from relcore.inversion import inversion_grid
-from relcore.inverting.recovery import InversionSpec, invert_pair
-from relcore.inverting.sweep import SweepSpec, inversion_sweep
-from relcore.metrics.calibration import Z95, Score
-from relcore.spaces import LatentSpace, match
+from relcore.invert.recovery import InversionSpec, invert_pair
+from relcore.invert.sweep import SweepSpec, inversion_sweep
+from relcore.represent.inversion import inversion_grid
+from relcore.scores.score import Z95, Score
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import Split
 
 # Rows, dimensions and anchors: the audit's case, few rows, d near n, more dimensions than anchors.
 SHAPES = [(1000, 100, 300), (150, 20, 50), (160, 150, 53), (200, 120, 66)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.languages.captioned import CaptionSpec, zero_shot
-from relcore.languages.retrieval import RetrievalSpec, pair_up, retrieve
-from relcore.spaces import LatentSpace
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.captioned import CaptionSpec, zero_shot
+from relcore.stitch.languages import RetrievalSpec, pair_up, retrieve
 
 METHODS = ("relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")
 STATES = range(8)

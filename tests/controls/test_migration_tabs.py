@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.migration.losers import losses_by_group
-from relcore.migration.migrate import Migration
-from relcore.migration.partial_task import PartialReembedding
-from relcore.migration.threshold_task import ThresholdChange
-from relcore.spaces import LatentSpace
+from relcore.migrate.migration import Migration, losses_by_group
+from relcore.migrate.partial import PartialReembedding
+from relcore.migrate.thresholds import ThresholdChange
+from relcore.spaces.space import LatentSpace
 
 DRAWS = 20
 SETTINGS = {"adapter": "procrustes", "truth": "new"}

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.papers import word_spaces
-from relcore.papers.word_spaces import neighbours
-from relcore.spaces import LatentSpace, match
+from relcore.papers import measured
+from relcore.papers.measured import neighbours
+from relcore.spaces.space import LatentSpace, match
 
 
 @pytest.mark.parametrize("form", ["absolute", "relative"])
@@ -16,7 +16,7 @@ def test_unrelated_words_score_by_chance_held_out_and_above_it_with_their_anchor
     rng = np.random.default_rng(0)
     ids = [f"r{i}" for i in range(300)]
     spaces = [LatentSpace(rng.normal(size=(300, 50)), ids, name=name) for name in ("word2vec-novels", "fasttext-novels")]
-    monkeypatch.setattr(word_spaces, "word_pair", lambda given, store: match(*spaces))
+    monkeypatch.setattr(measured, "word_pair", lambda given, store: match(*spaces))
     settings = {"n_anchors": 100, "k": 10, "n_queries": 300, "random_states": [0, 1]}
     found = {(one.label, one.metric): one for one in neighbours(settings, None, lambda *told: None).numbers}
     for way in ("Word2Vec → FastText", "FastText → Word2Vec"):

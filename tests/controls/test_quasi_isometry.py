@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.spaces import LatentSpace, match
-from relcore.store import Store
-from relcore.studies import quasi_isometry, study_of
-from relcore.studies.study import StudySpec
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, match
+from relcore.studies import quantisation
+from relcore.studies.study import StudySpec, study_of
 
 
 @pytest.fixture
@@ -14,10 +14,10 @@ def unrelated(monkeypatch):
     rng = np.random.default_rng(0)
     ids = [f"r{i}" for i in range(300)]
     pair = match(*(LatentSpace(rng.normal(size=(300, 50)), ids, name=name) for name in ("a", "b")))
-    monkeypatch.setattr(quasi_isometry, "word_pair", lambda spaces, store: pair)
+    monkeypatch.setattr(quantisation, "word_pair", lambda spaces, store: pair)
 
 
-@pytest.mark.parametrize("form", quasi_isometry.FORMS)
+@pytest.mark.parametrize("form", quantisation.FORMS)
 def test_unrelated_rows_are_as_far_apart_as_chance_and_find_themselves_by_chance_alone(form, unrelated, tmp_path):
     study = study_of("quasi-isometry")
     settings = StudySpec.of(study, {"n_anchors": 100}).settings

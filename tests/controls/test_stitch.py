@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.spaces import LatentSpace
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.spec import StitchSpec
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 METHODS = ("relative", "whitened", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares", "affine")
 STATES = range(6)

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.small_vision import held_out_rows
-from relcore.sources.swept_vision import SweptVision
-from relcore.spaces import LatentSpace, match
-from relcore.store import Store
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.small_vision import held_out_rows
+from relcore.encoders.swept_vision import SweptVision
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, match
 from relcore.studies import (
     anchor_choice,
     anchor_count,
@@ -21,12 +21,10 @@ from relcore.studies import (
     quantisation,
     robustness,
     similarity_performance,
-    study_of,
-    trained_count,
-    training,
+    trained,
 )
 from relcore.studies.isometry import compared, disparity
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 
 # Few rows, anchors a third of them or more, dimensions near the number of anchors, one class rare.
 N, D = 330, 90
@@ -64,10 +62,10 @@ def spaces(request, monkeypatch):
         monkeypatch.setattr(module, "studied_spaces", lambda *arguments: spaces)
     for module in (anchor_choice, inversion_sensitivity, robustness):
         monkeypatch.setattr(module, "word_pair", lambda *arguments: match(*spaces))
-    for module in (anchor_choice, anchor_count, training):
+    for module in (anchor_choice, anchor_count, trained):
         monkeypatch.setattr(module, "labelled_spaces", lambda *arguments: spaces)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
-    monkeypatch.setattr("relcore.studies.held_out.test_ids_of", lambda data, space: ())
+    monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
     monkeypatch.setattr(anchor_dimension, "spaces_of_pair", lambda *arguments: spaces)
     monkeypatch.setattr(anchor_dimension, "COUNTS", (2, 8, 32, 110))
     return spaces
@@ -157,7 +155,7 @@ def shuffled_digits(tmp_path):
 
 
 def test_random_labels_are_not_learned_by_networks(shuffled_digits, monkeypatch):
-    monkeypatch.setattr(trained_count, "load_dataset", lambda *arguments: shuffled_digits)
+    monkeypatch.setattr(trained, "load_dataset", lambda *arguments: shuffled_digits)
     _, _, table = measured("trained-count", lambda one: one["n_anchors"] == 50, 1, epochs=5)
     spec = SweptVision(epochs=4, width=16)
     best = similarity_performance._measured(spec, shuffled_digits, "digits", lambda *told: None, None).values["accuracy"]

@@ -7,11 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from relcore.inverting.cross_domain import CrossDomainSpec, cross_domain_matrix
-from relcore.inverting.domain_spaces import session_parts
-from relcore.inverting.translation import translate_all
-from relcore.inverting.translation_result import TranslationSpec
-from relcore.spaces import LatentSpace
+from relcore.invert.cross_domain import CrossDomainSpec, cross_domain_matrix, session_parts
+from relcore.invert.translation import TranslationSpec, translate_all
+from relcore.spaces.space import LatentSpace
 
 METHODS = ("irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
 STATES = range(8)

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder
 
 DIGITS = DatasetSpec("digits", limit=500)
 ROWS = 20  # of a block

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relcore.encoding import encode
-from relcore.store import Store
+from relcore.catalog.encoding import encode
+from relcore.runs.store import Store
 from tests.faults.blocks import DIGITS, Pixels, computed_twice, lines
 from tests.faults.victims import lives, n_lines
 from tests.waiting import run_apart, until

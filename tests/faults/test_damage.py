@@ -14,10 +14,11 @@ import psutil
 import pytest
 from safetensors.numpy import save_file
 
-from relcore.encoding import encode
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder
-from relcore.store import Store, digest_of
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder
+from relcore.runs.digest import digest_of
+from relcore.runs.store import Store
 from tests.waiting import until
 
 KEY = digest_of("entry")

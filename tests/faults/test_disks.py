@@ -12,9 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relcore.catalog.encoding import encode
 from relcore.cli import main
-from relcore.encoding import encode
-from relcore.store import Store, StoreError, digest_of, folder
+from relcore.runs import entries
+from relcore.runs import store as folder
+from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.store import Store
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
 
 KEYS = [digest_of("entry", number) for number in range(40)]
@@ -163,7 +166,7 @@ def test_a_disk_that_fails_while_it_is_read_loses_nothing(tmp_path, monkeypatch)
     def failing(path):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(folder.entry_file, "read", failing)
+    monkeypatch.setattr(entries, "read", failing)
     with pytest.raises(StoreError, match="cannot be read, Input/output error; check the disk, or set RELSCOPE_STORE"):
         store.get(KEYS[0])
     monkeypatch.undo()

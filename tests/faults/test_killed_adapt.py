@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.migration import take_away
-from relcore.migration.card import card_of
+from relcore.migrate import adapter_file
+from relcore.migrate.adapter_file import card_of
 from tests.relcore.migration.taken import NEW, Made, pairs
 from tests.waiting import until
 
@@ -31,7 +31,7 @@ def start(folder):
 @pytest.mark.parametrize("rows_before", [1, N // 4])
 def test_a_killed_command_continues(tmp_path, rows_before):
     adapter = Made("residual").fit(*pairs())
-    take_away.write(adapter, card_of(adapter, *pairs(), method="made"), tmp_path / "bridge")
+    adapter_file.write(adapter, card_of(adapter, *pairs(), method="made"), tmp_path / "bridge")
     rows = np.random.default_rng(0).normal(size=(N, NEW)).astype(np.float32)
     np.save(tmp_path / "rows.npy", rows)
     killed = start(tmp_path)

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from relcore.comparing.exact_scores import ExactScores
-from relcore.comparison import ProjectionSpec
-from relcore.searching import lists
-from relcore.searching.exact import ExactSearch
-from relcore.spaces import LatentSpace
-from relcore.store import Store
+from relcore.compare.exact import ExactScores
+from relcore.runs.store import Store
+from relcore.scores import lists
+from relcore.scores.approximate import ExactSearch
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.space import LatentSpace
 from tests.waiting import until
 
 N, BLOCK, KEPT = 2000, 10, 20
 PROGRAM = """
 import sys
-from relcore.searching import lists
-from relcore.store import Store
+from relcore.scores import lists
+from relcore.runs.store import Store
 from tests.faults.test_killed_every_row import BLOCK, spaces, task
 lists.QUERIES_PER_BLOCK = BLOCK
 task().run(spaces(), Store(sys.argv[1]))

@@ -11,8 +11,8 @@ import signal
 import numpy as np
 import pytest
 
-from relcore.engine import Engine
-from relcore.store import Store
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
 from relcore.studies.runs import run_key
 from tests.faults import victims
 from tests.faults.blocks import computed_twice, lines

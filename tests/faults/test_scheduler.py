@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from relcore.encoding import encode, encode_job, encoding_job_key
-from relcore.engine import Engine
-from relcore.sources.datasets import load_dataset
-from relcore.store import Store
+from relcore.catalog.encoding import encode, encode_job, encoding_job_key
+from relcore.encoders.datasets import load_dataset
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
 from tests.faults.victims import lives
 from tests.waiting import until

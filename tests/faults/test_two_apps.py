@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.encoding import encode
-from relcore.store import Store, digest_of, in_use
+from relcore.catalog.encoding import encode
+from relcore.runs.digest import digest_of
+from relcore.runs.store import Store, in_use
 from tests.faults.blocks import DIGITS, N_BLOCKS, ROWS, Pixels, computed_twice, lines
 from tests.faults.victims import start
 from tests.waiting import until
@@ -75,7 +76,7 @@ def test_what_is_in_use_is_not_evicted_and_the_log_says_that_the_limit_is_exceed
 
 HOLDER = """
 import sys
-from relcore.store import Store, in_use
+from relcore.runs.store import Store, in_use
 with in_use():
     Store(sys.argv[1]).get(sys.argv[2])
     print("holds", flush=True)

@@ -13,11 +13,12 @@ from types import ModuleType
 import numpy as np
 import psutil
 
-from relcore.encoding import encode, encode_job, encoding_job_key
-from relcore.engine import Engine
-from relcore.progress import Context
-from relcore.sources.datasets import load_dataset
-from relcore.store import Store, digest_of
+from relcore.catalog.encoding import encode, encode_job, encoding_job_key
+from relcore.encoders.datasets import load_dataset
+from relcore.runs.digest import digest_of
+from relcore.runs.jobs import Engine
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
 from relcore.studies.runs import run_job, run_key
 from relcore.studies.study import RunResult, Study
 from tests.faults.blocks import DIGITS, Pixels

@@ -56,8 +56,8 @@ def raw(header: bytes, body: bytes = b"", length: int | None = None) -> bytes:
 
 
 def read(folder: Path) -> dict:
-    from relcore.migration.take_away import load
-    from relcore.record import to_json
+    from relcore.base.records import to_json
+    from relcore.migrate.adapter_file import load
 
     found = load(folder / FILE)
     return {"card": to_json(found.card), "tensors": [found.query_steps_[1].matrix, found.query_steps_[1].offset]}

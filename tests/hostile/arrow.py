@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from tests.hostile.cases import Case, good, hole, link, pipe, places, rows, space, spoiled
 from tests.hostile.corpus import changes
-from tests.hostile.npz import IDS, LABELS, TABLE
+from tests.hostile.npy import TABLE
+from tests.hostile.npz import IDS, LABELS
 
 FILE, FOLDER = "words.arrow", "saved"
 PART = "data-00000-of-00001.arrow"

@@ -68,7 +68,7 @@ def space(name: str, **options: Any) -> Callable[[Path], dict]:
     """How a file of vectors is read."""
 
     def read(folder: Path) -> dict:
-        from relcore.sources.files import load_space
+        from relcore.files.reading import load_space
 
         return of_space(load_space(folder / name, **options))
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.hostile.cases import Case, pipe
-from tests.hostile.npz import IDS, LABELS, TABLE, npz
+from tests.hostile.npy import TABLE
+from tests.hostile.npz import IDS, LABELS, npz
 
 FILES = {"a.npz": npz(vectors=TABLE, ids=IDS, labels=LABELS), "b.npz": npz(vectors=2 * TABLE, ids=IDS, labels=LABELS)}
 PAIR = ["a.npz", "b.npz"]
@@ -21,8 +22,8 @@ def run(arguments: list[str]):
     """The code of a command that succeeds; what it says otherwise becomes the error that the judge sees."""
 
     def read(folder: Path) -> int:
+        from relcore.base.errors import SpaceError
         from relcore.cli import main
-        from relcore.spaces import SpaceError
 
         said = io.StringIO()
         try:

@@ -38,7 +38,7 @@ def cases() -> Iterator[Case]:
 
 def _refuse(message: str):
     def read(folder: Path) -> None:
-        from relcore.spaces import SpaceError
+        from relcore.base.errors import SpaceError
 
         raise SpaceError(message)
 

@@ -29,15 +29,15 @@ def preload() -> None:
     for module in (
         *("pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "safetensors.numpy", "PIL.Image", "PIL.ImageOps", "msgspec"),
         *(
-            "relcore.sources.files",
-            "relcore.sources.datasets",
-            "relcore.migration.take_away",
-            "relcore.recipe",
+            "relcore.files.reading",
+            "relcore.encoders.datasets",
+            "relcore.migrate.adapter_file",
+            "relcore.tasks.recipe",
             "relcore.cli",
             "relcore.figures.export",
-            "relcore.figures.embedded",
+            "relcore.figures.export",
         ),
-        *("relcore.engine", "app.workspace", "app.anchor_lists", "scipy.linalg", "sklearn.cluster"),
+        *("relcore.runs.jobs", "app.workspace", "app.anchors.lists", "scipy.linalg", "sklearn.cluster"),
     ):
         import_module(module)
     gc.freeze()

@@ -12,7 +12,8 @@ import numpy as np
 
 from tests.hostile.cases import Case, hole, link, pipe, same, spoiled
 from tests.hostile.corpus import changes
-from tests.hostile.npz import IDS, TABLE
+from tests.hostile.npy import TABLE
+from tests.hostile.npz import IDS
 from tests.hostile.safetensors import packed, raw
 
 KEY = "ab" * 16
@@ -22,7 +23,7 @@ METADATA = {"name": "words", "digest": "", "facts": [1, 2.5, None, "ü"]}
 
 def entry(arrays: dict[str, Any] | None = None, metadata: Any = None) -> tuple[str, bytes]:
     """The file of an entry, below the store's folder, and its bytes, as the store itself writes them."""
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     with tempfile.TemporaryDirectory() as folder:
         Store(folder).put(KEY, ARRAYS if arrays is None else arrays, METADATA if metadata is None else metadata)
@@ -32,7 +33,7 @@ def entry(arrays: dict[str, Any] | None = None, metadata: Any = None) -> tuple[s
 
 def got(folder: Path) -> str:
     """The entry through every method of the store that reads it."""
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     store = Store(folder / "store")
     summary, found = store.summary(KEY), store.get(KEY)
@@ -79,8 +80,8 @@ def _encodings(path: str) -> Iterator[Case]:
     """Entries that are whole, and that no encoding is."""
 
     def load(folder: Path) -> dict:
-        from relcore.sources.encodings import load_encoding
-        from relcore.store import Store
+        from relcore.catalog.catalog import load_encoding
+        from relcore.runs.store import Store
 
         found = load_encoding(Store(folder / "store"), KEY)
         return {"vectors": found.vectors, "ids": found.ids.tolist()}

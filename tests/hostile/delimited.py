@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
-from tests.hostile.npz import COUNTS, IDS, LABELS, TABLE
+from tests.hostile.npy import TABLE
+from tests.hostile.npz import COUNTS, IDS, LABELS
 
 MISSING = ("", "nan", "na", "n/a", "null")  # labels that are none
 NAMES = ["id", "x", "y", "z", "w"]

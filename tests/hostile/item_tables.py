@@ -32,8 +32,8 @@ def dataset(name: str, **spec: Any) -> Callable[[Path], dict]:
     """All items of a table or folder, with ids and labels."""
 
     def read(folder: Path) -> dict:
-        from relcore.sources.dataset import DatasetSpec
-        from relcore.sources.datasets import load_dataset
+        from relcore.encoders.dataset import DatasetSpec
+        from relcore.encoders.datasets import load_dataset
 
         source = spec.pop("source", "file")
         found = load_dataset(DatasetSpec(source, str(folder / name), **spec))

@@ -166,9 +166,9 @@ def _peak() -> int:
 
 
 def _outcome(case: Case, folder: Path) -> tuple[str, str]:
-    from relcore.engine import EngineError
-    from relcore.spaces import SpaceError
-    from relcore.store import StoreError
+    from relcore.base.errors import SpaceError
+    from relcore.runs.digest import StoreError
+    from relcore.runs.jobs import EngineError
 
     try:
         found = case.read(folder)

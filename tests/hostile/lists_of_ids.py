@@ -26,7 +26,7 @@ def lines_of(content: bytes) -> list[str] | None:
 
 def uploaded(content: bytes) -> Callable[[Path], Any]:
     def read(folder: Path) -> list[str]:
-        from app.anchor_lists import read_ids
+        from app.anchors.lists import read_ids
 
         return read_ids(content)
 
@@ -48,7 +48,7 @@ def seeds(folder: Path) -> list[list[str]]:
 
 def pair_list(name: str) -> Callable[[Path], Any]:
     def read(folder: Path) -> list[list[str]]:
-        from relcore.sources.pair_lists import read_pair_list
+        from relcore.encoders.datasets import read_pair_list
 
         found = read_pair_list(folder / name)
         return [list(row) for row in zip(*found.columns.values(), strict=True)]

@@ -35,8 +35,8 @@ def made() -> dict[str, bytes]:
 
 
 def encoded(folder: Path) -> np.ndarray:
-    from relcore.sources.dataset import Dataset
-    from relcore.sources.text import PretrainedText
+    from relcore.encoders.dataset import Dataset
+    from relcore.encoders.transformers import PretrainedText
 
     texts = ["a b", "c d e"]
     dataset = Dataset(lambda start, stop: texts[start:stop], ["0", "1"], name="texts", kind="texts")

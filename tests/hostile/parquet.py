@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 
 from tests.hostile.cases import Case, good, places, rows, space, spoiled
 from tests.hostile.corpus import changes
-from tests.hostile.npz import COUNTS, IDS, LABELS, TABLE
+from tests.hostile.npy import TABLE
+from tests.hostile.npz import COUNTS, IDS, LABELS
 
 FILE = "words.parquet"
 N = range(12)

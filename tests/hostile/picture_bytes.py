@@ -36,8 +36,7 @@ def pixels(of: bytes | Image.Image) -> np.ndarray:
 
 def decoded(content: bytes | None):
     def read(folder: Path) -> np.ndarray:
-        from relcore.sources.images import decode_image, png_thumbnail
-        from relcore.sources.pixels import pixel_array
+        from relcore.encoders.images import decode_image, pixel_array, png_thumbnail
 
         image = decode_image(content, WHERE)
         png_thumbnail(image)
@@ -136,7 +135,7 @@ def _size(content: bytes):
     """Without copies of all pixels, which here are a gigabyte."""
 
     def read(folder: Path) -> tuple[int, int]:
-        from relcore.sources.images import decode_image, png_thumbnail
+        from relcore.encoders.images import decode_image, png_thumbnail
 
         image = decode_image(content, WHERE)
         png_thumbnail(image)

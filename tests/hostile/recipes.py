@@ -23,8 +23,8 @@ def of(file: str, given: bytes | None = None):
     """The recipe in a file; `given` is the JSON inside, else the file itself."""
 
     def read(folder: Path) -> list[str]:
-        from relcore.figures.embedded import read_recipe
-        from relcore.recipe import recipe_of
+        from relcore.figures.export import read_recipe
+        from relcore.tasks.recipe import recipe_of
 
         written = json.loads(json.dumps(recipe_of(read_recipe(folder / file)).to_json()))
         described = json.loads((folder / file).read_bytes() if given is None else given)
@@ -99,8 +99,8 @@ def _readable(file: str):
     """A damaged file may have a recipe still; it only must be one."""
 
     def read(folder: Path) -> bool:
-        from relcore.figures.embedded import read_recipe
-        from relcore.recipe import recipe_of
+        from relcore.figures.export import read_recipe
+        from relcore.tasks.recipe import recipe_of
 
         return bool(recipe_of(read_recipe(folder / file)).to_json())
 

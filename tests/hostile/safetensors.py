@@ -11,7 +11,8 @@ import numpy as np
 
 from tests.hostile.cases import Case, good, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
-from tests.hostile.npz import COUNTS, IDS, LABELS, TABLE
+from tests.hostile.npy import TABLE
+from tests.hostile.npz import COUNTS, IDS, LABELS
 
 FILE = "words.safetensors"
 TYPES = {

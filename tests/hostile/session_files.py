@@ -33,8 +33,7 @@ def linked(name: str, query: dict) -> Case:
     """A link never keeps the app from opening: each setting is taken as it is, or stays as it was."""
 
     def read(folder: Path) -> list[str]:
-        from app.permalink import _query, from_query
-        from app.workspace import Workspace
+        from app.workspace import Workspace, _query, from_query
 
         usual, found = _query(Workspace()), _query(from_query(query, Workspace()))
         anchors = {"random,300,0"} | {usual["anchors"]}

@@ -14,11 +14,11 @@ KINDS = ("space", "dataset", "encoder", "study", "stitching")
 
 
 def reader(kind: str) -> Callable[[Any], Any]:
-    from relcore import record
-    from relcore.sources.catalog import SpaceSpec
-    from relcore.sources.dataset import DatasetSpec
-    from relcore.sources.encoder import encoder_from_json, encoder_to_json
-    from relcore.stitching.spec import StitchSpec
+    from relcore.base import records as record
+    from relcore.catalog.catalog import SpaceSpec
+    from relcore.encoders.dataset import DatasetSpec
+    from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+    from relcore.stitch.stitching import StitchSpec
     from relcore.studies.study import StudySpec
 
     if kind == "encoder":
@@ -49,7 +49,7 @@ def named(name: str, content: Any, truth: Any = None) -> Case:
     """A .json file on the command line."""
 
     def read(folder: Path) -> list[str]:
-        from relcore import record
+        from relcore.base import records as record
         from relcore.commands.naming import space_spec
 
         found = record.to_json(space_spec(str(folder / "one.json")))

@@ -14,7 +14,8 @@ import numpy as np
 from tests.hostile.cases import Case, hole, places, rows, space, spoiled
 from tests.hostile.corpus import changes
 from tests.hostile.kv_pickles import _Calls
-from tests.hostile.npz import IDS, LABELS, TABLE
+from tests.hostile.npy import TABLE
+from tests.hostile.npz import IDS, LABELS
 
 FILE = "words.pt"
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from relcore.spaces import LatentSpace
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.fixture

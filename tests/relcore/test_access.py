@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from relcore import access
-from relcore.access import Asker
-from relcore.spaces import SpaceError
+from relcore.base import access
+from relcore.base.access import Asker
+from relcore.base.errors import SpaceError
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.selection import select_anchors
-from relcore.metrics.neighbours import find_neighbours
-from relcore.projection import RelativeProjection
-from relcore.sources.words import load_words
-from relcore.spaces import match
+from relcore.encoders.words import load_words
+from relcore.represent.anchors import select_anchors
+from relcore.represent.projection import RelativeProjection
+from relcore.scores.neighbours import find_neighbours
+from relcore.spaces.space import match
 
 QUERIES = 4000
 

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from relcore.comparing.exact_scores import ExactScores
-from relcore.comparing.row_neighbours import centred_neighbours, neighbour_agreement, neighbours_of
-from relcore.comparison import (
+from relcore.base.errors import SpaceError
+from relcore.base.names import SIMILARITIES
+from relcore.catalog.catalog import put_space
+from relcore.compare.exact import ExactScores
+from relcore.compare.neighbours import centred_neighbours, neighbour_agreement, neighbours_of
+from relcore.represent.projection import RelativeProjection
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.scores.cka import linear_cka, mean_cosine
+from relcore.scores.comparison import (
     REPRESENTATIONS,
     ProjectionSpec,
     held_out,
@@ -18,16 +25,10 @@ from relcore.comparison import (
     score_pair,
     score_table,
 )
-from relcore.evaluation import Split
-from relcore.metrics.cka import linear_cka, mean_cosine
-from relcore.metrics.neighbours import jaccard, mrr
-from relcore.names import SIMILARITIES
-from relcore.progress import Context
-from relcore.projection import RelativeProjection
-from relcore.sources.encodings import put_space
-from relcore.spaces import SpaceError, match
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.scores.neighbours import jaccard, mrr
+from relcore.spaces.space import match
+from relcore.spaces.split import Split
+from relcore.tasks.task import task_job
 
 D = 6
 TURN = ortho_group.rvs(D, random_state=2)

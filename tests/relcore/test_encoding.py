@@ -13,17 +13,16 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from relcore.encoding import encode, encode_again, encode_job, encoding_job_key, stored_encodings
-from relcore.engine import Engine
-from relcore.progress import Context
-from relcore.sources.catalog import encoding_spec
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import Encoder, Trained, TrainedEncoder
-from relcore.sources.encodings import encoding_key, load_encoding
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_key, encoding_spec, load_encoding
+from relcore.catalog.encoding import encode, encode_again, encode_job, encoding_job_key, stored_encodings
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import Encoder, Trained, TrainedEncoder
+from relcore.encoders.small_vision import SmallVision
+from relcore.runs.jobs import Engine
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]

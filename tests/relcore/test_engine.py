@@ -14,9 +14,10 @@ import psutil
 import pytest
 from distributed import KilledWorker
 
-from relcore.engine import Engine, EngineError, Job
-from relcore.spaces import SpaceError
-from relcore.store import Store, digest_of
+from relcore.base.errors import SpaceError
+from relcore.runs.digest import digest_of
+from relcore.runs.jobs import Engine, EngineError, Job
+from relcore.runs.store import Store
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
@@ -136,7 +137,7 @@ def test_progress_then_the_result(engine, key, log):
 def test_rate_and_what_is_left_are_those_of_the_present_stage(tmp_path, monkeypatch):
     now = SimpleNamespace(monotonic=lambda: clock[0])
     clock = [100.0]
-    monkeypatch.setattr("relcore.job.time", now)
+    monkeypatch.setattr("relcore.runs.jobs.time", now)
     job = Job(Engine(store=Store(tmp_path)), "a" * 32, "counting", "queued")
 
     def hear(second, done, total):
@@ -365,8 +366,8 @@ def test_close_ends_jobs_and_processes_and_a_later_submit_starts_afresh(tmp_path
 
 SCRIPT = """
 import os, signal, sys, psutil
-from relcore.engine import Engine
-from relcore.store import Store
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
 engine = Engine(n_workers=1, store=Store(sys.argv[1]))
 engine.start()
 print(*[process.pid for process in psutil.Process().children(recursive=True)], flush=True)

@@ -10,10 +10,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
-from relcore.inversion import InverseRelativeProjection
-from relcore.projection import RelativeProjection
-from relcore.spaces import SpaceError
-from relcore.translation import Affine, LeastSquares, Procrustes
+from relcore.base.errors import SpaceError
+from relcore.represent.inversion import InverseRelativeProjection
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 
 class Within(InverseRelativeProjection):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.evaluation import Split, row_keys
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.spaces.split import Split, row_keys
 
 IDS = np.array([f"row {number}" for number in range(2000)], dtype=object)
 

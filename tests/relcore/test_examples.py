@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import relcore
-from relcore.translation import Affine, LeastSquares
+from relcore.represent.translation import Affine, LeastSquares
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = [*(getattr(relcore, name) for name in relcore.__all__), Affine, LeastSquares]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from packaging.requirements import Requirement
 
-from relcore.extras import EXTRAS, extra
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.libraries import EXTRAS, extra
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -65,7 +65,7 @@ def test_other_missing_libraries_are_left_alone():
 
 
 def missing_head():
-    from relcore.stitching.heads import fit_head
+    from relcore.stitch.heads import fit_head
 
     fit_head(np.eye(4), np.array([0, 1, 0, 1]), 2, kind="mlp")
 
@@ -80,7 +80,7 @@ def missing_anchors():
 
 
 def missing_map():
-    from relcore.reduction import ReductionSpec, reduce_spaces
+    from relcore.maps.reduction import ReductionSpec, reduce_spaces
 
     reduce_spaces([np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32)], ReductionSpec("umap"))
 
@@ -94,7 +94,7 @@ def missing_widget():
 
 
 def missing_engine():
-    from relcore.engine import Engine
+    from relcore.runs.jobs import Engine
 
     Engine("tcp://127.0.0.1:1").start()
 
@@ -117,11 +117,11 @@ def test_a_missing_library_is_an_error_that_says_how_to_install_it(monkeypatch, 
 
 
 def test_the_encoders_of_a_kind_name_its_extra(without, tmp_path):
-    from relcore.encoding import encode
-    from relcore.sources.dataset import DatasetSpec
-    from relcore.sources.small_vision import SmallVision
-    from relcore.sources.text import MiniLM
-    from relcore.store import Store
+    from relcore.catalog.encoding import encode
+    from relcore.encoders.dataset import DatasetSpec
+    from relcore.encoders.small_vision import SmallVision
+    from relcore.encoders.transformers import MiniLM
+    from relcore.runs.store import Store
 
     without("torch", "transformers")
     for dataset, encoder, name in (

@@ -8,17 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.encoding import encode
-from relcore.names import STUDIES
-from relcore.sources.catalog import load
-from relcore.sources.encodings import load_encoding
-from relcore.sources.examples import EXAMPLES, example_spaces
-from relcore.store import Finished, Store, digest_of
-from relcore.store.finished import FOLDER
-from relcore.studies import study_of
+from relcore.base.names import STUDIES
+from relcore.catalog.catalog import load, load_encoding
+from relcore.catalog.encoding import EXAMPLES, encode, example_spaces
+from relcore.runs.digest import digest_of
+from relcore.runs.finished import FOLDER, Finished
+from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec
-from relcore.task import inputs_of
+from relcore.studies.study import StudySpec, study_of
+from relcore.tasks.task import inputs_of
 
 WITH_ARRAY, WITHOUT = digest_of("with"), digest_of("without")
 LARGEST_FILE, LARGEST_FOLDER = 6_000_000, 9_000_000

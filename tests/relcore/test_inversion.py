@@ -5,18 +5,19 @@ import pytest
 from scipy.stats import ortho_group
 from sklearn.linear_model import Ridge
 
-from relcore.anchors.pruning import farthest_order, first_anchors
-from relcore.evaluation import Split
-from relcore.inversion import (
+from relcore.base.errors import SpaceError
+from relcore.base.magnitude import finish_rows
+from relcore.represent.inversion import (
     InverseRelativeProjection,
+    farthest_order,
+    first_anchors,
     inversion_grid,
     invert,
     recovered,
 )
-from relcore.projection import RelativeProjection
-from relcore.row_pass import finish_rows
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import unit_rows
+from relcore.spaces.split import Split
 
 N, D, K = 400, 12, 40
 TURN = ortho_group.rvs(D, random_state=1).astype(np.float32)

@@ -3,7 +3,7 @@ import gc
 import numpy as np
 import pytest
 
-from relcore.made_once import MadeOnce
+from relcore.base.caching import MadeOnce
 
 
 @pytest.fixture

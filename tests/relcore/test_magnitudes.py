@@ -3,24 +3,23 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.selection import select_anchors
-from relcore.comparing.all_pairs import AllPairs
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_notes, score_pair
-from relcore.inversion import InverseRelativeProjection, recovered
-from relcore.metrics.calibration import Score
-from relcore.metrics.cka import linear_cka
-from relcore.metrics.neighbours import jaccard
-from relcore.names import INVERSES, METHODS, SIMILARITIES, STRATEGIES
-from relcore.projection import RelativeProjection
-from relcore.reduction import ReductionSpec, reduce_spaces
-from relcore.similarity import mean_row, unit_rows
-from relcore.sources.files import load_space
-from relcore.spaces import LatentSpace, SpaceError, match
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.methods import MethodSettings
-from relcore.stitching.product import SimilarityProduct
-from relcore.stitching.spec import StitchSpec
-from relcore.translation import Affine, LeastSquares, Procrustes
+from relcore.base.errors import SpaceError
+from relcore.base.names import INVERSES, METHODS, SIMILARITIES, STRATEGIES
+from relcore.compare.all_pairs import AllPairs
+from relcore.files.reading import load_space
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.represent.anchors import select_anchors
+from relcore.represent.inversion import InverseRelativeProjection, recovered
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.represent.translation import Affine, LeastSquares, Procrustes
+from relcore.scores.cka import linear_cka
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, held_out, represent, score_notes, score_pair
+from relcore.scores.neighbours import jaccard
+from relcore.scores.score import Score
+from relcore.spaces.space import LatentSpace, match
+from relcore.stitch.methods import MethodSettings, SimilarityProduct
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 
 N, D, K = 200, 16, 30
 IDS = [f"w{row}" for row in range(N)]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.mapped import MappedRows, as_float32, mapped
+from relcore.spaces.rows import MappedRows, as_float32, mapped
 
 X = np.random.default_rng(0).standard_normal((9000, 5), dtype=np.float32)
 WAYS = {

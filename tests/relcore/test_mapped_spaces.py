@@ -4,28 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.anchors.diagnostics import diagnose_anchors
-from relcore.anchors.selection import STRATEGIES, select_anchors
-from relcore.block_scores.scoring import score_forms
-from relcore.comparing.exact_scores import ExactScores
-from relcore.comparing.pane_maps import pca_pair
-from relcore.comparing.row_neighbours import neighbour_agreement, neighbours_of
-from relcore.comparison import (
-    REPRESENTATIONS,
-    ProjectionSpec,
-    cautions,
-    held_out,
-    represent,
-    score_pair,
-    score_table,
-)
-from relcore.mapped import MappedRows
-from relcore.names import SIMILARITIES
-from relcore.projection import RelativeProjection
-from relcore.reduction import ReductionSpec, reduce_spaces
-from relcore.row_columns import RowNumbers
-from relcore.similarity import mean_row, unit_rows
-from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.base.names import SIMILARITIES, STRATEGIES
+from relcore.compare.exact import ExactScores
+from relcore.compare.neighbours import neighbour_agreement, neighbours_of
+from relcore.maps.pane_maps import pca_pair
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.represent.anchors import diagnose_anchors, select_anchors
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, cautions, held_out, represent, score_pair, score_table
+from relcore.scores.scoring import score_forms
+from relcore.spaces.rows import MappedRows
+from relcore.spaces.space import LatentSpace, RowNumbers, match
 
 N, D = 1500, 12
 LABELS = [f"class {row % 5}" for row in range(N)]

@@ -1,6 +1,6 @@
 import pytest
 
-from relcore.numbers import band, general, in_cell, short, signed
+from relcore.base.numbers import band, general, in_cell, short, signed
 
 
 @pytest.mark.parametrize(

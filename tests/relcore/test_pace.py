@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from relcore import pace
-from relcore.pace import expect, note
 from relcore.papers import runs as paper_runs
 from relcore.papers.ours import Number
-from relcore.papers.paper_run import RUNS
-from relcore.papers.runs import Measured
-from relcore.store import Store, digest_of
+from relcore.papers.runs import RUNS, Measured
+from relcore.runs import pace
+from relcore.runs.digest import digest_of
+from relcore.runs.pace import expect, note
+from relcore.runs.store import Store
 from relcore.studies import runs as study_runs
 from relcore.studies.runs import StudyRuns, finished_run
 from relcore.studies.study import StudySpec
@@ -150,7 +150,7 @@ def test_the_command_line_learns_from_its_runs(tmp_path, monkeypatch, capsys):
     main = import_module("relcore.papers.__main__")
     monkeypatch.setenv("RELSCOPE_STORE", str(tmp_path / "store"))
     monkeypatch.setattr(
-        import_module("relcore.papers.word_spaces"), "neighbours", lambda *given: Measured((Number("a", "b", 1.0),))
+        import_module("relcore.papers.measured"), "neighbours", lambda *given: Measured((Number("a", "b", 1.0),))
     )
     looks = iter([0.0, 1200.0])
     monkeypatch.setattr(main, "time", SimpleNamespace(perf_counter=lambda: next(looks), monotonic=lambda: 0.0))

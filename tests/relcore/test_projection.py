@@ -7,9 +7,9 @@ from scipy.stats import ortho_group
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics.pairwise import cosine_similarity
 
-from relcore.projection import RelativeProjection
-from relcore.similarity import unit_rows, whitener
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import unit_rows, whitener
 
 N, D, K = 300, 12, 9
 ANCHORS = np.arange(K)

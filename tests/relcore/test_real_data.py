@@ -5,15 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from relcore.anchors.selection import select_anchors
-from relcore.comparison import ProjectionSpec, held_out, represent, score_pair
-from relcore.encoding import encode
-from relcore.sources.datasets import available_datasets
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.pooled_words import PooledWords
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import match
-from relcore.store import Store
+from relcore.catalog.encoding import encode
+from relcore.encoders.datasets import available_datasets
+from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.represent.anchors import select_anchors
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec, held_out, represent, score_pair
+from relcore.spaces.space import match
 
 pytestmark = [pytest.mark.data, pytest.mark.slow]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.metrics.calibration import Null, Score
-from relcore.sources.catalog import SpaceSpec
-from relcore.sources.encoder import Encoder
-from relcore.sources.lsa import TfidfSvd
-from relcore.spaces import SpaceError
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.encoders.encoder import Encoder
+from relcore.encoders.sentences import TfidfSvd
+from relcore.scores.score import Null, Score
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ FULL = Outer(
 
 
 def test_settings_come_back_through_the_text_of_a_file():
-    assert record.from_json(Outer, json.loads(json.dumps(record.to_json(FULL)))) == FULL
-    assert record.from_json(Outer, {"name": "b"}) == Outer("b")
+    assert records.from_json(Outer, json.loads(json.dumps(records.to_json(FULL)))) == FULL
+    assert records.from_json(Outer, {"name": "b"}) == Outer("b")
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_settings_come_back_through_the_text_of_a_file():
 )
 def test_what_is_wrong_is_named_with_its_place(given, match):
     with pytest.raises(SpaceError, match=match):
-        record.from_json(Outer, given)
+        records.from_json(Outer, given)
 
 
 def test_a_result_comes_back_from_arrays_and_json():
     score = Score(0.5, metric="mrr", n=10, k=3, interval=(0.4, 0.6), null=Null(0.1, 0.0, 0.2))
     ids = np.array(["a", "b"], dtype=object)
     found = Found(score, np.arange(6, dtype=np.float32).reshape(2, 3), ids, ({"x": np.ones(2)}, {"x": np.zeros(2)}))
-    arrays, facts = record.pack(found)
+    arrays, facts = records.pack(found)
     assert set(arrays) == {"values", "runs.0.x", "runs.1.x"}
-    back = record.unpack(Found, arrays, json.loads(json.dumps(facts)))
+    back = records.unpack(Found, arrays, json.loads(json.dumps(facts)))
     assert (back.score, back.score.__dict__) == (score, score.__dict__)
     np.testing.assert_array_equal(back.values, found.values)
     np.testing.assert_array_equal(back.ids, ids)

@@ -10,11 +10,12 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, trustworthiness
 from threadpoolctl import threadpool_limits
 
-from relcore.alignment import align
-from relcore.progress import Context
-from relcore.reduction import ReductionSpec, put_matrices, reduce_job, reduce_spaces, sampled_rows
-from relcore.spaces import SpaceError
-from relcore.store import Store, digest_of
+from relcore.base.errors import SpaceError
+from relcore.maps.reduction import ReductionSpec, put_matrices, reduce_job, reduce_spaces, sampled_rows
+from relcore.represent.translation import align
+from relcore.runs.digest import digest_of
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
 
 
 @pytest.fixture(autouse=True)

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from relcore import umap_map
-from relcore.comparing import pane_maps
-from relcore.comparing.pane_maps import map_pair, pane_blocks, pane_matrices, reduce_pair, reduction_note
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, represent
-from relcore.made_rows import MadeRows
-from relcore.progress import Context
-from relcore.reduction import ReductionSpec, put_blocks, put_matrices, reduce_job, reduce_spaces, reduction_seconds
-from relcore.spaces import LatentSpace, SpaceError, match
-from relcore.store import Store
-from relcore.umap_map import UmapMap, rows_fitted
+from relcore.base.errors import SpaceError
+from relcore.maps import pane_maps, umap_map
+from relcore.maps.pane_maps import map_pair, pane_blocks, pane_matrices, reduce_pair, reduction_note
+from relcore.maps.reduction import ReductionSpec, put_blocks, put_matrices, reduce_job, reduce_spaces, reduction_seconds
+from relcore.maps.umap_map import UmapMap, rows_fitted
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, represent
+from relcore.spaces.rows import MadeRows
+from relcore.spaces.space import LatentSpace, match
 
 N, LIMIT, AT_ONCE = 600, 250, 100
 SPEC = ReductionSpec("umap")
@@ -132,7 +132,7 @@ def test_the_note_tells_how_many_rows_were_fitted(rows):
 
 @pytest.mark.parametrize("pane", REPRESENTATIONS)
 def test_blocks_of_a_pane_are_its_matrices(rows, pane, monkeypatch):
-    monkeypatch.setattr("relcore.similarity.row_blocks.__defaults__", (128,))
+    monkeypatch.setattr("relcore.represent.similarity.row_blocks.__defaults__", (128,))
     ids = [f"r{row}" for row in range(N)]
     pair = match(LatentSpace(rows, ids), LatentSpace(rows[:, ::-1] + 1, ids))
     for drawn in (np.arange(N), np.arange(3, N, 2)):

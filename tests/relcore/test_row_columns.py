@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 
-from relcore.row_columns import RowNumbers
-from relcore.space_digest import as_json
+from relcore.spaces.space import RowNumbers, as_json
 
 IDS = list(map(str, range(70_000)))  # more than one piece of JSON
 

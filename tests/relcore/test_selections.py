@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, load_space, read_selection, read_selections
-from relcore.selections import SelectedRows, Selection, from_session_file, to_line
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.spaces.selections import SelectedRows, Selection, from_session_file, to_line
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "assets" / "examples" / "lasso_in_a_script.py"

@@ -6,8 +6,9 @@ from scipy.linalg import fractional_matrix_power
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import cosine_similarity
 
-from relcore import row_pass
-from relcore.similarity import (
+from relcore.base import magnitude
+from relcore.base.errors import SpaceError
+from relcore.represent.similarity import (
     AnchorAxes,
     Quantiser,
     angular,
@@ -19,7 +20,6 @@ from relcore.similarity import (
     unit_rows,
     whitener,
 )
-from relcore.spaces import SpaceError
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_machine_code_gives_the_unit_rows_of_numpy_for_any_magnitude(rng):
 def test_a_large_projection_is_that_of_its_parts(rng, monkeypatch):
     X, basis = rng.normal(size=(300, 20)) + 3, unit_rows(rng.normal(size=(7, 20))).T
     plain = project_directions(X, basis, X.mean(axis=0).astype(np.float32))
-    monkeypatch.setattr(row_pass, "PAYS", 1)
+    monkeypatch.setattr(magnitude, "PAYS", 1)
     np.testing.assert_allclose(project_directions(X, basis, X.mean(axis=0).astype(np.float32)), plain, atol=1e-6)
     np.testing.assert_allclose(project_directions(X, basis), unit_rows(X) @ basis, atol=1e-6)
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from relcore import space_digest
-from relcore.mapped import MappedRows
-from relcore.space_digest import n_equal_rows
+from relcore.spaces import space
+from relcore.spaces.rows import MappedRows
+from relcore.spaces.space import n_equal_rows
 
 
 @pytest.mark.parametrize("of", [lambda rows: rows, lambda rows: MappedRows([rows[:7], rows[7:]])])
 def test_rows_that_equal_another_are_counted_across_blocks(of, monkeypatch):
-    monkeypatch.setattr(space_digest, "_ROWS", 5)
+    monkeypatch.setattr(space, "_ROWS", 5)
     rows = np.random.default_rng(0).normal(size=(23, 4)).astype(np.float32)
     assert n_equal_rows(of(rows)) == 0
     rows[[1, 20]], rows[[3, 4, 19]], rows[8, :3] = rows[0], rows[2], rows[9, :3]
@@ -18,7 +18,7 @@ def test_rows_that_equal_another_are_counted_across_blocks(of, monkeypatch):
 
 
 def test_rows_of_one_hash_are_compared_by_their_bytes(monkeypatch):
-    monkeypatch.setattr(space_digest, "hash", lambda content: content[0] % 2, raising=False)
+    monkeypatch.setattr(space, "hash", lambda content: content[0] % 2, raising=False)
     rows = np.arange(40, dtype=np.float32).reshape(20, 2)
     assert n_equal_rows(rows) == 0
     rows[7] = rows[12]

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.spaces import LatentSpace, SpaceError, distinct_names, match, quote
+from relcore.base.errors import SpaceError, quote
+from relcore.spaces.space import LatentSpace, distinct_names, match
 
 EYE = np.eye(3, dtype=np.float32)
 

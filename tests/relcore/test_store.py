@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.store import Store, StoreError, digest_of
+from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.store import Store
 
 ROOT = Path(__file__).parents[2]
 KEY, OTHER = "a" * 32, "b" * 32
@@ -264,7 +265,7 @@ def test_a_writer_killed_half_way_leaves_the_old_entry(store):
     store.put(KEY, {"x": np.ones(3)})
     script = (
         "import os, sys, numpy as np\n"
-        "from relcore.store import Store\n"
+        "from relcore.runs.store import Store\n"
         "os.fsync = lambda descriptor: os.kill(os.getpid(), 9)\n"
         f"Store(sys.argv[1]).put({KEY!r}, {{'x': np.zeros(3)}})"
     )
@@ -322,7 +323,7 @@ def test_an_array_without_rows_has_a_digest():
 
 
 def test_digests_are_the_same_in_another_process():
-    script = "from relcore.store import digest_of; print(digest_of('x', {'b': 1, 'a': (2.5, None)}))"
+    script = "from relcore.runs.digest import digest_of; print(digest_of('x', {'b': 1, 'a': (2.5, None)}))"
     out = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert out.strip() == digest_of("x", {"a": (2.5, None), "b": 1})
 

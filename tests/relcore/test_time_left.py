@@ -2,9 +2,9 @@
 
 import pytest
 
-from relcore.job_status import JobStatus, in_words
-from relcore.stages import Stages
-from relcore.time_left import TimeLeft
+from relcore.runs.jobs import JobStatus, in_words
+from relcore.runs.pace import TimeLeft
+from relcore.runs.progress import Stages
 
 
 def told(reports, expected=None, every=0.5, until=None):

@@ -6,8 +6,8 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.stats import ortho_group
 from sklearn.linear_model import LinearRegression
 
-from relcore.spaces import SpaceError
-from relcore.translation import Affine, LeastSquares, Procrustes
+from relcore.base.errors import SpaceError
+from relcore.represent.translation import Affine, LeastSquares, Procrustes
 
 D = 8
 TURN = ortho_group.rvs(D, random_state=4)

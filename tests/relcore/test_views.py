@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.figures.palette import category_colors
-from relcore.spaces import SpaceError
-from relcore.views import DEFAULT_PIVOTS, MOST_PIVOTS, View, ViewSpec, default_pivots, default_view, make_view, sample_view
+from relcore.base.errors import SpaceError
+from relcore.figures.style import category_colors
+from relcore.maps.views import DEFAULT_PIVOTS, MOST_PIVOTS, View, ViewSpec, default_pivots, default_view, make_view, sample_view
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def test_other_spaces_have_distinct_pivots_of_their_own(rng, make_space, n):
 
 def test_default_pivots_of_a_large_space_are_chosen_among_a_sample_of_its_rows(make_space, monkeypatch):
     asked = []
-    monkeypatch.setattr("relcore.views._CLUSTERED", 150)
-    monkeypatch.setattr("relcore.anchors.selection.select_anchors", lambda space, n, strategy: asked.append(space) or ["r0"])
+    monkeypatch.setattr("relcore.maps.views._CLUSTERED", 150)
+    monkeypatch.setattr("relcore.represent.anchors.select_anchors", lambda space, n, strategy: asked.append(space) or ["r0"])
     space = make_space(np.random.default_rng(0).normal(size=(400, 3)))
     default_pivots(space)
     assert [len(one) for one in asked] == [150]

@@ -19,28 +19,27 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from app.permalink import to_query
-from app.workspace import Workspace, to_session_file
-from relcore.comparison import ProjectionSpec
-from relcore.encoding import encode
+from app.workspace import Workspace, to_query, to_session_file
+from relcore.base.errors import SpaceError
+from relcore.base.names import STUDIES
+from relcore.catalog.catalog import SpaceSpec, encoding_key, encoding_spec, load, renamed_spec
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+from relcore.encoders.parallel import load_parallel
 from relcore.experiments.inversion import InversionSpec
 from relcore.experiments.pictures import PictureSpec
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec
 from relcore.recipes.figures import _ELSEWHERE, _FIGURES, exportable
 from relcore.recipes.try_it import _to_json as item_json
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec, encoding_spec, load, renamed_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import encoder_from_json, encoder_to_json
-from relcore.sources.encodings import encoding_key
-from relcore.sources.parallel import load_parallel
-from relcore.spaces import SpaceError, match
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.space import match
+from relcore.stitch.stitching import StitchSpec
 from relcore.stitching.autoencoders import AutoencoderSpec
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
-from relcore.studies import STUDIES, study_of
-from relcore.studies.study import StudySpec
-from relcore.views import ViewSpec
+from relcore.studies.study import StudySpec, study_of
 
 QUICK = 0.3  # seconds of this process in which a changed recipe must be refused or drawn to be kept
 

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.audit import audit_pairs
-from relcore.anchors.selection import select_anchors
-from relcore.similarity import mean_row, unit_rows
-from relcore.sources.words import load_words
-from relcore.spaces import SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.encoders.words import load_words
+from relcore.represent.anchors import select_anchors
+from relcore.represent.audit import audit_pairs
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.spaces.space import match
 
 
 @pytest.fixture(scope="module")

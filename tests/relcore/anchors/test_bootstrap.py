@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.bootstrap import bootstrap_anchors, share_found
-from relcore.anchors.self_learning import rotation_between
-from relcore.anchors.unseeded import pairs_without_seeds
-from relcore.anchors.verdict import HeldOut, Judgement, structureless
-from relcore.similarity import unit_rows
-from relcore.sources.words import load_words
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.words import load_words
+from relcore.represent.bootstrap import HeldOut, Judgement, bootstrap_anchors, share_found, structureless
+from relcore.represent.matching import pairs_without_seeds, rotation_between
+from relcore.represent.similarity import unit_rows
+from relcore.spaces.space import LatentSpace
 
 N = 500
 SEEDS = [(f"s{row}", f"t{row}") for row in range(15)]
@@ -101,7 +100,7 @@ def test_pairing_at_random_is_reported():
 @pytest.mark.parametrize(("seeds", "noise"), [(SEEDS, 2.0), ([], 0.1)], ids=["seeds", "no seeds"])
 def test_resumed_after_any_round_it_gives_the_same_pairs(monkeypatch, seeds, noise):
     told = Judgement("fits", "not judged here", HeldOut(1.0, 0.0, (0.0,), 1, np.eye(24)))
-    monkeypatch.setattr("relcore.anchors.bootstrap.judge", lambda *_, **__: told)  # it does not depend on the rounds
+    monkeypatch.setattr("relcore.represent.bootstrap.judge", lambda *_, **__: told)  # it does not depend on the rounds
     source, target = rotated(noise=noise)
     states = []
     whole = bootstrap_anchors(source, target, seeds=seeds, truth=TRUTH, after=states.append)
@@ -115,7 +114,7 @@ def test_resumed_after_any_round_it_gives_the_same_pairs(monkeypatch, seeds, noi
 
 
 def test_frequent_rows_come_first_where_counts_tell_them(monkeypatch):
-    monkeypatch.setattr("relcore.anchors.bootstrap.MOST_ROWS", 300)
+    monkeypatch.setattr("relcore.represent.bootstrap.MOST_ROWS", 300)
     source, target = rotated()
     counts = np.arange(N)[::-1] + 1
     of_target = [counts[int(one[1:])] for one in target.ids]

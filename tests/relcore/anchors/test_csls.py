@@ -5,10 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from relcore.anchors import csls
-from relcore.anchors.csls import crowding, match_csls
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.represent import matching
+from relcore.represent.matching import crowding, match_csls
+from relcore.represent.similarity import unit_rows
 
 
 def spaces(n, m, d=12, seed=0):
@@ -25,7 +25,7 @@ def dense(X, Y, k):
 
 @pytest.mark.parametrize(("n", "m", "k"), [(300, 300, 10), (257, 90, 10), (61, 803, 3), (5, 7, 10), (40, 40, 1)])
 def test_blocks_give_what_the_whole_matrix_gives(monkeypatch, n, m, k):
-    monkeypatch.setattr(csls, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
+    monkeypatch.setattr(matching, "BLOCK_BYTES", 4 * m * 37)  # blocks of 37 rows, the last one shorter
     X, Y = spaces(n, m)
     scores = dense(X, Y, min(k, n, m)) if min(k, n, m) == k else None
     found = match_csls(X, Y, k)
@@ -48,7 +48,7 @@ def test_equal_rows_are_paired_once():
 
 
 def test_memory_stays_at_a_block(monkeypatch):
-    monkeypatch.setattr(csls, "BLOCK_BYTES", 2**20)
+    monkeypatch.setattr(matching, "BLOCK_BYTES", 2**20)
     X, Y = spaces(6000, 6000)
     tracemalloc.start()
     match_csls(X, Y)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.diagnostics import diagnose_anchors
-from relcore.anchors.selection import select_anchors
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.represent.anchors import diagnose_anchors, select_anchors
+from relcore.represent.similarity import unit_rows
 
 D = 6
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.influence import RIDGE, Products, RidgeHead, cosine_without
-from relcore.metrics.cka import linear_cka
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.compare.influence import RIDGE, Products, RidgeHead, cosine_without
+from relcore.scores.cka import linear_cka
 
 N, M = 90, 12
 
@@ -83,7 +83,7 @@ def test_the_head_is_scikit_learns_ridge(pair, rng):
 
 
 def test_influence_on_cka_does_not_find_wrong_pairs_that_the_audit_finds(rng):
-    from relcore.anchors.audit import audit_pairs
+    from relcore.represent.audit import audit_pairs
 
     X = rng.normal(size=(400, 20))
     anchors = X[:60] / np.linalg.norm(X[:60], axis=1, keepdims=True)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from relcore.anchors import literal
-from relcore.anchors.bootstrap import bootstrap_anchors
-from relcore.anchors.literal import hard_limit_assignment, optimise_anchors
-from relcore.similarity import unit_rows
-from relcore.sources.words import load_words
-from relcore.spaces import LatentSpace
+from relcore.encoders.words import load_words
+from relcore.represent import literal
+from relcore.represent.bootstrap import bootstrap_anchors
+from relcore.represent.literal import hard_limit_assignment, optimise_anchors
+from relcore.represent.similarity import unit_rows
+from relcore.spaces.space import LatentSpace
 
 EPSILON = 1e-4
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from relcore.anchors.selection import farthest_points, select_anchors, shared_anchors
-from relcore.names import STRATEGIES
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.names import STRATEGIES
+from relcore.represent.anchors import farthest_points, select_anchors, shared_anchors
+from relcore.represent.similarity import unit_rows
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from relcore.auditing.influence_task import AnchorInfluence
-from relcore.comparison import ProjectionSpec
-from relcore.metrics.neighbours import find_neighbours
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.compare.influence import AnchorInfluence
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec
+from relcore.scores.neighbours import find_neighbours
 
 ANCHORS = tuple(f"r{row}" for row in range(20))
 
@@ -82,7 +82,7 @@ def test_too_few_anchors_or_rows_are_refused(spaces, make_space):
 
 
 def _pair(spaces):
-    from relcore.spaces import match
+    from relcore.spaces.space import match
 
     return match(*spaces)
 

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from relcore.auditing.figures import AnchorAudit
-from relcore.auditing.pair_audit import ALL, KEPT, PairAudit
-from relcore.comparing.figures import exportable
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.audit import ALL, KEPT, PairAudit
+from relcore.compare.audit_figures import AnchorAudit
+from relcore.compare.figures import exportable
+from relcore.runs.store import Store
 
 WRONG = ("r3", "r11", "r20", "r25")
 

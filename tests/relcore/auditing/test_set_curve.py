@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from relcore.auditing.figures import InfluenceChart, SetCurveChart
-from relcore.auditing.influence_task import AnchorInfluence
-from relcore.auditing.set_curve import SetCurve
-from relcore.comparing.figures import exportable
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.audit_figures import InfluenceChart, SetCurveChart
+from relcore.compare.figures import exportable
+from relcore.compare.influence import AnchorInfluence
+from relcore.compare.set_curve import SetCurve
 
 
 @pytest.fixture

@@ -3,14 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.block_scores.block_sums import BlockSums
-from relcore.block_scores.device import NumpyDevice
-from relcore.block_scores.finished import FormSums, decisive_rows, neighbours_of
-from relcore.block_scores.first_pass import ColumnSums
-from relcore.block_scores.plan import BlockPlan
-from relcore.block_scores.question import Question, RowNumbers
-from relcore.block_scores.top_rows import TopRows
-from relcore.comparison import REPRESENTATIONS
+from relcore.scores.comparison import REPRESENTATIONS
+from relcore.scores.device import NumpyDevice
+from relcore.scores.plan import BlockPlan, ColumnSums, Question, RowRoles
+from relcore.scores.sums import BlockSums, FormSums, TopRows, decisive_rows, neighbours_of
 
 N, ANCHORS = 500, np.arange(20, 60)
 rng = np.random.default_rng(0)
@@ -36,7 +32,7 @@ def column_sums(X, cuts):
 @pytest.fixture(scope="module")
 def plan():
     sums = tuple(column_sums(X, [100]) for X in SPACES)
-    return BlockPlan.of(Question(REPRESENTATIONS, convention="mutual"), RowNumbers(N, ANCHORS, QUERIES), sums, take)
+    return BlockPlan.of(Question(REPRESENTATIONS, convention="mutual"), RowRoles(N, ANCHORS, QUERIES), sums, take)
 
 
 def summed(plan, blocks, device="cpu"):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from relcore.block_scores import device as devices
-from relcore.block_scores.device import NumpyDevice, TorchDevice, device_of
-from relcore.block_scores.own_neighbours import own_neighbours
-from relcore.block_scores.scoring import score_forms
-from relcore.block_scores.top_rows import TopRows
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec
-from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.scores import device as devices
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
+from relcore.scores.device import NumpyDevice, TorchDevice, device_of
+from relcore.scores.scoring import own_neighbours, score_forms
+from relcore.scores.sums import TopRows
+from relcore.spaces.space import LatentSpace, match
 
 torch = pytest.importorskip("torch")
 NO_GPU = not torch.cuda.is_available()
@@ -233,7 +233,7 @@ def test_no_tensor_has_a_row_for_each_row_of_the_space_and_a_column_for_each_anc
         return found
 
     monkeypatch.setattr(TorchDevice, "product", seen)
-    monkeypatch.setattr("relcore.block_scores.scoring.BLOCK_ROWS", 100)
+    monkeypatch.setattr("relcore.scores.scoring.BLOCK_ROWS", 100)
     facts(made_pair(), "torch", n_queries=50)
     assert sizes
     assert max(sizes) <= 200 * 100  # of a block with 100 rows; 40 anchors of all rows would be 24,000

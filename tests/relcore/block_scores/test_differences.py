@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from relcore.block_scores.differences import anchor_differences
-from relcore.block_scores.scoring import SPARE, Passes, score_forms
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_differences
-from relcore.metrics import cka
-from relcore.names import SIMILARITIES
-from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.base.names import SIMILARITIES
+from relcore.scores import cka
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_differences
+from relcore.scores.scoring import SPARE, Passes, anchor_differences, score_forms
+from relcore.spaces.space import LatentSpace, match
 
 N, HIDDEN = 700, 8
 SPEC = ProjectionSpec()

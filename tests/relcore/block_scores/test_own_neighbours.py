@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from relcore.block_scores.own_neighbours import own_neighbours
-from relcore.metrics.neighbours import neighbours_within
-from relcore.similarity import mean_row, unit_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.scores.neighbours import neighbours_within
+from relcore.scores.scoring import own_neighbours
 
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])

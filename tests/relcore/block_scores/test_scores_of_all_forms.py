@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from relcore.block_scores.scoring import score_forms
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair
-from relcore.metrics.metric import Metric
-from relcore.names import METRICS, SIMILARITIES
-from relcore.names import Metric as MetricEntry
-from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.names import MetricName as MetricEntry
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair
+from relcore.scores.metric import Metric
+from relcore.scores.scoring import score_forms
+from relcore.spaces.space import LatentSpace, match
 
 N, HIDDEN = 700, 8
 SPEC = ProjectionSpec()

@@ -6,21 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.anchors.bootstrap import State, bootstrap_anchors
-from relcore.bootstrapping.figures import BootstrapRounds, BootstrapScores
-from relcore.bootstrapping.result import held_out_split, relative_scores
-from relcore.bootstrapping.spec import BootstrapSpec, most_frequent
-from relcore.comparing.figures import exportable
-from relcore.comparison import ProjectionSpec, represent, score_pair
-from relcore.evaluation import Split
-from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec, load, renamed_spec
-from relcore.sources.encodings import load_encoding, put_space
-from relcore.sources.renamed import load_pairing, put_pairing, rename
-from relcore.spaces import LatentSpace, SpaceError, match
-from relcore.store import Store, digest_of
-from relcore.task import task_job
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
+from relcore.bootstrap.spec import BootstrapSpec, held_out_split, most_frequent, relative_scores
+from relcore.catalog.catalog import SpaceSpec, load, load_encoding, load_pairing, put_pairing, put_space, rename, renamed_spec
+from relcore.compare.figures import exportable
+from relcore.represent.bootstrap import State, bootstrap_anchors
+from relcore.runs.digest import digest_of
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec, represent, score_pair
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import Split
+from relcore.tasks.task import task_job
 
 SPEC = BootstrapSpec(n_anchors=60)
 KEY = digest_of("a job")
@@ -223,7 +222,7 @@ def test_counts_travel_to_workers(store):
 )
 def test_specs_that_are_none(settings, message):
     with pytest.raises(SpaceError, match=message):
-        record.from_json(BootstrapSpec, settings)
+        records.from_json(BootstrapSpec, settings)
 
 
 def test_more_seeds_than_anchors(spaces):
@@ -234,8 +233,8 @@ def test_more_seeds_than_anchors(spaces):
 def test_states_hold_what_the_store_can_keep(store, spaces):
     states: list[State] = []
     bootstrap_anchors(*spaces, seeds=[(one, one) for one in spaces[0].ids[:15]], n_anchors=60, after=states.append)
-    store.put(KEY, *record.pack(states[-1]))
-    kept = record.unpack(State, store.get(KEY).arrays, store.get(KEY).metadata)
+    store.put(KEY, *records.pack(states[-1]))
+    kept = records.unpack(State, store.get(KEY).arrays, store.get(KEY).metadata)
     assert kept.numbers == states[-1].numbers
     assert list(map(repr, kept.history)) == list(map(repr, states[-1].history))  # NaN differs from itself
     assert kept.arrays.keys() == states[-1].arrays.keys()

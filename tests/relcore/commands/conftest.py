@@ -5,7 +5,7 @@ import pytest
 
 from relcore.cli import main
 from relcore.commands import running
-from relcore.store import Store
+from relcore.runs.store import Store
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def one_engine(monkeypatch, shared_engine):
         def close(self):
             pass
 
-    monkeypatch.setattr("relcore.engine.Engine", Lent)
+    monkeypatch.setattr("relcore.runs.jobs.Engine", Lent)
     assert running.engine
     return shared_engine
 

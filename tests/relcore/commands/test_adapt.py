@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.migration import take_away
-from relcore.migration.card import CardScore, card_of
+from relcore.migrate import adapter_file
+from relcore.migrate.adapter_file import CardScore, card_of
 from tests.relcore.indexes.stores import made, written
 from tests.relcore.migration.taken import Made, pairs
 
@@ -16,7 +16,7 @@ def bridge(tmp_path):
     adapter = Made("projected").fit(new, old)
     scores = [CardScore("nDCG@10", 0.4123, 0.39, 0.43, 225)]
     card = card_of(adapter, new, old, method="made", new_model="MiniLM", scores=scores, commit="a8e5362")
-    take_away.write(adapter, card, tmp_path / "bridge")
+    adapter_file.write(adapter, card, tmp_path / "bridge")
     np.save(tmp_path / "new.npy", new)
     np.save(tmp_path / "old.npy", old)
     return adapter

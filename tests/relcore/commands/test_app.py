@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore import access
+from relcore.base import access
+from relcore.catalog.catalog import SpaceSpec
 from relcore.cli import main
 from relcore.commands import app
-from relcore.selections import LINES
-from relcore.sources.catalog import SpaceSpec
+from relcore.spaces.selections import LINES
 
 ROOT = Path(__file__).parents[3]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from relcore import __version__
+from relcore.catalog.catalog import load
 from relcore.cli import INTERRUPTED, main
 from relcore.commands.naming import space_spec
-from relcore.sources.catalog import load
 
 ROOT = Path(__file__).parents[3]
 

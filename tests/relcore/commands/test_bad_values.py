@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relcore.cli import main
-from relcore.scheduler import EngineError, connect
+from relcore.runs.jobs import EngineError, connect
 
 COMPARE, PROJECT = ["compare", "a.npz", "a.npz"], ["project", "a.npz", "-o", "out.npz"]
 

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from relcore.bootstrapping.spec import BootstrapSpec
+from relcore.base.errors import SpaceError
+from relcore.bootstrap.spec import BootstrapSpec
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.commands.bootstrap import read_seeds
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import SpaceError
 
 
 @pytest.fixture

@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relcore.base.names import ADAPTERS
 from relcore.cli import main
-from relcore.migration import take_away
-from relcore.migration.adapter_file import FILE, read_adapter
-from relcore.migration.card import card_of
-from relcore.names import ADAPTERS
+from relcore.migrate import adapter_file
+from relcore.migrate.adapter_file import FILE, card_of, read_adapter
 from relcore.sharded.made_shard import made
 from relcore.sharded.space import ShardedSpace
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
@@ -50,7 +49,7 @@ def test_project_writes_a_folder(folders, capsys):
 
 def test_adapt_writes_a_folder(folders, tmp_path, capsys):
     adapter = ADAPTERS["ridge"].load()().fit(X[:60], folders[:60])
-    take_away.write(adapter, card_of(adapter, X[:60], folders[:60], method="ridge"), tmp_path / "bridge")
+    adapter_file.write(adapter, card_of(adapter, X[:60], folders[:60], method="ridge"), tmp_path / "bridge")
     assert main(["adapt", "bridge", "a", "adapted"]) == 0
     assert capsys.readouterr().out.startswith("adapted: 100 rows × 6 in 3 shards, queries mapped by ")
     np.testing.assert_allclose(ShardedSpace.open("adapted").whole().vectors, adapter.transform(X), atol=1e-6)

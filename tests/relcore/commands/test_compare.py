@@ -9,12 +9,20 @@ import pytest
 
 from app import compute
 from app.workspace import Workspace
-from relcore import comparison
-from relcore.anchors.selection import select_anchors
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair, score_table
-from relcore.numbers import short
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import match
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.represent.anchors import select_anchors
+from relcore.scores import comparison
+from relcore.scores.comparison import (
+    REPRESENTATIONS,
+    ProjectionSpec,
+    class_labels,
+    held_out,
+    represent,
+    score_pair,
+    score_table,
+)
+from relcore.spaces.space import match
 
 ROUNDING = 1e-6  # float32 products of other blocks of rows
 

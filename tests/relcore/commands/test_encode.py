@@ -6,19 +6,16 @@ from argparse import Namespace
 import pandas as pd
 import pytest
 
-from relcore.commands.datasets import dataset_spec
-from relcore.commands.encoders import encoders_of
-from relcore.encoding import encode
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.files import load_space
-from relcore.sources.graphs import GraphEncoder
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.pooled_words import PooledWords
-from relcore.sources.small_vision import SmallVision
-from relcore.sources.text import MiniLM, PretrainedText
-from relcore.sources.timm_vision import TimmVision
-from relcore.sources.vision import PretrainedVision
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.encoding import encode
+from relcore.commands.options import dataset_spec, encoders_of
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.graphs import GraphEncoder
+from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.timm_vision import TimmVision
+from relcore.encoders.transformers import MiniLM, PretrainedText, PretrainedVision
+from relcore.files.reading import load_space
 
 NONE = dict.fromkeys(("layers", "pooling", "width", "epochs", "image_size", "dimensions", "words", "weighting", "random_state"))
 

@@ -8,20 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.anchors.diagnostics import diagnose_anchors
-from relcore.block_scores.scoring import score_forms
+from relcore.base.errors import SpaceError
+from relcore.base.portable import without_paths
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.comparing.figures import Norms, Panes, Scores, Spectrum, exportable
-from relcore.comparing.scene import ComparisonRecipe, comparison_scene, load_pair
-from relcore.comparison import REPRESENTATIONS
+from relcore.compare.figures import Norms, Panes, Scores, Spectrum, exportable
+from relcore.compare.scene import ComparisonRecipe, comparison_scene, load_pair
 from relcore.figures.export import histogram_exportable
-from relcore.figures.palette import DARK, LIGHT
-from relcore.figures.style import PAPER, Style
-from relcore.portable import without_paths
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import SpaceError, match
-from relcore.views import ViewSpec
+from relcore.figures.style import DARK, LIGHT, PAPER, Style
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec
+from relcore.represent.anchors import diagnose_anchors
+from relcore.scores.comparison import REPRESENTATIONS
+from relcore.scores.scoring import score_forms
+from relcore.spaces.space import match
 
 KINDS = ("comparison", "scores", "spectrum", "norms")
 

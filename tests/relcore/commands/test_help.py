@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from relcore.base.names import ENCODERS, INVERSES, METHODS, ROUTES, SIMILARITIES, STITCH_METRICS, STRATEGIES
 from relcore.cli import COMMANDS, main
-from relcore.names import ENCODERS, INVERSES, METHODS, ROUTES, SIMILARITIES, STITCH_METRICS, STRATEGIES
 
 ROOT = Path(__file__).parents[3]
 HEAVY = (
@@ -65,7 +65,7 @@ def test_lists_in_help_are_those_of_the_core(capsys):
 def test_encoders_are_listed_with_their_short_names_and_each_setting_is_an_option(capsys):
     from dataclasses import fields
 
-    from relcore.sources.encoder import encoder_class
+    from relcore.encoders.encoder import encoder_class
 
     text = " ".join(_help_of("encode", capsys).split()).replace("- ", "-")
     assert all(

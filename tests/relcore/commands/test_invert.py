@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from app.workspace import Workspace
-from relcore import record
-from relcore.anchors.selection import select_anchors
-from relcore.inverting.recovery import InversionSpec, invert_pair
-from relcore.numbers import short
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.sources.files import load_space
-from relcore.spaces import match
+from relcore.base import records
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.files.reading import load_space
+from relcore.invert.recovery import InversionSpec, invert_pair
+from relcore.represent.anchors import select_anchors
+from relcore.spaces.space import match
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_auto_chooses_the_numbers_and_the_recipe_names_them(run, files, pair, tm
     assert short(float(expected.scores[expected.spec.title])) in out
     assert expected.spec.settings() in out
     recipe = json.loads((tmp_path / "recipe.json").read_text())
-    assert recipe["inversion"] == record.to_json(expected.spec)
+    assert recipe["inversion"] == records.to_json(expected.spec)
     assert "tuned" not in recipe["inversion"]
 
 

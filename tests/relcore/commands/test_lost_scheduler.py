@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from relcore.commands.running import engine
-from relcore.engine import Engine, EngineError
+from relcore.runs.jobs import Engine, EngineError
 
 LOST = "tcp://somewhere:8786: the scheduler does not answer"
 

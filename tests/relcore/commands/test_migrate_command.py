@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.migration.take_away import load
+from relcore.migrate.adapter_file import load
 from tests.relcore.migration.planted import migration_spaces
 
 

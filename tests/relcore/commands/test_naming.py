@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.encoding import encode
 from relcore.commands.naming import number_or_ids, space_spec
-from relcore.encoding import encode
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.lsa import TfidfSvd
-from relcore.spaces import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.sentences import TfidfSvd
 
 
 @pytest.fixture
@@ -81,9 +81,9 @@ def test_at_most_half_of_the_rows_where_nothing_is_said(run, tmp_path):
 
 
 def test_there_is_one_usual_delta():
-    from relcore.inversion import InverseRelativeProjection
-    from relcore.inverting.recovery import InversionSpec
-    from relcore.names import DELTA
-    from relcore.stitching.methods import MethodSettings
+    from relcore.base.names import DELTA
+    from relcore.invert.recovery import InversionSpec
+    from relcore.represent.inversion import InverseRelativeProjection
+    from relcore.stitch.methods import MethodSettings
 
     assert {InversionSpec().delta, InverseRelativeProjection().delta, MethodSettings().delta} == {DELTA}

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.selection import select_anchors
 from relcore.commands.output import write_space
-from relcore.projection import RelativeProjection
-from relcore.sources.files import load_space
-from relcore.spaces import LatentSpace
+from relcore.files.reading import load_space
+from relcore.represent.anchors import select_anchors
+from relcore.represent.projection import RelativeProjection
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors", ".parquet"])

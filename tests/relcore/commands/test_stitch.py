@@ -6,17 +6,16 @@ from argparse import Namespace
 import pandas as pd
 import pytest
 
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, load
 from relcore.commands import running, stitch
-from relcore.local_cluster import LocalCluster
-from relcore.sources.catalog import SpaceSpec, encoding_spec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encodings import held_out_ids
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.spaces import LatentSpace
-from relcore.stitching.classification import share_rows, stitch_matrix
-from relcore.stitching.figures import cell_table, printed_summary, short
-from relcore.stitching.methods import MethodSettings
-from relcore.stitching.spec import StitchSpec
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.runs.local_cluster import LocalCluster
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.figures import cell_table, printed_summary
+from relcore.stitch.methods import MethodSettings
+from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
 
 
 @pytest.fixture

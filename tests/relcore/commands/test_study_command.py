@@ -10,13 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from relcore.base.names import STUDIES, Named
 from relcore.cli import INTERRUPTED
-from relcore.names import STUDIES, Named
-from relcore.store import Store
-from relcore.store.finished import Finished
-from relcore.studies import study_of
+from relcore.runs.finished import Finished
+from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 from tests.relcore.studies.toy_study import Toy
 from tests.waiting import until
 
@@ -70,7 +69,7 @@ def test_runs_that_came_with_relscope_say_so(run, one_engine, toy, tmp_path, mon
         own.remove(key)
     group = {"date": "2026-11-22", "commit": "3266a07", "files": [], "entries": entries}
     (folder / "group.json").write_text(json.dumps(group))
-    monkeypatch.setattr("relcore.store.folder.finished", lambda: Finished(folder))
+    monkeypatch.setattr("relcore.runs.store.finished", lambda: Finished(folder))
     told = run("study", "toy", "--grid", "n_runs=3").splitlines()
     assert told[0] == "Toy: 3 of 3 runs are done."
     assert told[1] == "2 of these runs came with Relscope. Computed on 2026-11-22 with commit 3266a07."
@@ -104,7 +103,7 @@ def test_ctrl_c_stops_the_runs_keeps_what_is_done_and_says_that_it_goes_on(run, 
     script = (
         # What a shell runs in the background ignores Ctrl-C, and so would all that these tests start there.
         "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"import sys\nfrom relcore.names import STUDIES, Named\nSTUDIES['toy'] = {TOY!r}\n"
+        f"import sys\nfrom relcore.base.names import STUDIES, Named\nSTUDIES['toy'] = {TOY!r}\n"
         "from relcore.cli import main\nsys.exit(main(sys.argv[1:]))"
     )
     arguments = [sys.executable, "-c", script, *command]

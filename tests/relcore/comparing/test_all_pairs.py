@@ -3,18 +3,19 @@
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.comparing.all_pairs import AllPairs, metrics_among_spaces
-from relcore.comparing.pair_scores import PairScores
-from relcore.comparison import ProjectionSpec, held_out, represent
-from relcore.metrics.cka import linear_cka, mean_cosine
-from relcore.metrics.metric import AlignedPair
-from relcore.metrics.neighbours import jaccard
-from relcore.progress import Context
-from relcore.sources.encodings import put_space
-from relcore.spaces import SpaceError, match
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import put_space
+from relcore.compare.all_pairs import AllPairs, metrics_among_spaces
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.scores.cka import linear_cka, mean_cosine
+from relcore.scores.comparison import ProjectionSpec, held_out, represent
+from relcore.scores.metric import AlignedPair
+from relcore.scores.neighbours import jaccard
+from relcore.scores.pair_scores import PairScores
+from relcore.spaces.space import match
+from relcore.tasks.task import task_job
 
 ANCHORS = tuple(f"r{row}" for row in range(0, 150, 10))
 N, D = 150, 12
@@ -193,7 +194,7 @@ def test_alike_spaces_are_beyond_the_best_by_chance(spaces):
     found = similarity_matrix(spaces, "cka")
     assert found.best[:2] == ("first", "wide")
     assert found.best[2] > found.best_chance.high > max(score.null.high for row in found.scores for score in row) / 1.5
-    assert record.from_json(PairScores, record.to_json(found)).best_chance == found.best_chance
+    assert records.from_json(PairScores, records.to_json(found)).best_chance == found.best_chance
     assert found.grouped().best_chance == found.best_chance
 
 
@@ -203,9 +204,9 @@ def test_one_pair_and_pairs_of_other_rows_have_no_best(spaces):
 
 
 def test_results_of_older_versions_have_no_best(spaces):
-    described = record.to_json(similarity_matrix(spaces, "cka"))
+    described = records.to_json(similarity_matrix(spaces, "cka"))
     del described["best_chance"]
-    assert record.from_json(PairScores, described).best_chance is None
+    assert records.from_json(PairScores, described).best_chance is None
 
 
 @pytest.mark.parametrize(

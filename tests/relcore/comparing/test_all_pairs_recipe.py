@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.comparing.all_pairs import AllPairs
-from relcore.comparing.figures import PairMap
-from relcore.comparison import ProjectionSpec
-from relcore.sources.catalog import SpaceSpec, load
+from relcore.compare.all_pairs import AllPairs
+from relcore.compare.figures import PairMap
+from relcore.scores.comparison import ProjectionSpec
 
 SETTINGS = {
     "cka": {},

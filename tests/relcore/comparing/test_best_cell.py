@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.comparing import best_cell
-from relcore.comparing.best_cell import BestCellChance
-from relcore.similarity import unit_rows
+from relcore.invert import sweep
+from relcore.invert.sweep import BestCellChance
+from relcore.represent.similarity import unit_rows
 
 M, D = 60, 8
 
@@ -54,7 +54,7 @@ def test_no_row_keeps_its_own_partner(true):
 def test_cells_in_several_parts_give_the_same(true, rng, monkeypatch):
     found = cells(rng, 6)
     whole = chance_of(true, found)
-    monkeypatch.setattr(best_cell, "_MOST_BYTES", 2 * found[0].nbytes)
+    monkeypatch.setattr(sweep, "_MOST_BYTES", 2 * found[0].nbytes)
     parts = chance_of(true, found)
     assert [parts.low, parts.mean, parts.high] == pytest.approx([whole.low, whole.mean, whole.high], abs=1e-6)
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.comparing.cluster_names import named_clusters, needs_clusters
-from relcore.spaces import LatentSpace
-from relcore.views import View
+from relcore.compare.columns import named_clusters, needs_clusters
+from relcore.maps.views import View
+from relcore.spaces.space import LatentSpace
 
 WORDS = ["apple", "bread", "cheese", "dough", "eggs", "flour", "grape", "honey", "icing", "jelly"]
 

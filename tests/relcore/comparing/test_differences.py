@@ -6,13 +6,22 @@ import json
 import numpy as np
 import pytest
 
-from relcore.comparing.differences import FORMS, Differences, with_anchors
-from relcore.comparing.differences_figure import SHOWN, GroupDifferences, differences_lines, p_told, summary
-from relcore.comparing.row_groups import classes_of, clusters_of, queries_of_groups
-from relcore.metrics.group_test import lowest_groups
-from relcore.recipe import recipe_of
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.columns import class_groups, clusters_of, queries_of_groups
+from relcore.compare.differences import (
+    FORMS,
+    SHOWN,
+    Differences,
+    GroupDifferences,
+    differences_lines,
+    p_told,
+    summary,
+    with_anchors,
+)
+from relcore.scores.groups import lowest_groups
+from relcore.spaces.space import LatentSpace, match
+from relcore.tasks.recipe import recipe_of
 
 SIZES = (20, 40, 60, 80, 100, 120)
 K = 10
@@ -94,7 +103,7 @@ def test_noise_alone_moves_no_class(form, side):
         source, target = spaces_of(*(X, noisy(rng, X))[:: 2 * side - 1], labels)
         found = settings(form, random_state=draw).run((source, target))
         corrected += bool(found.moved)
-        numbers = classes_of(source)[0][found.rows]
+        numbers = class_groups(source)[0][found.rows]
         naive += lowest_groups(found.agreement, numbers, n_permutations=199).p.min() < 0.05
     assert corrected <= 6
     assert naive > 30
@@ -206,7 +215,7 @@ def test_the_figure_is_drawn_from_its_recipe_alone(files):
 
 
 def _theme():
-    from relcore.figures.palette import LIGHT
+    from relcore.figures.style import LIGHT
 
     return LIGHT
 

@@ -5,23 +5,30 @@ import json
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.comparing.all_pairs import AllPairs, metrics_among_spaces
-from relcore.comparing.figures import exportable
-from relcore.comparing.layers import LayerPairs, LayerScores, layer_accuracy, models
-from relcore.comparing.layers_figure import LayerMaps, best_stitched_told, best_told, layer_matrices, layer_table
-from relcore.figures.palette import LIGHT
-from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec, encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encodings import put_space
-from relcore.sources.graphs import GraphEncoder
-from relcore.sources.text import MiniLM
-from relcore.spaces import SpaceError
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, put_space
+from relcore.compare.all_pairs import AllPairs, metrics_among_spaces
+from relcore.compare.figures import exportable
+from relcore.compare.layers import (
+    LayerMaps,
+    LayerPairs,
+    LayerScores,
+    best_stitched_told,
+    best_told,
+    layer_accuracy,
+    layer_matrices,
+    layer_table,
+    models,
+)
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.graphs import GraphEncoder
+from relcore.encoders.transformers import MiniLM
+from relcore.figures.style import LIGHT
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
+from relcore.tasks.task import task_job
 
 N, D = 240, 10
 ANCHORS = tuple(f"r{row}" for row in range(0, N, 8))
@@ -157,7 +164,7 @@ def test_the_job_keeps_what_the_function_finds(rotated, tmp_path):
     inputs = [put_space(store, space) for space in rotated]
     task = LayerPairs("mutual knn", k=6, rows=ROWS, columns=COLUMNS)
     task_job(context, task=task, inputs=inputs)
-    found = record.from_json(LayerScores, json.loads(json.dumps(store.get(KEY).metadata["layers"])))
+    found = records.from_json(LayerScores, json.loads(json.dumps(store.get(KEY).metadata["layers"])))
     assert task.read(store.get(KEY)) == found
     assert found == layer_scores(rotated, ROWS, COLUMNS, "mutual knn", k=6)
 

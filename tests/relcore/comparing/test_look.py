@@ -6,14 +6,14 @@ import json
 import numpy as np
 import pytest
 
-from relcore.comparing.figures import Panes
-from relcore.comparing.map_look import FACING, MapLook
-from relcore.figures.palette import LIGHT
-from relcore.recipe import recipe_of
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import SpaceError
-from relcore.views import ViewSpec
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.compare.figures import Panes
+from relcore.compare.scene import FACING, MapLook
+from relcore.figures.style import LIGHT
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec
+from relcore.tasks.recipe import recipe_of
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace, RelativeProjection, show
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
 
 
 def pictures(widget):

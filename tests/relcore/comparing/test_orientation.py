@@ -6,14 +6,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from relcore.comparing.figures import Panes
-from relcore.comparing.orientation import NOTE, orient_pairs, turn_onto
-from relcore.comparing.scene import comparison_scene
-from relcore.comparison import ProjectionSpec, represent
-from relcore.reduction import ReductionSpec, aligned, reduce_spaces
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, match
-from relcore.views import ViewSpec
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.figures import Panes
+from relcore.compare.scene import comparison_scene
+from relcore.maps.pane_maps import NOTE, orient_pairs, turn_onto
+from relcore.maps.reduction import ReductionSpec, aligned, reduce_spaces
+from relcore.maps.views import ViewSpec
+from relcore.scores.comparison import ProjectionSpec, represent
+from relcore.spaces.space import LatentSpace, match
 
 RNG = np.random.default_rng(0)
 REFERENCE = (RNG.normal(size=(200, 2)) * [3, 1]).astype(np.float32)

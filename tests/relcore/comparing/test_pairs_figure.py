@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
-from relcore.comparing.pair_scores import PairScores
-from relcore.comparing.pairs_figure import pair_matrices
+from relcore.compare.all_pairs import pair_matrices
 from relcore.figures.matrices import matrices_exportable
-from relcore.figures.matrices_interactive import matrices_figure
-from relcore.figures.matrices_publication import matrices_figure as printed_figure
-from relcore.figures.palette import DARK
-from relcore.figures.style import COLUMN, PAGE, Style
-from relcore.metrics.calibration import Null, Score
+from relcore.figures.matrices_print import matrices_figure as printed_figure
+from relcore.figures.matrices_screen import matrices_figure
+from relcore.figures.style import COLUMN, DARK, PAGE, Style
+from relcore.scores.pair_scores import PairScores
+from relcore.scores.score import Null, Score
 
 NAN = np.nan
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore import pca
-from relcore.comparing import pane_maps
-from relcore.comparing.pane_maps import Directions, pane_matrices, pca_pair, reduce_pair
-from relcore.comparison import ProjectionSpec
-from relcore.names import SIMILARITIES
-from relcore.reduction import ReductionSpec
-from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.base.names import SIMILARITIES
+from relcore.maps import pane_maps, pca
+from relcore.maps.pane_maps import Directions, pane_matrices, pca_pair, reduce_pair
+from relcore.maps.reduction import ReductionSpec
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.space import LatentSpace, match
 
 N = 400
 IDS = [f"r{row}" for row in range(N)]

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from relcore.comparing.figures import panes_of
-from relcore.comparing.scene import ComparisonRecipe, comparison_scene
-from relcore.panes.export import scene_exportable
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import match
-from relcore.views import ViewSpec, default_pivots
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.compare.figures import panes_of
+from relcore.compare.scene import ComparisonRecipe, comparison_scene
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec, default_pivots
+from relcore.panes.page import scene_exportable
+from relcore.spaces.space import match
 
 
 def test_they_are_those_of_the_recipe(tmp_path):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from relcore.comparing.prominence import prominent_rows
-from relcore.spaces import LatentSpace
-from relcore.views import View
+from relcore.compare.scene import prominent_rows
+from relcore.maps.views import View
+from relcore.spaces.space import LatentSpace
 
 
 def test_frequent_rows_come_first_among_those_drawn():

@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 
 from relcore import __version__
-from relcore.charts.star_look import StarLook
-from relcore.comparing.figures import Panes, exportable
-from relcore.comparing.pane_maps import fitting_reduction, pane_matrices, reduce_pair, reduction_note
-from relcore.comparing.scene import ComparisonRecipe, comparison_scene, drawn_view, load_pair
-from relcore.comparison import ProjectionSpec
-from relcore.recipe import recipe_of
-from relcore.reduction import ReductionSpec
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import SpaceError, match
-from relcore.views import ViewSpec
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.charts.scene import StarLook
+from relcore.compare.figures import Panes, exportable
+from relcore.compare.scene import ComparisonRecipe, comparison_scene, drawn_view, load_pair
+from relcore.maps.pane_maps import fitting_reduction, pane_matrices, reduce_pair, reduction_note
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import ViewSpec
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.space import match
+from relcore.tasks.recipe import recipe_of
 
 A, B = SpaceSpec("bundled", "a"), SpaceSpec("bundled", "b")
 BARE = {

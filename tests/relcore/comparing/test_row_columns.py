@@ -4,14 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
 from relcore.charts.coloring import RAMP, STEPS
-from relcore.comparing.row_columns import MOST_CLASSES, agreement_rows, classes_of, colored, columns_of, values_of
-from relcore.comparing.row_neighbours import neighbour_agreement
-from relcore.comparing.scene import ComparisonRecipe, comparison_scene
-from relcore.figures.palette import DARK, LIGHT
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError, match
-from relcore.views import NUMBERS, View, ViewSpec, sample_view
+from relcore.compare.columns import MOST_CLASSES, agreement_rows, classes_of, colored, columns_of, values_of
+from relcore.compare.neighbours import neighbour_agreement
+from relcore.compare.scene import ComparisonRecipe, comparison_scene
+from relcore.figures.style import DARK, LIGHT
+from relcore.maps.views import NUMBERS, View, ViewSpec, sample_view
+from relcore.spaces.space import match
 
 
 @pytest.fixture
@@ -67,7 +68,7 @@ def test_values_are_those_of_the_spaces_and_of_the_agreement(pair):
 
 
 def test_agreement_of_many_rows_is_that_of_a_sample(pair, monkeypatch):
-    monkeypatch.setattr("relcore.comparing.row_columns.AGREEMENT_ROWS", (20, 20))
+    monkeypatch.setattr("relcore.compare.columns.AGREEMENT_ROWS", (20, 20))
     assert np.isfinite(values_of(pair, "agreement", np.arange(80))).sum() == 20
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 from scipy.stats import ortho_group
 
-from relcore.drift.decomposition import decompose
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.drift.measures import decompose
 
 N, D = 700, 8
 
@@ -117,7 +117,7 @@ def test_a_far_offset_does_not_hide_the_change(rows, turn):
 def test_rows_of_one_block_and_of_many_give_the_same(rows, turn, monkeypatch):
     new = rows @ turn + np.random.default_rng(5).normal(size=rows.shape)
     whole = decompose(rows, new)
-    monkeypatch.setattr("relcore.drift.decomposition._ROWS", 37)
+    monkeypatch.setattr("relcore.drift.measures._ROWS", 37)
     cut = decompose(rows, new)
     assert cut.rho == pytest.approx(whole.rho, rel=1e-12)
     assert cut.remaining == pytest.approx(whole.remaining, rel=1e-9)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from relcore import LatentSpace, record
-from relcore.drift.drift_check import Drift, DriftCheck, shares_told
+from relcore import LatentSpace
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.drift.check import Drift, DriftCheck, shares_told
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
-from relcore.drift.thresholds import Thresholds
-from relcore.spaces import SpaceError
+from relcore.drift.verdict import Thresholds
 
 N, D = 400, 12
 
@@ -103,13 +104,13 @@ def test_widths_may_differ_but_then_new_queries_cannot_search(old, vectors):
 
 
 def test_a_result_comes_back_from_the_store_as_it_was(old, vectors, tmp_path):
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     for new in (version(vectors + 0.1, "v2"), version(vectors[:, :5], "v2")):
         task = DriftCheck()
         found = task.run((old, new))
         back = task.compute(Store(tmp_path), (old, new), print)
-        assert json.dumps(record.to_json(back)) == json.dumps(record.to_json(found))
+        assert json.dumps(records.to_json(back)) == json.dumps(records.to_json(found))
         assert isinstance(back, Drift)
         assert back.judged(Thresholds()).table().equals(found.judged(Thresholds()).table())
 

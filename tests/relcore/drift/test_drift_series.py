@@ -7,13 +7,14 @@ import json
 import numpy as np
 import pytest
 
-from relcore import LatentSpace, record
-from relcore.drift.drift_check import DriftCheck
-from relcore.drift.drift_series import LINES, DriftSeries, SeriesDrift
+from relcore import LatentSpace
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.drift.check import DriftCheck
 from relcore.drift.figures import DriftChart, DriftLines, DriftMap, churn_chart, series_chart, version_matrices
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import SpaceError
+from relcore.drift.series import LINES, DriftSeries, SeriesDrift
 
 N = 200
 IDS = [f"row {number}" for number in range(N)]
@@ -86,11 +87,11 @@ def test_only_rows_that_all_have_are_compared(versions, series):
 
 
 def test_it_comes_back_from_the_store(versions, series, tmp_path):
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     back = DriftSeries().compute(Store(tmp_path), versions, print)
     assert isinstance(back, SeriesDrift)
-    assert json.dumps(record.to_json(back)) == json.dumps(record.to_json(series))
+    assert json.dumps(records.to_json(back)) == json.dumps(records.to_json(series))
 
 
 def test_the_figures_draw_what_was_measured(series, versions):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.drift.neighbour_churn import Across, Directions, chance_churn, jittered
-from relcore.similarity import unit_rows
+from relcore.drift.measures import Across, UnitVersions, chance_churn, jittered
+from relcore.represent.similarity import unit_rows
 
 EVERY = np.arange(200)
 
@@ -25,7 +25,7 @@ def plain_neighbours(vectors, k, center):
 
 
 def searched(vectors, k, center, jitter=0.0):
-    directions = Directions.of(vectors, jitter, center)
+    directions = UnitVersions.of(vectors, jitter, center)
     return directions, directions.near(EVERY, k)
 
 
@@ -36,7 +36,7 @@ def churn(old, new, k, center, jitter=0.0):
 
 def across(old, new, k, jitter=0.0):
     before, lists = searched(old, k, False, jitter)
-    return Across.search(Directions.of(new, jitter, False), before, EVERY, lists)
+    return Across.search(UnitVersions.of(new, jitter, False), before, EVERY, lists)
 
 
 @pytest.mark.parametrize("center", [True, False])
@@ -105,7 +105,7 @@ def test_noise_has_the_length_that_was_chosen(rows):
 
 
 def test_noise_beyond_rounding_to_float16_is_the_default(rows):
-    from relcore.drift.neighbour_churn import JITTER
+    from relcore.drift.measures import JITTER
 
     rounded = np.linalg.norm(rows.astype(np.float16).astype(np.float32) - rows, axis=1) / np.linalg.norm(rows, axis=1)
     assert rounded.max() < JITTER

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from relcore import LatentSpace
-from relcore.drift.drift_check import DriftCheck
+from relcore.drift.check import DriftCheck, cautions, circumstances, headline, told
 from relcore.drift.measures import EVERYTHING_NEW, NEW_QUERIES
-from relcore.drift.sentences import cautions, circumstances, headline, told
-from relcore.drift.thresholds import EverythingNew, Thresholds
+from relcore.drift.verdict import EverythingNew, Thresholds
 
 N, D = 300, 8
 

@@ -7,13 +7,13 @@ import tomllib
 
 import pytest
 
-from relcore import record
-from relcore.drift.thresholds import EverythingNew, NewQueries, Thresholds, as_toml, default_file, read_thresholds
-from relcore.spaces import SpaceError
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.drift.verdict import EverythingNew, NewQueries, Thresholds, as_toml, default_file, read_thresholds
 
 
 def test_the_bundled_file_holds_the_defaults_with_a_word_on_each():
-    assert record.to_json(Thresholds()) == tomllib.loads(default_file())
+    assert records.to_json(Thresholds()) == tomllib.loads(default_file())
 
 
 @pytest.mark.parametrize("made", [Thresholds(), Thresholds(EverythingNew(rho=1e-7), NewQueries(lost=1, churn=0.3))])

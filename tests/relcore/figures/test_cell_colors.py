@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures.cell_colors import cell_color, ramp_of, text_on
-from relcore.figures.palette import DARK, LIGHT
+from relcore.figures.style import DARK, LIGHT, cell_color, ramp_of, text_on
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)

@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from relcore.figures.embedded import KEY, read_recipe
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.figures.export import KEY, read_recipe
 
 RECIPE = {"relscope": "0.1.0", "figure": "scores", "title": "a (b) \\ <c> & d"}
 TEXT = json.dumps(RECIPE)

@@ -9,18 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.figures.embedded import read_recipe
+from relcore.base.errors import SpaceError
 from relcore.figures.export import (
     KINDS,
     Exportable,
     histogram_exportable,
+    read_recipe,
     scores_exportable,
     spectrum_exportable,
 )
-from relcore.figures.palette import DARK
-from relcore.figures.style import Style
-from relcore.panes.export import scene_exportable
-from relcore.spaces import SpaceError
+from relcore.figures.style import DARK, Style
+from relcore.panes.page import scene_exportable
 
 RECIPE = {
     "figure": "panes",

@@ -14,17 +14,17 @@ import pytest
 
 from relcore.charts.lines import Line, Lines
 from relcore.charts.scene import Pane, Scene
-from relcore.figures.embedded import read_recipe
 from relcore.figures.export import (
     histogram_exportable,
     lines_exportable,
+    read_recipe,
     scores_exportable,
     spectrum_exportable,
 )
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
 from relcore.figures.style import Style
 from relcore.figures.training import training_exportable
-from relcore.panes.export import scene_exportable
+from relcore.panes.page import scene_exportable
 
 MARK = '$x^{$</script><script>alert(1)</script>"><img src=x onerror=alert(2)>%{x} --> ]]> \\input{a} \x00\x1b[2J\u202e {&amp;'
 SMALL = Style(dpi=72, width=3.25)
@@ -98,7 +98,7 @@ def test_an_exported_page_has_its_own_elements_only(name, scripts, run):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_plotlys_texts_hold_no_html_mathematics_or_template_of_a_label(name):
-    from relcore.figures.palette import LIGHT
+    from relcore.figures.style import LIGHT
 
     figure = json.loads(FIGURES[name]().interactive(LIGHT).to_json())
     texts = [text for text in texts_of({key: figure[key] for key in ("data", "layout")}) if "onerror" in text]

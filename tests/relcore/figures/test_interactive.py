@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.figures import interactive, panes_interactive
-from relcore.figures.palette import DARK, LIGHT
+from relcore.figures import interactive, panes
+from relcore.figures.style import DARK, LIGHT
 
 
 def points(figure):
@@ -16,7 +16,7 @@ def points(figure):
 @pytest.mark.parametrize("n_panes", [1, 2, 3, 4])
 def test_every_pane_holds_every_row_once_and_does_not_overlap(make_scene, n_panes):
     scene = make_scene(n_panes=n_panes)
-    figure = panes_interactive.panes_figure(scene)
+    figure = panes.panes_figure(scene)
     for i, pane in enumerate(scene.panes):
         number = "" if i == 0 else str(i + 1)
         drawn = np.concatenate([np.c_[trace.x, trace.y] for trace in points(figure) if trace.xaxis == f"x{number}"])
@@ -28,7 +28,7 @@ def test_every_pane_holds_every_row_once_and_does_not_overlap(make_scene, n_pane
 
 
 def test_legend_names_each_category_once_and_shows_markup_as_text(make_scene):
-    figure = panes_interactive.panes_figure(make_scene())
+    figure = panes.panes_figure(make_scene())
     assert [trace.name for trace in figure.data if trace.showlegend] == [
         "other",
         "music",
@@ -40,7 +40,7 @@ def test_legend_names_each_category_once_and_shows_markup_as_text(make_scene):
 
 def test_colors_and_hover_follow_the_row(make_scene):
     scene = make_scene()
-    for trace in points(panes_interactive.panes_figure(scene, DARK))[:5]:
+    for trace in points(panes.panes_figure(scene, DARK))[:5]:
         rows = [int(text.removeprefix("word")) for text in trace.hovertext]
         (category,) = set(scene.categories[rows])
         assert trace.marker.color == (DARK.neutral if category < 0 else DARK.category_colors(4)[category])
@@ -54,7 +54,7 @@ def test_hover_shows_text_in_lines_id_and_note_as_they_are(make_scene, dimension
         texts=["short", "", long],
         notes=["x & y", "", ""],
     )
-    texts = list(panes_interactive.panes_figure(scene).data[0].hovertext)
+    texts = list(panes.panes_figure(scene).data[0].hovertext)
     assert texts[:2] == ["short<br>word0<br>x &amp; y", "word1"]
     *lines, name = texts[2].split("<br>")
     assert (len(lines), name) == (3, "word2")
@@ -64,7 +64,7 @@ def test_hover_shows_text_in_lines_id_and_note_as_they_are(make_scene, dimension
 
 def test_anchors_are_numbered_stars_above_the_points(make_scene):
     scene = make_scene(n_panes=1)
-    *_, ring, stars = panes_interactive.panes_figure(scene).data
+    *_, ring, stars = panes.panes_figure(scene).data
     assert list(stars.text) == ["1", "2", "3", "4", "5"]
     assert stars.marker.symbol == "star"
     assert ring.marker.symbol == "circle"
@@ -73,19 +73,19 @@ def test_anchors_are_numbered_stars_above_the_points(make_scene):
 
 
 def test_many_anchors_keep_their_stars_and_lose_their_numbers(make_scene):
-    stars = panes_interactive.panes_figure(make_scene(n=200, n_panes=1, n_anchors=50)).data[-1]
+    stars = panes.panes_figure(make_scene(n=200, n_panes=1, n_anchors=50)).data[-1]
     assert set(stars.text) == {""}
     assert stars.hovertext[49].endswith("anchor 50")
 
 
 def test_without_anchors_or_names_only_points_are_drawn(make_scene):
-    figure = panes_interactive.panes_figure(make_scene(n_anchors=0, n_panes=2, names=()))
+    figure = panes.panes_figure(make_scene(n_anchors=0, n_panes=2, names=()))
     assert len(figure.data) == 2
     assert not any(trace.showlegend for trace in figure.data)
 
 
 def test_three_dimensions_become_scenes(make_scene):
-    figure = panes_interactive.panes_figure(make_scene(dimension=3, n_panes=2))
+    figure = panes.panes_figure(make_scene(dimension=3, n_panes=2))
     assert {trace.type for trace in figure.data} == {"scatter3d"}
     assert figure.layout.scene2.domain.x[0] > figure.layout.scene.domain.x[1]
 
@@ -106,7 +106,7 @@ def test_every_chart_has_a_title_units_and_an_alt_text(scores, named_values):
 
 
 def test_the_alt_text_of_panes_holds_the_caption(make_scene):
-    alt = panes_interactive.panes_figure(make_scene()).layout.meta["alt"]
+    alt = panes.panes_figure(make_scene()).layout.meta["alt"]
     assert alt.startswith("Two spaces of words. 60 points, 5 anchors, 4 panes: Absolute, A")
 
 

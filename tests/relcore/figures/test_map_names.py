@@ -5,8 +5,8 @@ import pytest
 
 from relcore.charts.coloring import ColorScale
 from relcore.charts.scene import Clusters, Pane, Scene
-from relcore.figures.map_names import map_names, places_of
-from relcore.figures.palette import LIGHT
+from relcore.figures.marks import map_names, places_of
+from relcore.figures.style import LIGHT
 
 LETTER = (0.01, 0.04)
 

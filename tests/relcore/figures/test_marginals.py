@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.figures.marginals import Margins, margins_exportable
-from relcore.figures.marginals_interactive import margins_figure
-from relcore.figures.marginals_publication import margins_figure as printed
-from relcore.figures.matrices import Matrices, MatrixPanel
-from relcore.figures.palette import DARK
-from relcore.figures.style import COLUMN, Style
+from relcore.figures.matrices import Margins, Matrices, MatrixPanel, margins_exportable
+from relcore.figures.matrices_print import margins_figure as printed
+from relcore.figures.matrices_screen import margins_figure
+from relcore.figures.style import COLUMN, DARK, Style
 
 
 def margins(**changes):

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
-from relcore.figures.matrices_interactive import _Room, matrices_figure
-from relcore.figures.matrices_publication import matrices_figure as printed_figure
-from relcore.figures.palette import DARK, LIGHT
-from relcore.figures.style import COLUMN, PAGE, Style
+from relcore.figures.matrices_print import matrices_figure as printed_figure
+from relcore.figures.matrices_screen import _Room, matrices_figure
+from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style
 
 NAMES = ("a <b>", "$c$", "third of the encoders")
 NAN = np.nan

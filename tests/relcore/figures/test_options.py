@@ -2,12 +2,11 @@
 
 import pytest
 
-from relcore.charts.lines import Line, Lines
-from relcore.charts.options import Option, Options
-from relcore.figures import options_interactive, options_publication
+from relcore.base.errors import SpaceError
+from relcore.charts.lines import ChartOption, Line, Lines, Options
+from relcore.figures import lines, lines_print
 from relcore.figures.export import options_exportable
 from relcore.figures.style import COLUMN, Style
-from relcore.spaces import SpaceError
 
 CURVES = Lines(
     (Line("bridge", [25, 100], [0.2, 0.3], [0.1, 0.2], [0.3, 0.4]), Line("twice", [25, 100], [0.4, 0.45])),
@@ -17,10 +16,10 @@ CURVES = Lines(
 )
 CHART = Options(
     (
-        Option("keep <$>", 0.4, 0.35, 0.45),
-        Option("bridge", 0.3, 0.2, 0.4),
-        Option("twice", 0.45, 0.4, 0.5),
-        Option("re-embed", 0.43, 0.38, 0.48),
+        ChartOption("keep <$>", 0.4, 0.35, 0.45),
+        ChartOption("bridge", 0.3, 0.2, 0.4),
+        ChartOption("twice", 0.45, 0.4, 0.5),
+        ChartOption("re-embed", 0.43, 0.38, 0.48),
     ),
     CURVES,
     chosen="twice",
@@ -28,7 +27,7 @@ CHART = Options(
 
 
 def test_an_option_has_the_colour_of_its_curve():
-    figure = options_interactive.options_figure(CHART)
+    figure = lines.options_figure(CHART)
     bridge = [trace for trace in figure.data if trace.name == "bridge"]
     assert bridge[0].line.color == figure.data[1].marker.color
     assert figure.data[2].marker.symbol == "star"
@@ -39,7 +38,7 @@ def test_an_option_has_the_colour_of_its_curve():
 
 def test_options_without_a_curve_are_levels():
     assert [one.name for one in CHART.levels] == ["keep <$>", "re-embed"]
-    levels = [shape.y0 for shape in options_interactive.options_figure(CHART).layout.shapes]
+    levels = [shape.y0 for shape in lines.options_figure(CHART).layout.shapes]
     assert levels == [0.4, 0.43]
 
 
@@ -54,7 +53,7 @@ def test_print_shows_the_same_twice_to_the_byte(width):
     figure = options_exportable(CHART, {"figure": "x"})
     style = Style(width=width)
     assert figure.bytes("pdf", style=style) == figure.bytes("pdf", style=style)
-    choices, curves = options_publication.options_figure(CHART, style).axes
+    choices, curves = lines_print.options_figure(CHART, style).axes
     assert [text.get_text() for text in choices.get_xticklabels()] == ["keep <$>", "bridge", "twice", "re-embed"]
     assert choices.get_ylim() == curves.get_ylim()
 
@@ -71,4 +70,4 @@ def test_it_is_described_for_screen_readers():
 
 def test_two_options_of_one_name_are_refused():
     with pytest.raises(SpaceError, match="different names"):
-        Options((Option("a", 0, 0, 0), Option("a", 1, 1, 1)), CURVES)
+        Options((ChartOption("a", 0, 0, 0), ChartOption("a", 1, 1, 1)), CURVES)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.figures.palette import DARK, DIVERGING, LIGHT, SEQUENTIAL, category_colors
+from relcore.figures.style import DARK, DIVERGING, LIGHT, SEQUENTIAL, category_colors
 
 # Machado, Oliveira and Fernandes (2009), severity 1.0, on linear RGB.
 EYES = {

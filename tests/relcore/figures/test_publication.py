@@ -15,13 +15,11 @@ from matplotlib.text import Text
 from mpl_toolkits.mplot3d import proj3d
 from PIL import Image
 
-from relcore.charts.scene import Pane, Scene
-from relcore.charts.star_look import StarLook
-from relcore.figures import panes_publication, publication
-from relcore.figures.palette import DARK, LIGHT
-from relcore.figures.paper import write
-from relcore.figures.style import COLUMN, PAGE, Style
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.charts.scene import Pane, Scene, StarLook
+from relcore.figures import panes_print, publication
+from relcore.figures.publication import write
+from relcore.figures.style import COLUMN, DARK, LIGHT, PAGE, Style
 
 
 def inflated(pdf):
@@ -42,7 +40,7 @@ def images(pdf):
 
 def panes(scene, kind="pdf", **style):
     style = Style(**style)
-    return write(panes_publication.panes_figure(scene, style), kind, style)
+    return write(panes_print.panes_figure(scene, style), kind, style)
 
 
 def test_pdf_embeds_truetype_and_no_type_3(make_scene):
@@ -70,7 +68,7 @@ def test_page_is_exactly_as_wide_as_the_style(make_scene, width, n_panes):
 
 def star_sizes(scene):
     """Areas of the marks on top of the points, by the number of marks drawn at once."""
-    figure = panes_publication.panes_figure(scene, Style(dpi=72))
+    figure = panes_print.panes_figure(scene, Style(dpi=72))
     return [marks.get_sizes()[0] for marks in figure.axes[0].collections if len(marks.get_offsets()) == len(scene.anchors)]
 
 
@@ -80,7 +78,7 @@ def test_stars_are_printed_as_large_as_on_the_screen_and_not_where_they_are_hidd
     assert star_sizes(replace(make_scene(), stars=StarLook(size=0.5))) == pytest.approx([area / 4 for area in usual])
     hidden = replace(make_scene(), stars=StarLook(shown=False))
     assert star_sizes(hidden) == []
-    assert "5" not in [text.get_text() for text in drawn_texts(panes_publication.panes_figure(hidden, Style(dpi=72)))]
+    assert "5" not in [text.get_text() for text in drawn_texts(panes_print.panes_figure(hidden, Style(dpi=72)))]
 
 
 def drawn_texts(figure):
@@ -103,8 +101,8 @@ def test_no_text_is_cut_off(make_scene, scores, named_values, width):
         long.anchors,
     )
     figures = [
-        panes_publication.panes_figure(make_scene(), style),
-        panes_publication.panes_figure(long, style),
+        panes_print.panes_figure(make_scene(), style),
+        panes_print.panes_figure(long, style),
         publication.score_bars_figure(scores, style),
         publication.histogram_figure(named_values, "norm (no unit)", style),
         publication.spectrum_figure(named_values, style),
@@ -118,7 +116,7 @@ def test_no_text_is_cut_off(make_scene, scores, named_values, width):
 
 
 def test_letters_names_notes_and_numbers_are_there(make_scene):
-    texts = [text.get_text() for text in drawn_texts(panes_publication.panes_figure(make_scene(), Style(dpi=72)))]
+    texts = [text.get_text() for text in drawn_texts(panes_print.panes_figure(make_scene(), Style(dpi=72)))]
     for text in (
         "a",
         "b",
@@ -135,9 +133,9 @@ def test_letters_names_notes_and_numbers_are_there(make_scene):
     ):
         assert text in texts
     assert "Two spaces of words." not in texts
-    alone = [text.get_text() for text in drawn_texts(panes_publication.panes_figure(make_scene(n_panes=1), Style(dpi=72)))]
+    alone = [text.get_text() for text in drawn_texts(panes_print.panes_figure(make_scene(n_panes=1), Style(dpi=72)))]
     assert "a" not in alone
-    unlettered = panes_publication.panes_figure(make_scene(), Style(dpi=72, panel_letters=False))
+    unlettered = panes_print.panes_figure(make_scene(), Style(dpi=72, panel_letters=False))
     assert "a" not in [text.get_text() for text in drawn_texts(unlettered)]
 
 
@@ -169,19 +167,19 @@ def test_three_dimensions_beside_two(make_scene):
     solid, flat = make_scene(n_panes=1, dimension=3), make_scene(n_panes=1)
     second = Pane("Flat", flat.panes[0].coordinates)
     scene = Scene((solid.panes[0], second), flat.ids, flat.categories, flat.category_names, flat.anchors)
-    figure = panes_publication.panes_figure(scene, Style(dpi=72))
+    figure = panes_print.panes_figure(scene, Style(dpi=72))
     assert [axes.name for axes in figure.axes] == ["3d", "rectilinear"]
     assert images(panes(scene, raster_above=10)) == 2
 
 
 def test_no_anchors_and_no_names(make_scene):
-    figure = panes_publication.panes_figure(make_scene(n_anchors=0, names=()), Style(dpi=72))
+    figure = panes_print.panes_figure(make_scene(n_anchors=0, names=()), Style(dpi=72))
     assert not figure.legends
     assert [len(axes.collections) for axes in figure.axes] == [1, 1, 1, 1]
 
 
 def test_distances_are_kept_in_every_direction(make_scene):
-    figure = panes_publication.panes_figure(make_scene(n_panes=1), Style(dpi=72))
+    figure = panes_print.panes_figure(make_scene(n_panes=1), Style(dpi=72))
     figure.canvas.draw()
     (x0, y0), (x1, y1) = figure.axes[0].transData.transform([(0, 0), (1, 1)])
     assert x1 - x0 == pytest.approx(y1 - y0, rel=1e-6)
@@ -247,7 +245,7 @@ def test_a_turn_of_the_screen_is_matplotlibs_view(seed):
     points = np.random.default_rng(9).uniform(-1, 1, size=(50, 3))
     points[:8] = np.array(np.meshgrid([-1, 1], [-1, 1], [-1, 1])).reshape(3, -1).T
     scene = Scene((Pane("solid", points),), np.arange(50).astype(str), np.full(50, -1), turn=tuple(turn.ravel()))
-    axes = panes_publication.panes_figure(scene, Style(dpi=72)).axes[0]
+    axes = panes_print.panes_figure(scene, Style(dpi=72)).axes[0]
     seen = np.transpose(proj3d.proj_transform(*points.T, axes.get_proj()))[:, :2]
     wanted = points @ turn[:2].T
     fitted = np.linalg.lstsq(np.c_[wanted, np.ones(50)], seen, rcond=None)[0]

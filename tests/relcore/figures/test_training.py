@@ -4,8 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.comparing.figures import Training, exportable, training_of
-from relcore.encoding import encode
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.compare.figures import Training, exportable, training_of
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.small_vision import SmallVision
 from relcore.figures.style import Style
 from relcore.figures.training import (
     curve_of,
@@ -14,11 +18,7 @@ from relcore.figures.training import (
     training_figure,
     training_table,
 )
-from relcore.sources.catalog import SpaceSpec, encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.runs.store import Store
 
 CURVES = {"CNN $64": {"loss": [2.0, 1.0, 0.5], "accuracy": [0.2, 0.6, 0.9]}, "<MLP>": {"loss": [1.5], "accuracy": [0.4]}}
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from relcore.indexes.index import Block, Target
-from relcore.indexes.opening import write_index
-from relcore.sources.index_place import Place
+from relcore.files.places import Place
+from relcore.stores.index import StoredRows, Target, write_index
 
 KINDS = ("npy", "parquet", "faiss", "qdrant", "lancedb")
 WITH_PAYLOAD = ("parquet", "qdrant", "lancedb")
@@ -24,13 +23,13 @@ def made(n=N, width=WIDTH, payload=False):
     vectors = rng.normal(size=(n, width)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     told = tuple({"title": f"Row {row} ü", "year": 1990 + row % 7, "seen": row % 2 == 0} for row in range(n))
-    return Block([f"doc-{row * 7 % n}" for row in range(n)], vectors, told if payload else ())
+    return StoredRows([f"doc-{row * 7 % n}" for row in range(n)], vectors, told if payload else ())
 
 
 def in_blocks(rows, size=20):
     for first in range(0, len(rows.ids), size):
         some = slice(first, first + size)
-        yield Block(rows.ids[some], rows.vectors[some], rows.payload[some])
+        yield StoredRows(rows.ids[some], rows.vectors[some], rows.payload[some])
 
 
 def written(kind, folder, rows):
@@ -47,4 +46,4 @@ def whole(index, size=16, start=0):
     payload = [one for block in blocks for one in block.payload]
     order = sorted(range(len(ids)), key=ids.__getitem__)
     vectors = np.concatenate([block.vectors for block in blocks])[order]
-    return Block([ids[row] for row in order], vectors, tuple(payload[row] for row in order) if payload else ())
+    return StoredRows([ids[row] for row in order], vectors, tuple(payload[row] for row in order) if payload else ())

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from relcore.base.errors import SpaceError
+from relcore.base.portable import without_paths
+from relcore.catalog.catalog import SpaceSpec, load, need_access
 from relcore.commands.naming import space_spec
-from relcore.portable import without_paths
-from relcore.sources.catalog import SpaceSpec, load, need_access
-from relcore.spaces import SpaceError
 from tests.relcore.indexes.stores import made, written
 
 

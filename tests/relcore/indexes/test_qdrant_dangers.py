@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 from qdrant_client import QdrantClient
 
-from relcore.indexes import qdrant
-from relcore.indexes.index import Target
-from relcore.indexes.opening import open_index, write_index
-from relcore.indexes.qdrant_folder import strange_names
-from relcore.sources.index_place import Place, parse_place
-from relcore.sources.index_rows import load_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.places import Place, parse_place
+from relcore.stores import qdrant
+from relcore.stores.index import Target, open_index, write_index
+from relcore.stores.qdrant import strange_names
+from relcore.stores.rows import load_rows
 from tests.relcore.indexes.qdrant_server import serving
 from tests.relcore.indexes.stores import WIDTH, N, in_blocks, made, whole, written
 

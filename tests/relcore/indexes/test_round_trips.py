@@ -10,19 +10,18 @@ import pyarrow.parquet as parquet
 import pytest
 from qdrant_client import QdrantClient, models
 
-from relcore.indexes.index import Block, Target
-from relcore.indexes.opening import open_index, write_index
-from relcore.names import INDEXES
-from relcore.sources.files import load_space
-from relcore.sources.index_place import Place
-from relcore.sources.index_rows import load_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.names import INDEXES
+from relcore.files.places import Place
+from relcore.files.reading import load_space
+from relcore.stores.index import StoredRows, Target, open_index, write_index
+from relcore.stores.rows import load_rows
 from tests.relcore.indexes.stores import KINDS, WIDTH, WITH_PAYLOAD, N, in_blocks, made, place_of, whole, written
 
 
 def in_order(rows):
     order = sorted(range(len(rows.ids)), key=rows.ids.__getitem__)
-    return Block(
+    return StoredRows(
         [rows.ids[row] for row in order], rows.vectors[order], tuple(rows.payload[row] for row in order if rows.payload)
     )
 
@@ -87,7 +86,7 @@ def test_a_place_that_is_taken_is_not_written_unasked(kind, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_added_only_to_databases(kind, tmp_path):
     place, more = written(kind, tmp_path, made()), made(3)
-    more = Block(["a", "b", "c"], more.vectors, more.payload)
+    more = StoredRows(["a", "b", "c"], more.vectors, more.payload)
     if kind not in ("qdrant", "lancedb"):
         with pytest.raises(SpaceError, match=r"choose another name$"):
             write_index(place, [more], Target(3, WIDTH, add=True))
@@ -247,7 +246,10 @@ def test_a_table_of_lancedb_made_by_others(tmp_path):
 
 
 def test_a_payload_that_changes_its_columns_is_refused_by_tables(tmp_path):
-    blocks = [Block(["a"], np.ones((1, 2), np.float32), ({"year": 1},)), Block(["b"], np.ones((1, 2), np.float32), ({"x": 1},))]
+    blocks = [
+        StoredRows(["a"], np.ones((1, 2), np.float32), ({"year": 1},)),
+        StoredRows(["b"], np.ones((1, 2), np.float32), ({"x": 1},)),
+    ]
     for kind in ("parquet", "lancedb"):
         with pytest.raises(SpaceError, match="expected the payload of all rows in the columns of the first ones"):
             write_index(place_of(kind, tmp_path), blocks, Target(2, 2))

@@ -5,16 +5,24 @@ import json
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.inverting.cross_domain import CrossDomainResult, CrossDomainSpec, Part, cross_domain_matrix
-from relcore.inverting.domain_spaces import DomainsSpec, TrainedDomains, session_parts, trained_parts
-from relcore.progress import Context
-from relcore.similarity import mean_row
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.spaces import SpaceError
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.invert.cross_domain import (
+    CrossDomainResult,
+    CrossDomainSpec,
+    DomainsSpec,
+    Part,
+    TrainedDomains,
+    cross_domain_matrix,
+    session_parts,
+    trained_parts,
+)
+from relcore.represent.similarity import mean_row
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.tasks.task import task_job
 
 
 @pytest.fixture
@@ -54,7 +62,7 @@ def test_a_rotated_domain_is_understood_and_a_plain_copy_is_not(make_part, turn)
     assert summary["pairs across"] == summary["of"] == 4
     assert found.n_test == (50, 50, 50)
     assert found.n_anchors == 40
-    assert record.from_json(CrossDomainResult, json.loads(json.dumps(record.to_json(found)))) == found
+    assert records.from_json(CrossDomainResult, json.loads(json.dumps(records.to_json(found)))) == found
 
 
 def test_other_widths_have_no_copy(make_part, turn):
@@ -92,7 +100,7 @@ def test_what_domains_must_share(make_part, make_space):
 )
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(SpaceError, match=message):
-        record.from_json(CrossDomainSpec, settings)
+        records.from_json(CrossDomainSpec, settings)
 
 
 def test_spaces_of_a_session_are_parts_by_their_shared_ids(rng, make_space):

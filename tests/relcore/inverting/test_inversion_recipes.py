@@ -10,14 +10,15 @@ import pandas as pd
 import pytest
 from scipy.stats import ortho_group
 
-from relcore import record
-from relcore.comparing.figures import exportable
-from relcore.comparing.scene import ComparisonRecipe
-from relcore.evaluation import Split
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.base.names import ROUTES
+from relcore.catalog.catalog import SpaceSpec
+from relcore.compare.figures import exportable
+from relcore.compare.scene import ComparisonRecipe
 from relcore.figures.marks import row_colors
-from relcore.figures.palette import LIGHT
-from relcore.inversion import InverseRelativeProjection, inversion_grid, recovered
-from relcore.inverting.figures import (
+from relcore.figures.style import LIGHT
+from relcore.invert.figures import (
     EDGES,
     ERROR_COLORS,
     InversionGrid,
@@ -29,14 +30,14 @@ from relcore.inverting.figures import (
     sweep_matrices,
     variation,
 )
-from relcore.inverting.recovery import InversionSpec, invert_pair, sides
-from relcore.inverting.sweep import InversionSweep, SweepSpec, inversion_sweep
-from relcore.names import ROUTES
-from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, SpaceError, match
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.invert.recovery import InversionSpec, invert_pair, sides
+from relcore.invert.sweep import InversionSweep, SweepSpec, inversion_sweep
+from relcore.represent.inversion import InverseRelativeProjection, inversion_grid, recovered
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import Split
+from relcore.tasks.task import task_job
 
 N, D, K = 300, 8, 30
 DELTAS, OMEGAS = (0.0, 0.3, 0.6), (1, 2, 4)
@@ -133,7 +134,7 @@ def test_of_many_rows_a_sample_is_carried_over(pair, anchors):
 )
 def test_settings_that_cannot_be_are_refused(settings, message):
     with pytest.raises(SpaceError, match=message):
-        record.from_json(InversionSpec, settings)
+        records.from_json(InversionSpec, settings)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +222,7 @@ def test_a_sweep_over_nonsense_is_refused(pair, anchors, settings, message):
 
 
 def test_a_sweep_by_job_is_the_same_and_survives_json(pair, anchors, tmp_path):
-    from relcore.sources.encodings import put_space
+    from relcore.catalog.catalog import put_space
 
     store = Store(tmp_path)
     inputs = [put_space(store, space) for space in (pair.source, pair.target)]

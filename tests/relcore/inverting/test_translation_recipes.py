@@ -7,22 +7,20 @@ import json
 import pandas as pd
 import pytest
 
-from relcore.comparing.figures import exportable
-from relcore.encoding import encode
-from relcore.figures.palette import LIGHT
-from relcore.languages.captioned import CaptionSpec
-from relcore.languages.figures import AcrossLanguages, CrossLingual, PicturesAndWords
-from relcore.languages.retrieval import RetrievalSpec
-from relcore.sources.catalog import encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.parallel import load_parallel
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import SpaceError
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.compare.figures import exportable
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.parallel import load_parallel
+from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.figures.style import LIGHT
+from relcore.runs.store import Store
+from relcore.stitch.captioned import CaptionSpec
+from relcore.stitch.languages import AcrossLanguages, CrossLingual, PicturesAndWords, RetrievalSpec
+from relcore.stitch.stitching import StitchSpec
 
 
 @pytest.fixture

@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore import record
-from relcore.inversion import InverseRelativeProjection, recovered
-from relcore.inverting.translation import Translation, translate_all
-from relcore.inverting.translation_result import TranslationSpec
-from relcore.progress import Context
-from relcore.sources.encodings import put_space
-from relcore.spaces import SpaceError
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import put_space
+from relcore.invert.translation import Translation, TranslationSpec, translate_all
+from relcore.represent.inversion import InverseRelativeProjection, recovered
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.tasks.task import task_job
 
 ANCHORS = [f"r{row}" for row in range(60)]
 WAYS = ("absolute", "irp-pruned", "irp-ridge", "procrustes")
@@ -113,7 +112,7 @@ def test_a_job_finds_the_same_and_its_result_comes_back_from_json(rotated, tmp_p
     )
     assert [done for done, _, _ in told] == [0, 1, 2, 3, 4]
     assert told[1] == (1, 4, "own to rotated")
-    assert record.from_json(TranslationSpec, json.loads(json.dumps(record.to_json(spec)))) == spec
+    assert records.from_json(TranslationSpec, json.loads(json.dumps(records.to_json(spec)))) == spec
 
 
 @pytest.mark.parametrize(
@@ -153,7 +152,7 @@ def test_other_ids_and_other_labels_are_told(rotated, vectors, make_space):
 )
 def test_settings_that_cannot_be(settings, message):
     with pytest.raises(SpaceError, match=message):
-        record.from_json(TranslationSpec, settings)
+        records.from_json(TranslationSpec, settings)
 
 
 def test_a_class_of_one_row_costs_the_accuracy_and_nothing_else(vectors, make_space):

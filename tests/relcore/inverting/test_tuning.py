@@ -7,13 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.inversion import InverseRelativeProjection
-from relcore.inverting.recovery import InversionSpec, invert_pair
-from relcore.inverting.tuning import DELTAS, FEWEST, OMEGAS, RIDGES, choose_numbers
-from relcore.similarity import mean_row, unit_rows
-from relcore.sources.words import BUNDLED, load_words
-from relcore.spaces import LatentSpace, match
+from relcore.base import records
+from relcore.encoders.words import BUNDLED, load_words
+from relcore.invert.recovery import DELTAS, FEWEST, OMEGAS, RIDGES, InversionSpec, choose_numbers, invert_pair
+from relcore.represent.inversion import InverseRelativeProjection
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.spaces.space import LatentSpace, match
 
 METHODS = ("pruned", "ridge", "whitened")
 
@@ -41,7 +40,7 @@ def test_each_setting_is_scored_as_the_estimator_fitted_on_the_other_anchors(met
     spec = InversionSpec(method=method, tuned=True)
     means = [mean_row(space.vectors) for space in (pair.source, pair.target)]
     for name, few in (("DELTAS", DELTAS[3:5]), ("OMEGAS", OMEGAS[1:2]), ("RIDGES", RIDGES[3:4])):
-        monkeypatch.setattr(f"relcore.inverting.tuning.{name}", few)
+        monkeypatch.setattr(f"relcore.invert.recovery.{name}", few)
     choice = chosen(pair, k, spec)
     order, cosines = np.random.default_rng([0, k]).permutation(k), []
     for part in range(4):
@@ -111,6 +110,6 @@ def test_few_anchors_keep_the_given_numbers():
 
 
 def test_a_file_names_the_choice_only_where_it_is_on():
-    assert "tuned" not in record.to_json(InversionSpec())
+    assert "tuned" not in records.to_json(InversionSpec())
     for spec in (InversionSpec(), InversionSpec(method="whitened", tuned=True)):
-        assert record.from_json(InversionSpec, record.to_json(spec)) == spec
+        assert records.from_json(InversionSpec, records.to_json(spec)) == spec

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.evaluation import Split
-from relcore.languages.across import _parts, head_across
-from relcore.spaces import LatentSpace, SpaceError
-from relcore.stitching.spec import StitchSpec
+from relcore.base.errors import SpaceError
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
+from relcore.stitch.languages import _parts, head_across
+from relcore.stitch.stitching import StitchSpec
 
 SPEC = StitchSpec(methods=("absolute", "relative", "whitened", "procrustes"))
 

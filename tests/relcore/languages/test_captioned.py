@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore.evaluation import Split
-from relcore.languages.captioned import CaptionSpec, captions, classes_of, words_of, zero_shot
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.base.errors import SpaceError
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
+from relcore.stitch.captioned import CaptionSpec, captions, classes_of, words_of, zero_shot
 
 SPEC = CaptionSpec(templates=("a {}", "one {}", "some {}"), n_pairs=60, keep=20)
 
@@ -50,7 +51,7 @@ def test_the_sentence_that_asks_has_captioned_no_picture(pictures, texts):
         return np.ones((len(images), len(prompts)))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("relcore.languages.captioned.zero_shot_similarities", note)
+        patch.setattr("relcore.stitch.captioned.zero_shot_similarities", note)
         zero_shot(pictures, texts, SPEC)
     assert not (anchors[-1][:, None] == asked[-1][None]).all(axis=-1).any()
     assert len(np.unique(anchors[-1], axis=0)) == 6

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.languages.retrieval import RetrievalResult, RetrievalSpec, pair_up, retrieve
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.languages import RetrievalResult, RetrievalSpec, pair_up, retrieve
 
 SPEC = RetrievalSpec(n_anchors=40, k=5)
 
@@ -79,6 +80,6 @@ def test_what_cannot_be_says_what_to_do(rotated, change, message):
 
 def test_settings_travel_as_json():
     spec = RetrievalSpec(methods=("relative",), n_anchors=7)
-    assert record.from_json(RetrievalSpec, record.to_json(spec)) == spec
+    assert records.from_json(RetrievalSpec, records.to_json(spec)) == spec
     with pytest.raises(SpaceError, match=r"settings: expected settings among 'methods', .*, got 'colour'"):
-        record.from_json(RetrievalSpec, {"colour": 1})
+        records.from_json(RetrievalSpec, {"colour": 1})

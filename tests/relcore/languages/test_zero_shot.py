@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
-from relcore.languages.zero_shot import zero_shot_similarities
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.stitch.captioned import zero_shot_similarities
 
 
 @pytest.fixture

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import beta, pearson3, skew
 from sklearn.metrics.pairwise import cosine_similarity
 
-from relcore.metrics.cka import linear_cka, mean_cosine
-from relcore.metrics.rv_null import SAMPLED_ROWS
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.scores.cka import SAMPLED_ROWS, linear_cka, mean_cosine
 
 Z95 = 1.959963984540054
 

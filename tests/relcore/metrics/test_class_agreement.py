@@ -5,12 +5,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from relcore.comparison import ProjectionSpec, class_labels, held_out, represent, score_differences, score_pair
-from relcore.evaluation import Split
-from relcore.metrics.class_agreement import ClassAgreement
-from relcore.metrics.metric import AlignedPair
-from relcore.similarity import unit_rows
-from relcore.spaces import LatentSpace, match
+from relcore.represent.similarity import unit_rows
+from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_differences, score_pair
+from relcore.scores.metric import AlignedPair
+from relcore.scores.neighbour_metrics import ClassAgreement
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import Split
 
 
 def agreement(source, target, labels, k=5, convention="paper", n_queries=None):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.metrics.calibration import Z95
-from relcore.metrics.group_test import lowest_groups
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.scores.groups import lowest_groups
+from relcore.scores.score import Z95
 
 
 def test_z_is_that_of_a_sample_without_replacement():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.metrics.intrinsic_dimension import condition_number, participation_ratio, two_nn
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.scores.dimension import condition_number, participation_ratio, two_nn
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5])

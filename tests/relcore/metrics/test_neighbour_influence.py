@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.metrics.neighbour_influence import neighbours_without
-from relcore.metrics.neighbours import find_neighbours
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.compare.influence import neighbours_without
+from relcore.scores.neighbours import find_neighbours
 
 N, M, K = 120, 9, 7
 

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from relcore.metrics.neighbours import CONVENTIONS, find_neighbours, jaccard, jaccard_rows, mrr
-from relcore.metrics.search import _nearest_torch, nearest
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.represent.similarity import unit_rows
+from relcore.scores.neighbours import CONVENTIONS, find_neighbours, jaccard, jaccard_rows, mrr
+from relcore.scores.search import _nearest_torch, nearest
 
 
 @pytest.fixture

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.comparison import score_differences
-from relcore.evaluation import Split
-from relcore.metrics.neighbours import find_neighbours
-from relcore.metrics.paired import mean_difference
-from relcore.metrics.searched_rows import effects_of_rows, overlap_difference
+from relcore.scores.comparison import score_differences
+from relcore.scores.neighbours import effects_of_rows, find_neighbours, overlap_difference
+from relcore.scores.score import mean_difference
+from relcore.spaces.split import Split
 
 D, N_ANCHORS = 8, 24
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from relcore.migration.retrieval import Judgement
-from relcore.spaces import LatentSpace
+from relcore.migrate.retrieval import JudgedQuery
+from relcore.spaces.space import LatentSpace
 
 
 def model(topics, noise, width, seed, offset=0.0):
@@ -25,7 +25,7 @@ def migration_spaces(n=400, n_queries=60, old_topics=12, new_topics=12, noise=0.
     old, new = model(both[:, :old_topics], noise, 24, seed + 1, 0.5), model(both[:, -new_topics:], noise, 32, seed + 2)
     unit = lambda X: X / np.linalg.norm(X, axis=1, keepdims=True)  # noqa: E731
     best = np.argsort(-(unit(asked) @ unit(topics).T), axis=1)[:, :5]
-    judgements = tuple(Judgement(names[query], ids[row], 1.0) for query in range(n_queries) for row in best[query])
+    judgements = tuple(JudgedQuery(names[query], ids[row], 1.0) for query in range(n_queries) for row in best[query])
     kept = slice(0, n_new)
     spaces = (
         LatentSpace(old[:n], ids, name="old"),

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from relcore.migration.adapter import Adapter
-from relcore.migration.steps import Affine, Residual
+from relcore.migrate.adapters import Adapter, AffineStep, Residual
 
 NEW, OLD, PROJECTED, HIDDEN = 12, 9, 7, 16
 
@@ -23,8 +22,10 @@ class Made(Adapter):
             return rng.normal(size=shape).astype(np.float32)
 
         if self.kind == "projected":
-            return (Affine(drawn(NEW, PROJECTED), drawn(PROJECTED)),), (Affine(drawn(OLD, PROJECTED), drawn(PROJECTED)),)
-        steps = (Affine(drawn(NEW, OLD), drawn(OLD)),)
+            return (AffineStep(drawn(NEW, PROJECTED), drawn(PROJECTED)),), (
+                AffineStep(drawn(OLD, PROJECTED), drawn(PROJECTED)),
+            )
+        steps = (AffineStep(drawn(NEW, OLD), drawn(OLD)),)
         if self.kind == "residual":
             steps += (Residual(drawn(OLD, HIDDEN), drawn(HIDDEN), drawn(HIDDEN, OLD), drawn(OLD)),)
         return steps, ()

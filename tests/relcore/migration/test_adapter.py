@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.names import ADAPTERS
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.names import ADAPTERS
 
 
 @pytest.fixture(params=ADAPTERS)

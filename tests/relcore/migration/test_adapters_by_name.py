@@ -5,20 +5,27 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 from sklearn.linear_model import LinearRegression, RidgeCV
 
-from relcore.inversion import InverseRelativeProjection
-from relcore.migration.affine import AffineAdapter
-from relcore.migration.diagonal import DiagonalAdapter
-from relcore.migration.inverse import WhitenedInverseAdapter
-from relcore.migration.low_rank import LowRankAdapter
-from relcore.migration.procrustes import InPlaceProcrustesAdapter, ProcrustesAdapter
-from relcore.migration.relative import RelativeAdapter, WhitenedRelativeAdapter
-from relcore.migration.residual import ResidualAdapter
-from relcore.migration.ridge import PENALTIES, RidgeAdapter
-from relcore.migration.steps import Affine, Residual, Unit
-from relcore.names import ADAPTERS
-from relcore.projection import RelativeProjection
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.names import ADAPTERS
+from relcore.migrate.adapters import (
+    PENALTIES,
+    AffineAdapter,
+    AffineStep,
+    DiagonalAdapter,
+    InPlaceProcrustesAdapter,
+    LowRankAdapter,
+    ProcrustesAdapter,
+    RelativeAdapter,
+    Residual,
+    ResidualAdapter,
+    RidgeAdapter,
+    Unit,
+    WhitenedInverseAdapter,
+    WhitenedRelativeAdapter,
+)
+from relcore.represent.inversion import InverseRelativeProjection
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import unit_rows
 
 
 @pytest.fixture
@@ -121,7 +128,7 @@ def test_a_network_beats_a_rotation_where_the_map_is_bent_and_is_the_same_twice(
     cosines = [np.vecdot(one.transform(new[400:]), one.corpus(old[400:])).mean() for one in (first, straight)]
     assert cosines[0] > cosines[1] + 0.02
     assert np.array_equal(first.transform(new), second.transform(new))
-    assert [type(step) for step in first.query_steps_] == [Unit, Affine, Unit, Residual, Unit]
+    assert [type(step) for step in first.query_steps_] == [Unit, AffineStep, Unit, Residual, Unit]
 
 
 def test_a_network_that_learns_nothing_is_left_out(rng):
@@ -152,7 +159,7 @@ def test_few_and_odd_pairs_give_finite_unit_rows(adapter, rng, case):
     for rows in (queries, corpus):
         lengths = np.linalg.norm(rows, axis=1)
         assert np.all((np.abs(lengths - 1) < 1e-4) | (lengths == 0))
-    assert all(isinstance(step, Unit | Affine | Residual) for step in (*adapter.query_steps_, *adapter.corpus_steps_))
+    assert all(isinstance(step, Unit | AffineStep | Residual) for step in (*adapter.query_steps_, *adapter.corpus_steps_))
 
 
 def test_one_row_alone_is_translated_as_among_others(adapter, pairs):

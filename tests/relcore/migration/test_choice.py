@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.migration.choice import AUTOMATIC, choose, folds_of
-from relcore.migration.truth import imbalance, neighbours_of, richer
-from relcore.migration.weight import fused_weight
-from relcore.similarity import unit_rows
+from relcore.migrate.evaluate import AUTOMATIC, choose, folds_of, fused_weight, imbalance, neighbours_of, richer
+from relcore.represent.similarity import unit_rows
 from tests.relcore.migration.planted import model
 
 M = 300

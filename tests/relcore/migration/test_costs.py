@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from relcore.migration import pace_task
-from relcore.migration.costs import Prices, cost_table, option_costs, seconds_per_thousand
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.lsa import TfidfSvd
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.sentences import TfidfSvd
+from relcore.migrate import costs
+from relcore.migrate.costs import Prices, cost_table, option_costs, seconds_per_thousand
 
 
 @dataclass
@@ -82,8 +82,8 @@ def test_the_pace_task_encodes_items_of_the_dataset(monkeypatch):
         seen.append((len(items), encode(items[:3])[""].shape))
         return 12.5
 
-    monkeypatch.setattr(pace_task, "seconds_per_thousand", count)
-    task = pace_task.EncoderPace(DatasetSpec("parallel", "en"), TfidfSvd(8))
+    monkeypatch.setattr(costs, "seconds_per_thousand", count)
+    task = costs.EncoderPace(DatasetSpec("parallel", "en"), TfidfSvd(8))
     assert task.run().seconds == 12.5
     assert seen == [(64, (3, 8))]
     assert task.title == "Pace of TF-IDF + SVD 8"

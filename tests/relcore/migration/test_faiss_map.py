@@ -4,10 +4,9 @@ import faiss
 import numpy as np
 import pytest
 
-from relcore.migration import take_away
-from relcore.migration.card import card_of
-from relcore.migration.faiss_map import index_with_map
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.migrate import adapter_file
+from relcore.migrate.adapter_file import card_of, index_with_map
 from tests.relcore.migration.taken import Made, pairs
 from tests.relcore.migration.test_take_away import alone
 
@@ -30,8 +29,8 @@ def test_existing_search_code_finds_what_the_adapter_finds(tmp_path, kind, built
     index.add(corpus)
     if "IVF" in built:
         index.nprobe = 4  # all lists, so that the search is exact
-    take_away.write(adapter, card_of(adapter, new, old, method="made"), tmp_path)
-    loaded = take_away.load(tmp_path)
+    adapter_file.write(adapter, card_of(adapter, new, old, method="made"), tmp_path)
+    loaded = adapter_file.load(tmp_path)
     faiss.write_index(index_with_map(index, loaded, projected=kind == "projected"), str(tmp_path / "mapped.faiss"))
     np.savez(tmp_path / "given.npz", new=new)
     found = alone(SEARCH, tmp_path)

@@ -7,18 +7,17 @@ import json
 import numpy as np
 import pytest
 
-from relcore import record
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
 from relcore.figures.style import COLUMN, Style
-from relcore.migration.figures import MigrationChart, PartialCurves, ThresholdScores
-from relcore.migration.follow_up import fitted
-from relcore.migration.migrate import Migration
-from relcore.migration.more_pairs import outlook
-from relcore.migration.partial_task import PartialReembedding, full_order
-from relcore.migration.retrieval import ndcg
-from relcore.migration.threshold_task import ThresholdChange
-from relcore.recipe import recipe_of
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.migrate.figures import MigrationChart, PartialCurves, ThresholdScores
+from relcore.migrate.migration import Migration
+from relcore.migrate.partial import PartialReembedding, full_order, outlook
+from relcore.migrate.retrieval import ndcg
+from relcore.migrate.thresholds import ThresholdChange, fitted
+from relcore.spaces.space import LatentSpace
+from relcore.tasks.recipe import recipe_of
 from tests.relcore.migration.planted import migration_spaces
 
 TASK = Migration(adapter="procrustes", compared=("ridge",), sizes=(50, 100), draws=1)
@@ -114,8 +113,8 @@ def test_a_recipe_draws_its_figure_again_to_the_byte(kind, specs, planted, resul
 def test_results_come_back_from_the_store_as_they_were(planted, settings):
     for task in (ThresholdChange(**settings), PartialReembedding(**settings)):
         outcome = task.run(planted[0][:2])
-        arrays, facts = record.pack(outcome)
-        back = record.unpack(type(outcome), arrays, facts)
+        arrays, facts = records.pack(outcome)
+        back = records.unpack(type(outcome), arrays, facts)
         assert back.describe() == outcome.describe()
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.migration.fusion import Moments, added_scores, reciprocal_ranks, searched_twice
-from relcore.similarity import unit_rows
+from relcore.migrate.evaluate import ScoreMoments, added_scores, reciprocal_ranks, searched_twice
+from relcore.represent.similarity import unit_rows
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_where_both_search_the_same_vectors_no_second_corpus_is_needed(sides):
 
 def test_moments_are_those_of_numpy(sides):
     corpus = sides[1][0]
-    found = Moments.of(corpus)
+    found = ScoreMoments.of(corpus)
     assert found.mean == pytest.approx(corpus.mean(axis=0), abs=1e-6)
     assert found.covariance == pytest.approx(np.cov(corpus.T, bias=True), abs=1e-6)
 

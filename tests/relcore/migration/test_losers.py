@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from relcore.migration.losers import clusters_of, losses_by_group
+from relcore.migrate.migration import clusters_of, losses_by_group
 
 GROUPS = np.repeat(["red", "green", "blue", "few"], [40, 40, 40, 3])
 

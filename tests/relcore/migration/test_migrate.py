@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.evaluation import row_keys
-from relcore.migration.migrate import Migration
-from relcore.migration.result import MigrationResult
-from relcore.migration.retrieval import Judgement
-from relcore.migration.split import parts_of
-from relcore.spaces import LatentSpace, SpaceError, match
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.migrate.migration import Migration, MigrationResult
+from relcore.migrate.pairs import parts_of
+from relcore.migrate.retrieval import JudgedQuery
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import row_keys
 from tests.relcore.migration.planted import migration_spaces
 
 QUICK = {"sizes": (50,), "draws": 1, "compared": ("procrustes",)}
@@ -46,8 +46,8 @@ def test_a_rotated_copy_is_not_worth_anything_and_its_bridge_loses_nothing():
 def test_the_result_survives_the_store_and_its_tables_agree():
     spaces, judgements = migration_spaces()
     found = Migration(**QUICK, judgements=judgements).run(spaces)
-    arrays, facts = record.pack(found)
-    again = record.unpack(MigrationResult, arrays, json.loads(json.dumps(facts)))
+    arrays, facts = records.pack(found)
+    again = records.unpack(MigrationResult, arrays, json.loads(json.dumps(facts)))
     assert again.verdict == found.verdict
     assert again.options == found.options
     assert again.table().equals(found.table())
@@ -95,7 +95,7 @@ def test_rows_that_repeat_a_fitted_one_are_not_scored():
 
 def test_judgements_decide_only_about_what_they_name():
     spaces, judgements = migration_spaces(n_new=300)
-    extra = (Judgement("q0", "unknown", 1.0), Judgement("nobody", "d1", 1.0))
+    extra = (JudgedQuery("q0", "unknown", 1.0), JudgedQuery("nobody", "d1", 1.0))
     found = Migration(**QUICK, judgements=(*judgements, *extra)).run(spaces)
     assert found.option("re-embed") is None
     assert found.option("bridge").to_reembed is None

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.migration.more_pairs import CHOICES, rows_to_embed
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.base.errors import SpaceError
+from relcore.migrate.partial import CHOICES, rows_to_embed
+from relcore.spaces.space import LatentSpace
 
 
 @pytest.fixture

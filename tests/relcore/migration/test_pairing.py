@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from relcore.migration.pairing import check_pairs, length_cautions, preprocessing_cautions
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.migrate.pairs import check_pairs, length_cautions, preprocessing_cautions
 from tests.relcore.migration.planted import model
 
 

@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.migration.partial import (
-    comparable,
-    held_out_residuals,
-    order_rows,
-    partial_curve,
-    predict_residuals,
-)
-from relcore.migration.procrustes import ProcrustesAdapter
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.migrate.adapters import ProcrustesAdapter
+from relcore.migrate.partial import comparable, held_out_residuals, order_rows, partial_curve, predict_residuals
+from relcore.represent.similarity import unit_rows
 
 N = 600
 IDS = [f"r{row}" for row in range(N)]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import ndcg_score
 
-from relcore.migration.retrieval import (
-    Judgement,
+from relcore.base.errors import SpaceError
+from relcore.migrate.retrieval import (
+    JudgedQuery,
     Relevance,
     ndcg,
     neighbours_as_truth,
@@ -15,8 +16,7 @@ from relcore.migration.retrieval import (
     same_label,
     search,
 )
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
+from relcore.represent.similarity import unit_rows
 
 
 @pytest.mark.parametrize("graded", [False, True])
@@ -82,7 +82,7 @@ def test_judgements_by_ids_count_what_is_unknown(tmp_path):
     file = tmp_path / "qrels.txt"
     file.write_bytes("﻿q1 0 d1 1\r\nq1\t0\td2\t0\n\nq2 0 d9 2\nq9 0 d1 1\nq2 Q0 d3 -1\nq1 0 d1 1\n".encode())
     judgements = read_qrels(file)
-    assert judgements[0] == Judgement("q1", "d1", 1.0)
+    assert judgements[0] == JudgedQuery("q1", "d1", 1.0)
     assert len(judgements) == 5
     relevance, unknown = relevance_of(judgements, ["q1", "q2"], ["d1", "d2", "d3"])
     assert unknown == {"queries": 1, "rows": 1}

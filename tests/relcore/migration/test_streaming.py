@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from relcore.indexes import lance, qdrant
-from relcore.indexes.index import Block, Target
-from relcore.indexes.opening import open_index, write_index
-from relcore.indexes.staged import StagedRows
-from relcore.migration import streaming
-from relcore.migration.streaming import adapt, staging_folder
-from relcore.sources.index_place import Place
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.places import Place
+from relcore.migrate import streaming
+from relcore.migrate.streaming import adapt, staging_folder
+from relcore.stores import lance, qdrant
+from relcore.stores.index import StagedRows, StoredRows, Target, open_index, write_index
 from tests.relcore.indexes.stores import KINDS, WITH_PAYLOAD, in_blocks, place_of, whole
 from tests.relcore.migration.taken import NEW, OLD, Made, pairs
 
@@ -26,7 +24,7 @@ def adapter():
 def source(tmp_path):
     """New vectors in a parquet file, with a payload."""
     new, _ = pairs(N)
-    rows = Block([f"q{row:03}" for row in range(N)], new, tuple({"title": f"t{row}"} for row in range(N)))
+    rows = StoredRows([f"q{row:03}" for row in range(N)], new, tuple({"title": f"t{row}"} for row in range(N)))
     place = Place("parquet", str(tmp_path / "new.parquet"))
     write_index(place, in_blocks(rows, 16), Target(N, NEW))
     return place
@@ -87,7 +85,7 @@ def test_a_killed_run_continues_behind_its_last_block(kind, adapter, source, tmp
 
 
 def test_a_block_that_was_cut_short_is_written_again(tmp_path):
-    block = Block(["a", "b"], np.ones((2, 3), np.float32), ({"x": 1}, {"x": 2}))
+    block = StoredRows(["a", "b"], np.ones((2, 3), np.float32), ({"x": 1}, {"x": 2}))
     staged = StagedRows(tmp_path / "s", "key")
     staged.append(block)
     with (tmp_path / "s" / "vectors.f32").open("ab") as stream:
@@ -96,14 +94,14 @@ def test_a_block_that_was_cut_short_is_written_again(tmp_path):
         stream.write(b'{"ids": ["c')
     again = StagedRows(tmp_path / "s", "key")
     assert again.done == 2
-    again.append(Block(["c"], np.zeros((1, 3), np.float32)))
+    again.append(StoredRows(["c"], np.zeros((1, 3), np.float32)))
     assert [one for found in StagedRows(tmp_path / "s", "key").blocks() for one in found.ids] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("spoil", [b"", b"{", b'{"key": "key"}', b'{"key": "key", "sizes": [99999, 9], "done": 3}'])
 def test_a_damaged_state_begins_again(spoil, tmp_path):
     staged = StagedRows(tmp_path / "s", "key")
-    staged.append(Block(["a"], np.ones((1, 3), np.float32)))
+    staged.append(StoredRows(["a"], np.ones((1, 3), np.float32)))
     (tmp_path / "s" / "state.json").write_bytes(spoil)
     assert StagedRows(tmp_path / "s", "key").done == 0
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.migration import take_away
-from relcore.migration.card import CardScore, card_of
-from relcore.names import ADAPTERS
-from relcore.spaces import SpaceError
-from relcore.store.digest import digest_of
+from relcore.base.errors import SpaceError
+from relcore.base.names import ADAPTERS
+from relcore.migrate import adapter_file
+from relcore.migrate.adapter_file import CardScore, card_of
+from relcore.runs.digest import digest_of
 from tests.relcore.migration.taken import KINDS, NEW, OLD, PROJECTED, Made, pairs
 
 ALONE = """
@@ -51,7 +51,7 @@ def taken(request, tmp_path):
     scores = (CardScore("nDCG@10", 0.41, 0.39, 0.43, 225),)
     card = card_of(adapter, new, old, method="made", new_model="MiniLM", old_model="word2vec", scores=scores, commit="a8e5362")
     folder = tmp_path / "adapter"
-    take_away.write(adapter, card, folder)
+    adapter_file.write(adapter, card, folder)
     np.savez(folder / "given.npz", new=new, old=old)
     return adapter, folder
 
@@ -72,7 +72,7 @@ def assert_the_same(found, adapter):
 def test_a_loaded_adapter_is_the_one_that_was_written(taken):
     adapter, folder = taken
     for place in (folder, folder / "adapter.safetensors"):
-        loaded = take_away.load(place)
+        loaded = adapter_file.load(place)
         new, old = pairs()
         assert np.array_equal(loaded.transform(new), adapter.transform(new))
         assert np.array_equal(loaded.corpus(old), adapter.corpus(old))
@@ -83,8 +83,8 @@ def test_a_loaded_adapter_is_the_one_that_was_written(taken):
 def test_every_method_can_be_taken_away(method, tmp_path):
     new, old = pairs()
     adapter = ADAPTERS[method].load()().fit(new, old)
-    take_away.write(adapter, card_of(adapter, new, old, method=method), tmp_path)
-    loaded = take_away.load(tmp_path)
+    adapter_file.write(adapter, card_of(adapter, new, old, method=method), tmp_path)
+    loaded = adapter_file.load(tmp_path)
     assert np.array_equal(loaded.transform(new), adapter.transform(new))
     assert np.array_equal(loaded.corpus(old), adapter.corpus(old))
 
@@ -92,7 +92,7 @@ def test_every_method_can_be_taken_away(method, tmp_path):
 def test_the_card_says_what_it_was_learned_from(taken):
     adapter, folder = taken
     new, old = pairs()
-    card = take_away.load(folder).card
+    card = adapter_file.load(folder).card
     assert (card.new_width, card.old_width, card.n_pairs) == (NEW, OLD, 40)
     assert card.width == (PROJECTED if adapter.kind == "projected" else OLD)
     assert (card.new_digest, card.old_digest) == (digest_of(new), digest_of(old))
@@ -105,7 +105,7 @@ def test_the_card_says_what_it_was_learned_from(taken):
 
 def test_equal_adapters_give_equal_bytes(taken, tmp_path):
     adapter, folder = taken
-    take_away.write(adapter, take_away.load(folder).card, tmp_path / "again")
+    adapter_file.write(adapter, adapter_file.load(folder).card, tmp_path / "again")
     for name in ("adapter.safetensors", "apply.py", "adapter.onnx"):
         assert (tmp_path / "again" / name).read_bytes() == (folder / name).read_bytes()
 
@@ -174,7 +174,7 @@ np.savez(f"{folder}/found.npz", queries=run("adapter", given["new"]), corpus=cor
 
 def test_the_graph_states_its_opset(taken):
     onnx = pytest.importorskip("onnx")
-    from relcore.migration.onnx_graph import OPSET
+    from relcore.migrate.adapter_file import OPSET
 
     model = onnx.load(taken[1] / "adapter.onnx")
     assert [(one.domain, one.version) for one in model.opset_import] == [("", OPSET)]
@@ -183,18 +183,18 @@ def test_the_graph_states_its_opset(taken):
 
 def test_an_adapter_is_not_replaced_unasked(taken):
     adapter, folder = taken
-    card = take_away.load(folder).card
+    card = adapter_file.load(folder).card
     with pytest.raises(SpaceError, match="without an adapter, got one"):
-        take_away.write(adapter, card, folder)
-    take_away.write(adapter, replace(card, new_model="other"), folder, replace=True)
-    assert take_away.load(folder).card.new_model == "other"
+        adapter_file.write(adapter, card, folder)
+    adapter_file.write(adapter, replace(card, new_model="other"), folder, replace=True)
+    assert adapter_file.load(folder).card.new_model == "other"
 
 
 def test_a_card_of_other_widths_is_refused(taken, tmp_path):
     adapter, folder = taken
-    card = take_away.load(folder).card
+    card = adapter_file.load(folder).card
     with pytest.raises(SpaceError, match="to take rows of width 13, got 12"):
-        take_away.write(adapter, replace(card, new_width=13), tmp_path / "other")
+        adapter_file.write(adapter, replace(card, new_width=13), tmp_path / "other")
     assert not (tmp_path / "other" / "adapter.safetensors").exists()
     with pytest.raises(SpaceError, match="expected an adapter fitted on these pairs"):
         card_of(adapter, *reversed(pairs()), method="made")
@@ -202,11 +202,11 @@ def test_a_card_of_other_widths_is_refused(taken, tmp_path):
 
 def test_a_loaded_adapter_learns_nothing(taken):
     with pytest.raises(SpaceError, match="loaded from a file"):
-        take_away.load(taken[1]).fit(*pairs())
+        adapter_file.load(taken[1]).fit(*pairs())
 
 
 def test_without_onnx_the_graphs_are_left_out(taken, tmp_path, monkeypatch):
     adapter, folder = taken
-    monkeypatch.setattr(take_away, "find_spec", lambda name: None)
-    written = take_away.write(adapter, take_away.load(folder).card, tmp_path / "plain")
+    monkeypatch.setattr(adapter_file, "find_spec", lambda name: None)
+    written = adapter_file.write(adapter, adapter_file.load(folder).card, tmp_path / "plain")
     assert sorted(path.name for path in written) == ["adapter.safetensors", "apply.py"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
-from relcore.migration.thresholds import ScoreMap, ScorePairs, ks_distance, restore_threshold, score_pairs, usual_threshold
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.migrate.thresholds import ScoreMap, ScorePairs, ks_distance, restore_threshold, score_pairs, usual_threshold
 
 
 def drawn(noise, n_queries=200, per_query=20, state=0):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.metrics.paired import mean_difference
-from relcore.migration.evaluate import Bootstrap
-from relcore.migration.verdict import decide, verdict_of
+from relcore.migrate.evaluate import Bootstrap
+from relcore.migrate.migration import decide, verdict_of
+from relcore.scores.score import mean_difference
 
 Q = 400
 

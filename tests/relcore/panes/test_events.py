@@ -5,7 +5,7 @@ import base64
 import numpy as np
 import pytest
 
-from relcore.charts.star_look import SIZES, StarLook
+from relcore.charts.scene import SIZES, StarLook
 from relcore.panes.events import PaneEvent, read_events
 from relcore.panes.payload import pack_rows
 

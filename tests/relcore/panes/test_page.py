@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relcore.charts.scene import Pane, Scene
-from relcore.figures.embedded import read_recipe
+from relcore.figures.export import read_recipe
 from relcore.panes.page import panes_page
 
 

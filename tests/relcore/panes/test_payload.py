@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 from relcore.charts.coloring import PARTS, STEPS, Coloring, ColorScale
-from relcore.charts.scene import Pane, Scene
-from relcore.charts.star_look import StarLook
-from relcore.panes.colorings import NO_CATEGORY
-from relcore.panes.payload import ids_digest, joined, pack_rows, payload_of, unpack_rows
-from relcore.panes.sheet import Sheet
+from relcore.charts.scene import Pane, Scene, StarLook
+from relcore.panes.payload import NO_CATEGORY, Sheet, ids_digest, joined, pack_rows, payload_of, unpack_rows
 
 
 def make_scene(n=11, **changes):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from relcore.panes.positions import EXACT, STEPS, is_quantised, need_finite, packed_positions, quantised
+from relcore.panes.payload import EXACT, POSITION_STEPS, is_quantised, need_finite, packed_positions, quantised
 
 
 def test_steps_are_at_most_half_a_step_off_and_reach_both_ends():
@@ -11,8 +11,8 @@ def test_steps_are_at_most_half_a_step_off_and_reach_both_ends():
     steps = quantised(coordinates)
     low, extent = coordinates.min(axis=0), np.ptp(coordinates, axis=0)
     assert steps.min(axis=0).tolist() == [0, 0]
-    assert steps.max(axis=0).tolist() == [STEPS, STEPS]
-    assert np.abs(steps - (coordinates - low) / extent * STEPS).max() <= 0.5 + 1e-9
+    assert steps.max(axis=0).tolist() == [POSITION_STEPS, POSITION_STEPS]
+    assert np.abs(steps - (coordinates - low) / extent * POSITION_STEPS).max() <= 0.5 + 1e-9
 
 
 def test_steps_keep_the_order_of_rows_and_do_not_depend_on_shift_and_scale():
@@ -26,14 +26,14 @@ def test_steps_keep_the_order_of_rows_and_do_not_depend_on_shift_and_scale():
 @pytest.mark.parametrize("value", [0.0, 1e30, -3.5])
 def test_an_axis_without_extent_lies_in_the_middle(value):
     steps = quantised(np.c_[np.full(4, value), np.arange(4.0)])
-    assert set(steps[:, 0].tolist()) <= {STEPS // 2, STEPS // 2 + 1}
-    assert steps[:, 1].tolist() == [0, STEPS // 3, 2 * STEPS // 3, STEPS]
+    assert set(steps[:, 0].tolist()) <= {POSITION_STEPS // 2, POSITION_STEPS // 2 + 1}
+    assert steps[:, 1].tolist() == [0, POSITION_STEPS // 3, 2 * POSITION_STEPS // 3, POSITION_STEPS]
 
 
 def test_the_widest_range_of_float32_does_not_overflow():
     most = float(np.finfo(np.float32).max)
     coordinates = np.array([[-most, -most], [0, 0], [most, most]], dtype=np.float32)
-    assert quantised(coordinates).tolist() == [[0, 0], [STEPS // 2 + 1] * 2, [STEPS, STEPS]]
+    assert quantised(coordinates).tolist() == [[0, 0], [POSITION_STEPS // 2 + 1] * 2, [POSITION_STEPS, POSITION_STEPS]]
 
 
 def test_many_rows_of_a_plane_travel_in_two_bytes_an_axis_and_all_others_exactly():

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
 from relcore.charts.scene import Pane, Scene
 from relcore.panes.payload import pack_rows, unpack_rows
 from relcore.panes.widget import PanesWidget
-from relcore.spaces import SpaceError
 
 IDS = np.array([f"row {i}" for i in range(12)], dtype=object)
 DRAWN = np.arange(2, 12)  # two rows of the twelve are not drawn

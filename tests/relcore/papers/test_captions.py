@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.papers import captions
-from relcore.papers.captions import across_languages, parted
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.papers import measured as captions
+from relcore.papers.measured import across_languages, parted
+from relcore.runs.store import Store
 
 N = 300
 SETTINGS = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from relcore.papers.end_to_end import EndToEnd, always_the_largest, fit_end_to_end, held_out_f1
-from relcore.reconstructing.pictures import Pictures
+from relcore.stitch.autoencoders import Pictures
 
 SMALL = EndToEnd(width=16, epochs=4)
 ANCHORS = np.arange(0, 240, 8)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from relcore.papers.end_to_end_graphs import Nodes, parted, trained_answers, weighted_f1
-from relcore.sources.graphs import neighbour_matrix
+from relcore.encoders.graphs import neighbour_matrix
+from relcore.papers.end_to_end import Nodes, parted, trained_answers, weighted_f1
 
 KINDS = pytest.mark.parametrize("kind", ["absolute", "relative"])
 

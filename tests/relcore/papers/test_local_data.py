@@ -8,14 +8,14 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from relcore.papers.counted import classes
+from relcore.base.errors import SpaceError
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.sentences import PooledWords
+from relcore.encoders.small_vision import held_out_rows
 from relcore.papers.local import labelled, labels_of, picture_spec, text_encoders
-from relcore.reconstructing.pictures import load_pictures
-from relcore.sources.datasets import load_dataset
-from relcore.sources.pooled_words import PooledWords
-from relcore.sources.small_vision import held_out_rows
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.papers.measured import classes
+from relcore.runs.store import Store
+from relcore.stitch.autoencoders import load_pictures
 
 
 def test_encoders_of_texts_are_trained_apart_and_give_one_space_each():

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.papers.completion import completed
-from relcore.papers.languages import _different_pairs
-from relcore.papers.rescaled import _lost
-from relcore.rescaling.layer_lengths import LayerRescaleResult, LayerRescaleSpec
+from relcore.invert.rescale import LayerRescaleResult, LayerRescaleSpec
+from relcore.papers.measured import _different_pairs, _lost, completed
 
 
 def test_different_sentences_are_as_alike_as_their_common_mean(rng):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from relcore.papers.paper_run import RUNS
+from relcore.base.errors import SpaceError
 from relcore.papers.published import WORDS, Cell, PublishedTable
 from relcore.papers.rows import find_row, load_rows
-from relcore.spaces import SpaceError
+from relcore.papers.runs import RUNS
 
 # From the captions of the papers.
 CAPTIONS = {"relative": (16, 8), "inverse": (2, 7), "bootstrapping": (7, 0)}

@@ -8,18 +8,15 @@ from importlib import import_module
 
 import pytest
 
+from relcore.base.errors import SpaceError
 from relcore.papers import ours, runs
 from relcore.papers.__main__ import main
-from relcore.papers.commit import commit_of
-from relcore.papers.ours import Number, Ours, read_ours, write_ours
-from relcore.papers.paper_run import RUNS
+from relcore.papers.ours import Number, Ours, averaged, grouped, read_ours, write_ours
 from relcore.papers.rows import load_rows
-from relcore.papers.runs import Measured, is_current, measure, paper_job, result_of, run_key
-from relcore.papers.summaries import averaged, grouped
+from relcore.papers.runs import RUNS, Measured, commit_of, is_current, measure, paper_job, result_of, run_key
 from relcore.papers.tables import as_csv, as_json, as_latex, long_table
-from relcore.progress import Context
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
 
 
 @pytest.fixture
@@ -102,7 +99,7 @@ def test_bootstrapped_words_are_told_both_ways_on_held_out_rows_and_as_published
 def made_up(monkeypatch):
     """The run "words" gives one number at once."""
     number = Number("relative", "MRR", 0.5, 0.1, n=7, k=10, repeats=3, baseline=0.01)
-    module = import_module("relcore.papers.word_spaces")
+    module = import_module("relcore.papers.measured")
     monkeypatch.setattr(module, "neighbours", lambda *given: Measured((number,), 40.0))
     monkeypatch.setattr(ours, "SHIPPED", ours.SHIPPED.with_name("absent"))
     monkeypatch.setattr(runs, "shipped", dict)

@@ -6,14 +6,12 @@ from math import sqrt
 
 import pytest
 
-from relcore.papers.claims import Claim, claims_of, number_of
-from relcore.papers.intervals import spread_of
-from relcore.papers.ours import Number, Ours, shipped
-from relcore.papers.rows import find_row, load_rows
+from relcore.base.errors import SpaceError
+from relcore.papers.ours import Number, Ours, shipped, spread_of
+from relcore.papers.rows import Claim, claims_of, find_row, load_rows, number_of
 from relcore.papers.runs import is_current
 from relcore.papers.tables import as_json, long_table
 from relcore.papers.verdict import DOES_NOT, HOLDS, NO, OPEN, PARTLY, YES, decide, verdict_of
-from relcore.spaces import SpaceError
 
 
 def ours(*numbers, run="words"):

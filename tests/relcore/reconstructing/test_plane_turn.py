@@ -5,8 +5,8 @@ import pytest
 from scipy.linalg import expm, logm
 from scipy.spatial import procrustes
 
-from relcore.reconstructing.plane_turn import disparities, fit_turn
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.stitch.reconstruction import disparities, fit_turn
 
 
 def rotation(degrees):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from relcore.projection import RelativeProjection
-from relcore.reconstructing.autoencoders import AutoencoderSpec, fit_autoencoder, restore_autoencoder
-from relcore.reconstructing.result import Reconstructions, balanced_anchors, errors_of, mean_picture_error, rebuild
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.represent.projection import RelativeProjection
+from relcore.stitch.autoencoders import AutoencoderSpec, fit_autoencoder, restore_autoencoder
+from relcore.stitch.reconstruction import Reconstructions, balanced_anchors, errors_of, mean_picture_error, rebuild
 
 QUICK = AutoencoderSpec(width=16, epochs=1)
 

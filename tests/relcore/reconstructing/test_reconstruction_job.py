@@ -8,18 +8,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.progress import Context
-from relcore.reconstructing import job as module
-from relcore.reconstructing.autoencoders import AutoencoderSpec
-from relcore.reconstructing.job import ReconstructionSpec, collect, missing_trainings, training_key
-from relcore.reconstructing.pictures import PictureSpec, load_pictures, part_sizes
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import available_datasets, load_dataset
-from relcore.sources.small_vision import held_out_rows
-from relcore.spaces import SpaceError
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import available_datasets, load_dataset
+from relcore.encoders.small_vision import held_out_rows
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.stitch import reconstruction as module
+from relcore.stitch.autoencoders import AutoencoderSpec, PictureSpec, load_pictures, part_sizes
+from relcore.stitch.reconstruction import ReconstructionSpec, collect, missing_trainings, training_key
+from relcore.tasks.task import task_job
 
 FEW = PictureSpec(DatasetSpec("digits", limit=150))
 TINY = ReconstructionSpec(FEW, AutoencoderSpec("relative", width=8, epochs=1), (3, 1, 2), n_anchors=20)
@@ -60,7 +59,7 @@ def test_what_was_killed_half_way_goes_on_with_what_is_finished(store, digest, m
     assert [step[:3] for step in told if step[2].endswith("trained before")] == [(2, 3, "2 of 3 trained before")]
     assert list(told[-1][3]) == ["state 2"]
     at_once = TINY.stored(Store(tmp_path / "other"))
-    (arrays, facts), (expected, expected_facts) = record.pack(found), record.pack(at_once)
+    (arrays, facts), (expected, expected_facts) = records.pack(found), records.pack(at_once)
     assert arrays.keys() == expected.keys()
     for name, array in expected.items():
         np.testing.assert_array_equal(arrays[name], array)
@@ -136,7 +135,7 @@ def test_pictures_that_are_tried_are_not_trained_on_and_their_number_moves_no_tr
 
 def test_a_spec_comes_back_from_json():
     spec = replace(TINY, pictures=replace(FEW, image_size=16))
-    assert record.from_json(ReconstructionSpec, record.to_json(spec)) == spec
+    assert records.from_json(ReconstructionSpec, records.to_json(spec)) == spec
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_a_spec_comes_back_from_json():
 )
 def test_settings_that_cannot_be_are_refused(change, message):
     with pytest.raises(SpaceError, match=message):
-        record.from_json(ReconstructionSpec, record.to_json(TINY) | change)
+        records.from_json(ReconstructionSpec, records.to_json(TINY) | change)
 
 
 def test_datasets_that_cannot_be_are_refused(store, digest):

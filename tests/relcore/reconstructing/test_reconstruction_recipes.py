@@ -11,19 +11,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from relcore.comparing.figures import exportable
-from relcore.figures.embedded import read_recipe
-from relcore.figures.palette import DARK, LIGHT
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
+from relcore.compare.figures import exportable
+from relcore.encoders.dataset import DatasetSpec
+from relcore.figures.export import read_recipe
 from relcore.figures.picture_grid import PictureGrid, PictureRow, grid_layout
-from relcore.figures.style import COLUMN, Style
-from relcore.numbers import short
-from relcore.reconstructing.autoencoders import AutoencoderSpec
-from relcore.reconstructing.figures import Planes, ReconstructionErrors, ReconstructionGrid
-from relcore.reconstructing.job import ReconstructionSpec, collect
-from relcore.reconstructing.pictures import PictureSpec
-from relcore.sources.dataset import DatasetSpec
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.figures.style import COLUMN, DARK, LIGHT, Style
+from relcore.runs.store import Store
+from relcore.stitch.autoencoders import AutoencoderSpec, PictureSpec
+from relcore.stitch.reconstruction import Planes, ReconstructionErrors, ReconstructionGrid, ReconstructionSpec, collect
 
 SMALL = Style(dpi=80)
 BASE = ReconstructionSpec(PictureSpec(DatasetSpec("digits", limit=150)), random_states=(0, 1), n_anchors=20)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.rescaling.injection import fit_plain_mlp, injected, rescale_curve, rescale_layers
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.invert.rescale import fit_plain_mlp, injected, rescale_curve, rescale_layers
 
 
 @pytest.fixture

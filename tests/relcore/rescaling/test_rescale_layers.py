@@ -3,16 +3,15 @@
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.encoding import encode
-from relcore.rescaling.injection import fit_plain_mlp, rescale_curve
-from relcore.rescaling.layer_lengths import LayerRescaleResult, LayerRescaleSpec, rescale_network
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.open_networks import can_open, open_network
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.open_networks import can_open, open_network
+from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.invert.rescale import LayerRescaleResult, LayerRescaleSpec, fit_plain_mlp, rescale_curve, rescale_network
+from relcore.runs.store import Store
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = LayerRescaleSpec(200, 40, 8, 3)
@@ -44,7 +43,7 @@ def test_the_last_layer_rescaled_is_the_heads_input_rescaled(store):
 
 
 def _even(labels, rows, n):
-    from relcore.sources.dataset import evenly
+    from relcore.encoders.dataset import evenly
 
     return rows[evenly(labels[rows], n)]
 
@@ -52,7 +51,7 @@ def _even(labels, rows, n):
 @pytest.mark.parametrize("architecture", ["mlp", "vit"])
 def test_an_open_network_encodes_as_the_encoder_does(store, architecture):
     (space,) = encode(DIGITS, small(architecture), store)
-    from relcore.inverting.domain_spaces import trained_weights
+    from relcore.invert.cross_domain import trained_weights
 
     data = load_dataset(DIGITS)
     network = open_network(small(architecture), data, print, trained_weights(small(architecture), data, store))
@@ -65,7 +64,7 @@ def test_layers_of_the_vit_in_their_order_and_every_pass_counted(store):
     assert found.layers == ("layer 1", "layer 2", "final norm", "output")
     assert np.shape(found.accuracy) == (4, 3)
     assert told[-1] == (12, 13)
-    assert record.unpack(LayerRescaleResult, *record.pack(found)) == found
+    assert records.unpack(LayerRescaleResult, *records.pack(found)) == found
     assert found.table()["as it is"].nunique() == 1
 
 
@@ -81,14 +80,14 @@ def test_what_cannot_be_opened_or_asked_is_refused(store):
         ({"colour": 1}, "settings: expected settings among 'n_train', .*, got 'colour'"),
     ):
         with pytest.raises(SpaceError, match=message):
-            record.from_json(LayerRescaleSpec, settings)
+            records.from_json(LayerRescaleSpec, settings)
 
 
 def test_a_transformer_is_opened_at_its_embedding_and_layers(tmp_path):
     import transformers
 
-    from relcore.sources.dataset import Dataset
-    from relcore.sources.text import PretrainedText
+    from relcore.encoders.dataset import Dataset
+    from relcore.encoders.transformers import PretrainedText
 
     config = transformers.BertConfig(
         vocab_size=30, hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=16
@@ -103,7 +102,7 @@ def test_a_transformer_is_opened_at_its_embedding_and_layers(tmp_path):
     encoder = PretrainedText(str(tmp_path))
     network = open_network(encoder, data, lambda *told: None)
     assert list(network.layers) == ["embedding", "layer 1", "layer 2", "layer 3"]
-    from relcore.rescaling.injection import injected
+    from relcore.invert.rescale import injected
 
     before = network.encode(texts)
     with injected(network.layers["layer 3"], 5.0):

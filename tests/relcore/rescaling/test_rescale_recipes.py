@@ -3,18 +3,15 @@
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load
 from relcore.cli import main
-from relcore.comparing.figures import exportable
-from relcore.inverting.cross_domain import CrossDomainSpec
-from relcore.inverting.translation_figures import SessionCrossDomain, TrainedCrossDomain, TranslationTable
-from relcore.inverting.translation_result import TranslationSpec
-from relcore.rescaling.figures import RescaleInput, RescaleLayers
-from relcore.rescaling.input_lengths import InputRescaleSpec
-from relcore.rescaling.layer_lengths import LayerRescaleSpec
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import SpaceError
+from relcore.compare.figures import exportable
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.small_vision import SmallVision
+from relcore.invert.cross_domain import CrossDomainSpec
+from relcore.invert.rescale import InputRescaleSpec, LayerRescaleSpec, RescaleInput, RescaleLayers
+from relcore.invert.translation import SessionCrossDomain, TrainedCrossDomain, TranslationSpec, TranslationTable
 
 ANCHORS = [f"r{row}" for row in range(30)]
 TINY = SmallVision("mlp", width=8, epochs=1)

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from relcore import record
-from relcore.progress import Context
-from relcore.rescaling.input_lengths import InputRescaleSpec, rescale_input
-from relcore.similarity import unit_rows
-from relcore.sources.encodings import put_space
-from relcore.spaces import SpaceError
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import put_space
+from relcore.invert.rescale import InputRescaleSpec, rescale_input
+from relcore.represent.similarity import unit_rows
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.tasks.task import task_job
 
 
 @pytest.fixture
@@ -73,4 +73,4 @@ def test_what_cannot_be_is_refused(make_blobs, make_space):
         ({"colour": "red"}, "settings: expected settings among 'networks', .*, got 'colour'"),
     ):
         with pytest.raises(SpaceError, match=message):
-            record.from_json(InputRescaleSpec, settings)
+            records.from_json(InputRescaleSpec, settings)

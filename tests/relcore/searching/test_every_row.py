@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from relcore.comparing.exact_scores import ExactScores
-from relcore.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
-from relcore.searching import exact, lists
-from relcore.searching.exact import ExactSearch
-from relcore.searching.unit_rows import UnitRows
-from relcore.spaces import LatentSpace, SpaceError, match
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.compare.exact import ExactScores
+from relcore.runs.store import Store
+from relcore.scores import approximate, lists
+from relcore.scores.approximate import ExactSearch, UnitRows
+from relcore.scores.comparison import ProjectionSpec, class_labels, held_out, represent, score_pair
+from relcore.spaces.space import LatentSpace, match
 
 N, D = 1200, 12
 
@@ -36,7 +36,7 @@ def test_blocks_give_the_scores_of_a_whole_search(spaces, representation, conven
     made, split = represent(pair, representation, task.anchors, task.projection), held_out(pair, task.anchors, representation)
     expected = score_pair(*made, split, k=5, convention=convention, labels=class_labels(pair))
     for kept in (2**30, 0):
-        monkeypatch.setattr(exact, "KEPT_BYTES", kept)
+        monkeypatch.setattr(approximate, "KEPT_BYTES", kept)
         found = task.run(spaces).scores
         assert list(found) == list(expected)
         for name, score in expected.items():

@@ -1,20 +1,20 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.selection import select_anchors
-from relcore.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair
-from relcore.engine import Engine
-from relcore.inverting.recovery import InversionSpec, invert_pair
-from relcore.migration.migrate import Migration
+from relcore.base.errors import SpaceError
+from relcore.invert.recovery import InversionSpec, invert_pair
+from relcore.migrate.migration import Migration
+from relcore.represent.anchors import select_anchors
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, held_out, represent, score_pair
 from relcore.sharded.compare import compare_shards
 from relcore.sharded.invert import invert_shards
 from relcore.sharded.made_shard import made
 from relcore.sharded.migrate import migrate_shards
-from relcore.sharded.pair import ShardedPair
-from relcore.sharded.runner import Runner
-from relcore.sharded.space import ShardedSpace
-from relcore.spaces import SpaceError, match
-from relcore.store import Store
+from relcore.sharded.passes import Runner
+from relcore.sharded.space import ShardedPair, ShardedSpace
+from relcore.spaces.space import match
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
 N, SIZES = 1500, (400, 700, 300, 100)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from relcore.block_scores.device import NumpyDevice
-from relcore.block_scores.top_rows import TopRows
-from relcore.sharded.deep_rows import DeepRows
+from relcore.scores.device import NumpyDevice
+from relcore.scores.sums import TopRows
+from relcore.sharded.migrate import DeepRows
 
 
 @pytest.mark.parametrize("ties", [False, True])

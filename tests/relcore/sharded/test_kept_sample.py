@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from relcore import access
-from relcore.progress import Context
-from relcore.sharded import kept_sample
-from relcore.sharded.kept_sample import draw, sample_job, sample_spec, too_large
+from relcore.base import access
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import load, need_access, numbered_spec
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.sharded import sample
 from relcore.sharded.made_shard import made
-from relcore.sharded.runner import Runner
-from relcore.sharded.sample import sample_shards
+from relcore.sharded.passes import Runner
+from relcore.sharded.sample import draw, sample_job, sample_shards, sample_spec, too_large
 from relcore.sharded.space import ShardedSpace
-from relcore.sources.catalog import load, need_access, numbered_spec
-from relcore.spaces import SpaceError
-from relcore.store import Store
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
 N = 3000
@@ -84,8 +83,8 @@ def test_a_sample_is_loaded_from_the_store_until_a_shard_changes(tmp_path, store
 
 def test_the_buffer_holds_the_sample_an_eighth_and_a_block(tmp_path, blocks_of_64, monkeypatch):
     space, sizes = ShardedSpace.open(str(write_npy(tmp_path / "a", A, [1500, 1500], IDS))), []
-    monkeypatch.setattr(kept_sample.np, "empty", lambda shape, **of: sizes.append(shape) or np.zeros(shape, **of))
-    kept_sample._Kept(800, space)
+    monkeypatch.setattr(sample.np, "empty", lambda shape, **of: sizes.append(shape) or np.zeros(shape, **of))
+    sample._Kept(800, space)
     assert sizes[0] == (800 + 100, 6)
 
 
@@ -101,7 +100,7 @@ def test_defects_of_shards_are_named(tmp_path, store):
 
 
 def test_only_what_the_panes_cannot_draw_is_a_sample(tmp_path, monkeypatch):
-    monkeypatch.setattr(kept_sample, "MOST_ROWS", 2000)
+    monkeypatch.setattr(sample, "MOST_ROWS", 2000)
     assert too_large(str(write_npy(tmp_path / "a", A, [1500, 1500], IDS))).n == N
     assert too_large(str(write_npy(tmp_path / "small", A[:2000], [1000, 1000], IDS[:2000]))) is None
     assert too_large(made(rows=10, shards=2)).n == 10  # nothing else opens an address

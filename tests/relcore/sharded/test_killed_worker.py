@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relcore.engine import Engine
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
 from relcore.sharded.compare import compare_shards
 from relcore.sharded.made_shard import made
-from relcore.sharded.runner import Runner
+from relcore.sharded.passes import Runner
 from relcore.sharded.shard import Shard
 from relcore.sharded.space import ShardedSpace
-from relcore.store import Store
 
 ROWS = 1000  # of a block: several in a shard, so that one is read in part when its process dies
 

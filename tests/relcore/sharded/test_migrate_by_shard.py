@@ -1,19 +1,18 @@
 import numpy as np
 import pytest
 
-from relcore.engine import Engine
-from relcore.migration import choice, curve, split, trial, truth
-from relcore.migration.migrate import Migration
-from relcore.migration.retrieval import Judgement
-from relcore.sharded import held_out_pairs
+from relcore.base.errors import SpaceError
+from relcore.migrate import evaluate, pairs
+from relcore.migrate.migration import Migration
+from relcore.migrate.retrieval import JudgedQuery
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
+from relcore.sharded import migrate
 from relcore.sharded import migrate as sharded_migrate
-from relcore.sharded.distinct_rows import DistinctRows
 from relcore.sharded.migrate import migrate_shards
-from relcore.sharded.pair import ShardedPair
-from relcore.sharded.runner import Runner
-from relcore.sharded.space import ShardedSpace
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.sharded.passes import Runner
+from relcore.sharded.space import ShardedPair, ShardedSpace
+from relcore.sharded.survey import DistinctRows
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
 N, SIZES = 700, (150, 300, 200, 50)
@@ -23,7 +22,7 @@ IDS = [f"row-{row}" for row in range(N)]
 @pytest.fixture(autouse=True)
 def few_queries(monkeypatch):
     """Two products of float32 that differ by a rounding are ordered either way: among few lists there are none."""
-    for where in (trial, held_out_pairs):
+    for where in (evaluate, migrate):
         monkeypatch.setattr(where, "MOST_QUERIES", 40)
 
 
@@ -93,9 +92,9 @@ def test_all_numbers_are_those_of_one_machine(tmp_path, richer, settings):
 
 def test_samples_of_bounded_size_are_the_same_rows(tmp_path, monkeypatch):
     """Of the curve, of the choice and of the comparison of the models, on more rows than they take."""
-    for where, rows in ((curve, 90), (choice, 120), (truth, 80)):
+    for where, rows in ((evaluate, 90), (evaluate, 120), (evaluate, 80)):
         monkeypatch.setattr(where, "MOST_ROWS", rows)
-    for where in (split, sharded_migrate):
+    for where in (pairs, sharded_migrate):
         monkeypatch.setattr(where, "MOST_FITTED", 300)
     pair, task = pair_of(tmp_path, *rows_of(copies=False), ids=None), Migration(sizes=(60,), draws=2)
     found = migrate_shards(task, pair, Runner(Store(tmp_path / "store")))
@@ -136,7 +135,7 @@ def test_what_is_left_to_a_sample(tmp_path):
     for task, what in (
         (Migration(relevance="labels"), "labels as relevance"),
         (Migration(n_pairs=50, strategy="farthest-point"), "choosing pairs by 'farthest-point'"),
-        (Migration(judgements=(Judgement("q", "row-1", 1),)), "judged queries"),
+        (Migration(judgements=(JudgedQuery("q", "row-1", 1),)), "judged queries"),
     ):
         with pytest.raises(SpaceError, match=what):
             migrate_shards(task, pair, runner)

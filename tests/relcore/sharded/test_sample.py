@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from relcore.evaluation import row_keys
-from relcore.sharded.kept_sample import draw
-from relcore.sharded.runner import Runner
-from relcore.sharded.sample import sample_shards
+from relcore.base.errors import SpaceError
+from relcore.runs.store import Store
+from relcore.sharded.passes import Runner
+from relcore.sharded.sample import draw, sample_shards
 from relcore.sharded.space import ShardedSpace
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.spaces.split import row_keys
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 IDS = np.array([f"row-{row}" for row in range(100)])

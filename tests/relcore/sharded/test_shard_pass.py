@@ -8,20 +8,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from relcore.engine import Engine
-from relcore.evaluation import Split
+from relcore.base.errors import SpaceError
+from relcore.represent.similarity import mean_row
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
 from relcore.sharded import survey
-from relcore.sharded.gather import put_rows
 from relcore.sharded.made_shard import made
-from relcore.sharded.pair import ShardedPair
+from relcore.sharded.passes import FAN, ShardPass, ShardWork
 from relcore.sharded.project import alone
-from relcore.sharded.shard_pass import FAN, ShardPass, ShardWork
-from relcore.sharded.space import ShardedSpace
-from relcore.sharded.space_mean import mean_from_sums
-from relcore.sharded.survey import Survey
-from relcore.similarity import mean_row
-from relcore.spaces import SpaceError, match
-from relcore.store import Store
+from relcore.sharded.space import ShardedPair, ShardedSpace, put_rows
+from relcore.sharded.survey import Survey, mean_from_sums
+from relcore.spaces.space import match
+from relcore.spaces.split import Split
 from tests.relcore.sharded.folders import X, write_npy, write_parquet
 
 

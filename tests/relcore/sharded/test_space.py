@@ -5,11 +5,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from relcore.sharded import table_shard
+from relcore.base.errors import SpaceError
+from relcore.sharded import shard
 from relcore.sharded.made_shard import made
-from relcore.sharded.pair import ShardedPair
-from relcore.sharded.space import ShardedSpace, is_sharded
-from relcore.spaces import SpaceError
+from relcore.sharded.space import ShardedPair, ShardedSpace, is_sharded
 from tests.relcore.sharded.folders import X, write_arrow, write_feather, write_npy, write_parquet
 
 SIZES = (30, 50, 20)
@@ -34,11 +33,11 @@ def test_a_folder_is_the_rows_of_its_shards(tmp_path, write, ids):
 @pytest.mark.parametrize("write", [write_npy, write_parquet, write_arrow, write_feather])
 def test_blocks_have_the_rows_that_were_asked_for(tmp_path, write):
     write(tmp_path / "s", X, SIZES, groups=7)
-    for shard in ShardedSpace.open(tmp_path / "s").shards:
-        sizes = [len(block.vectors) for block in shard.blocks(12)]
+    for part in ShardedSpace.open(tmp_path / "s").shards:
+        sizes = [len(block.vectors) for block in part.blocks(12)]
         assert sizes[:-1] == [12] * (len(sizes) - 1)
-        assert sum(sizes) == shard.n
-        assert [block.first for block in shard.blocks(12)] == list(range(0, shard.n, 12))
+        assert sum(sizes) == part.n
+        assert [block.first for block in part.blocks(12)] == list(range(0, part.n, 12))
 
 
 def test_shards_are_in_natural_order_and_empty_ones_are_left_out(tmp_path):
@@ -114,10 +113,8 @@ def test_rows_that_a_space_lacks(tmp_path):
 def test_rows_by_number_are_looked_for_in_small_blocks(tmp_path, monkeypatch, write):
     """Of wide rows, too: 65,536 rows of 4,096 numbers would be 1 GB."""
     read = []
-    real = table_shard.matrix_of
-    monkeypatch.setattr(
-        table_shard, "matrix_of", lambda name, column, *rest: read.append(len(column)) or real(name, column, *rest)
-    )
+    real = shard.matrix_of
+    monkeypatch.setattr(shard, "matrix_of", lambda name, column, *rest: read.append(len(column)) or real(name, column, *rest))
     monkeypatch.setattr("relcore.sharded.shard.BLOCK_BYTES", 10 * 4 * X.shape[1])
     space = ShardedSpace.open(write(tmp_path, X, SIZES))
     np.testing.assert_array_equal(space.take(np.arange(100)), X)

@@ -1,14 +1,13 @@
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
+from relcore.runs.store import Store
 from relcore.sharded import stitch
-from relcore.sharded.runner import Runner
+from relcore.sharded.passes import Runner
 from relcore.sharded.space import ShardedSpace
 from relcore.sharded.stitch import stitch_shards
-from relcore.spaces import SpaceError
-from relcore.stitching.classification import stitch_matrix
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
+from relcore.stitch.stitching import StitchSpec, stitch_matrix
 from tests.relcore.sharded.folders import write_npy, write_parquet
 
 N, SIZES = 900, (250, 400, 150, 100)

@@ -1,18 +1,15 @@
 import numpy as np
 import pytest
 
-from relcore.anchors.selection import select_anchors
-from relcore.comparison import ProjectionSpec
-from relcore.migration.card import card_of
-from relcore.migration.take_away import load, write
-from relcore.names import ADAPTERS
-from relcore.sharded.adapt import adapt_shards
-from relcore.sharded.project import project_shards
-from relcore.sharded.runner import Runner
+from relcore.base.errors import SpaceError
+from relcore.base.names import ADAPTERS
+from relcore.migrate.adapter_file import card_of, load, write
+from relcore.represent.anchors import select_anchors
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec
+from relcore.sharded.passes import Runner
+from relcore.sharded.project import MARK, adapt_shards, project_shards
 from relcore.sharded.space import ShardedSpace
-from relcore.sharded.target import MARK
-from relcore.spaces import SpaceError
-from relcore.store import Store
 from tests.relcore.sharded.folders import X, write_arrow, write_npy, write_parquet
 
 SIZES = (30, 50, 20)

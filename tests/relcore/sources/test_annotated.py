@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_matrix, csr_matrix
 
-from relcore.sources import annotated
-from relcore.sources.catalog import available, load
-from relcore.sources.files import load_space
-from relcore.sources.shapes import shape_of
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import available, load
+from relcore.files import h5ad
+from relcore.files.reading import load_space, shape_of
 from tests.relcore.sources.h5ad import CELLS, COUNTS, TYPES, VECTORS, encoded, write
 
 
@@ -126,7 +125,7 @@ def test_a_crash_of_the_library_is_an_error_and_leaves_no_process(tmp_path, monk
         started.append(start(["/bin/sh", "-c", f"kill -{signal.SIGSEGV.value} $$"], **options))
         return started[-1]
 
-    monkeypatch.setattr(annotated.subprocess, "Popen", crashing)
+    monkeypatch.setattr(h5ad.subprocess, "Popen", crashing)
     with pytest.raises(
         SpaceError, match=r"x\.h5ad: expected an AnnData file, got one on which its library fails; write it again"
     ):

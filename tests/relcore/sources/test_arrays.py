@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from relcore.sources.files import load_space
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.reading import load_space
 
 VECTORS = np.arange(12, dtype=np.float32).reshape(4, 3) + 1
 IDS = ["a", "b", "ç", "d e"]

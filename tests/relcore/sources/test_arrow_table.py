@@ -8,12 +8,11 @@ import pyarrow.feather as feather
 import pytest
 from datasets import Dataset, Features, Sequence, Value
 
-from relcore.sources.arrow_table import account
-from relcore.sources.catalog import available
-from relcore.sources.files import load_space
-from relcore.sources.shapes import shape_of
-from relcore.sources.tables import column_roles
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import available
+from relcore.files.arrow import account
+from relcore.files.reading import load_space, shape_of
+from relcore.files.tables import column_roles
 
 VECTORS = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 IDS = [f"wörd{row}" for row in range(30)]
@@ -143,7 +142,7 @@ def test_compressed_batches_and_other_files_are_refused(tmp_path):
 def test_sizes_are_checked_before_memory(tmp_path, monkeypatch):
     zeros = np.zeros(10**6, np.int8)
     path = write(tmp_path / "x.arrow", pa.table({"x": zeros, "y": zeros}), rows=10**6)
-    monkeypatch.setattr("relcore.sources.tables.GrowingMatrix", None)  # nothing is read
+    monkeypatch.setattr("relcore.files.tables.GrowingMatrix", None)  # nothing is read
     with pytest.raises(SpaceError, match="1,000,000 × 2 values take 8 MB and their ids 128 MB, more than max_bytes = 100 MB"):
         load_space(path, max_bytes=10**8)
     words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(1000, np.int32)), pa.array(["x" * 10**5]))

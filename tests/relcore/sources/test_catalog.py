@@ -9,17 +9,16 @@ import pytest
 from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
-from relcore.encoding import encode
-from relcore.sources import catalog
-from relcore.sources.catalog import Entry, SpaceSpec, available, encoding_spec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.files import load_space
-from relcore.sources.small_vision import SmallVision
-from relcore.sources.words import load_words
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog import catalog
+from relcore.catalog.catalog import CatalogEntry, SpaceSpec, available, encoding_key, encoding_spec, load
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.words import load_words
+from relcore.files.reading import load_space
+from relcore.runs.store import Store
 
 VECTORS = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
 
@@ -176,7 +175,7 @@ def test_every_option_reaches_the_reader(folder):
 
 def test_entries_are_frozen():
     entry = available()[0]
-    assert isinstance(entry, Entry)
+    assert isinstance(entry, CatalogEntry)
     with pytest.raises(AttributeError):
         entry.name = "other"
 

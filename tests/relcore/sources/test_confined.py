@@ -9,22 +9,19 @@ import pyarrow.parquet as parquet
 import pytest
 from PIL import Image
 
-from relcore import access
-from relcore.access import Asker
-from relcore.encoding import encode
-from relcore.sources import catalog
-from relcore.sources.catalog import SpaceSpec, encoding_spec, renamed_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import available_datasets, columns_of, load_dataset
-from relcore.sources.encoder import encoder_to_json
-from relcore.sources.encodings import encoding_key, put_space
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.model_folder import content_of_model, model_folder
-from relcore.sources.pooled_words import PooledWords
-from relcore.sources.renamed import put_pairing
-from relcore.sources.text import PretrainedText
-from relcore.spaces import LatentSpace, SpaceError
-from relcore.store import Store
+from relcore.base import access
+from relcore.base.access import Asker
+from relcore.base.errors import SpaceError
+from relcore.catalog import catalog
+from relcore.catalog.catalog import SpaceSpec, encoding_key, encoding_spec, put_pairing, put_space, renamed_spec
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
+from relcore.encoders.encoder import encoder_to_json
+from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.transformers import PretrainedText, content_of_model, model_folder
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 
 TEXTS = "text,label\n" + "".join(f"the {word} of number {row},{row % 2}\n" for row, word in enumerate(["cat", "dog"] * 10))
 SECRET = "swordfish"

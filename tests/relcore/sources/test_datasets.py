@@ -7,12 +7,13 @@ import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from relcore.sources import datasets, wikipedia
-from relcore.sources.dataset import Dataset, DatasetSpec, evenly
-from relcore.sources.datasets import available_datasets, load_dataset
-from relcore.sources.images import png_thumbnail
-from relcore.spaces import SpaceError
-from relcore.store import Store, digest_of
+from relcore.base.errors import SpaceError
+from relcore.encoders import datasets, wikipedia
+from relcore.encoders.dataset import Dataset, DatasetSpec, evenly
+from relcore.encoders.datasets import available_datasets, load_dataset
+from relcore.encoders.images import png_thumbnail
+from relcore.runs.digest import digest_of
+from relcore.runs.store import Store
 
 ARTICLES = {"B": ["b one.", "b two.", "b three."], "A": ["a one."], "C": ["c one.", "c two."]}
 

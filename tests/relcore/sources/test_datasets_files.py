@@ -9,10 +9,10 @@ import pyarrow.parquet as parquet
 import pytest
 from PIL import Image
 
-from relcore.sources import item_tables
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import available_datasets, columns_of, load_dataset
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import available_datasets, columns_of, load_dataset
+from relcore.files import items
 
 PAIRS = pd.DataFrame(
     {"en": ["a dog", "a cat", "a, b"], "de": ["ein Hund", 'eine\n"Katze"', "ä"], "coarse_label": ["p", "q", "p"]}
@@ -109,11 +109,11 @@ def test_only_the_rows_asked_for_are_read(tmp_path, read_rows):
 
 
 def test_within_a_large_row_group_reading_goes_on_and_forgets(tmp_path, read_rows, monkeypatch):
-    monkeypatch.setattr(item_tables, "_BATCH", 8)
-    monkeypatch.setattr(item_tables, "_REMEMBERED_BYTES", 500)
+    monkeypatch.setattr(items, "_BATCH", 8)
+    monkeypatch.setattr(items, "_REMEMBERED_BYTES", 500)
     texts = [f"text {row:04}" for row in range(200)]
     parquet.write_table(pa.table({"text": texts}), tmp_path / "t.parquet")
-    table = item_tables.open_table([tmp_path / "t.parquet"])
+    table = items.open_table([tmp_path / "t.parquet"])
     assert [text for start in range(0, 200, 5) for text in table.read("text", start, start + 5)] == texts
     assert sum(read_rows) == 200
     assert sum(batch.nbytes for batch in table._batches.values()) <= 500
@@ -123,11 +123,11 @@ def test_within_a_large_row_group_reading_goes_on_and_forgets(tmp_path, read_row
 
 
 def test_a_table_larger_than_what_is_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(item_tables, "_REMEMBERED_BYTES", 1 << 20)
+    monkeypatch.setattr(items, "_REMEMBERED_BYTES", 1 << 20)
     content = np.random.default_rng(0).bytes(80 << 20)
     images = [content[start : start + 20_000] for start in range(0, len(content), 20_000)]
     parquet.write_table(pa.table({"image": images}), tmp_path / "t.parquet", use_dictionary=False)
-    table = item_tables.open_table([tmp_path / "t.parquet"])
+    table = items.open_table([tmp_path / "t.parquet"])
     before, held = pa.total_allocated_bytes(), 0
     for start in range(0, len(images), 200):
         assert table.read("image", start, start + 2) == images[start : start + 2]
@@ -140,9 +140,9 @@ def test_any_row_of_a_text_table_without_what_stands_before(tmp_path, start, mon
     rows = pd.DataFrame({"n": np.arange(1500), "text": [f"é “{row}”,\r\nnext" * (row % 3 + 1) for row in range(1500)]})
     path = tmp_path / "t.csv"
     path.write_bytes(b"\xef\xbb\xbf" + rows.to_csv(index=False, lineterminator="\r\n").encode())
-    table = item_tables.open_table([path])
-    lines, following = [], item_tables._Lines.__next__
-    monkeypatch.setattr(item_tables._Lines, "__next__", lambda self: (lines.append(1), following(self))[1])
+    table = items.open_table([path])
+    lines, following = [], items._Lines.__next__
+    monkeypatch.setattr(items._Lines, "__next__", lambda self: (lines.append(1), following(self))[1])
     assert table.read("text", start, start + 3) == rows["text"].tolist()[start : start + 3]
     assert len(lines) <= (start % 128 + 4) * 4
     assert len(table) == 1500

@@ -12,11 +12,12 @@ import pytest
 import scipy.sparse
 from PIL import Image
 
-from relcore.sources import hub_datasets, planetoid
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import columns_of, load_dataset
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.encoders import datasets as hub_datasets
+from relcore.encoders import planetoid
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import columns_of, load_dataset
+from relcore.runs.store import Store
 
 QUESTIONS = pd.DataFrame({"text": ["who?", "where?", "why?"], "label": ["HUM", "LOC", "DESC"]})
 

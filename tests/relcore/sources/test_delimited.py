@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.sources.columns import Choices
-from relcore.sources.files import load_space
-from relcore.sources.tables import column_roles
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.columns import Choices
+from relcore.files.reading import load_space
+from relcore.files.tables import column_roles
 
 GOOD = "word,x,y\nriver,1,-2.5\nsea,3e2,.5\n"
 
@@ -195,7 +195,7 @@ def test_choices_that_contradict_each_other(tmp_path):
 def test_a_table_that_cannot_be_read_and_long_rows_of_which_few_are_looked_at(tmp_path, monkeypatch):
     with pytest.raises(SpaceError, match=r"gone\.csv: expected a file that can be read, got No such file"):
         column_roles(tmp_path / "gone.csv")
-    monkeypatch.setattr("relcore.sources.delimited._CHARACTERS_TO_LOOK_AT", 500)
+    monkeypatch.setattr("relcore.files.delimited._CHARACTERS_TO_LOOK_AT", 500)
     path = table(tmp_path, "id,text,x\n" + "".join(f"w{row},{'long ' * 40},{row}\n" for row in range(50)))
     assert column_roles(path).n is None
     assert len(load_space(path)) == 50

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.digits import LOOKS, look_of
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.digits import LOOKS, look_of
 
 
 def digits(look, limit=40):

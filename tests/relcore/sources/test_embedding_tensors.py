@@ -8,9 +8,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from relcore.sources.files import load_space
-from relcore.sources.shapes import shape_of
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.reading import load_space, shape_of
 
 WORDS = ["[PAD]", "the", "river", "##s", "sea"]
 WEIGHTS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)

@@ -4,11 +4,11 @@ from typing import ClassVar
 
 import pytest
 
-from relcore.names import ENCODERS
-from relcore.sources.encoder import Encoder, encoder_class, encoder_from_json, encoder_to_json
-from relcore.sources.small_vision import SmallVision
-from relcore.sources.vision import PretrainedVision
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.names import ENCODERS
+from relcore.encoders.encoder import Encoder, encoder_class, encoder_from_json, encoder_to_json
+from relcore.encoders.small_vision import SmallVision
+from relcore.encoders.transformers import PretrainedVision
 
 
 @dataclass(frozen=True)

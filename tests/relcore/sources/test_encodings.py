@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from relcore.mapped import MappedRows
-from relcore.sources import encodings
-from relcore.sources.encodings import load_encoding, put_encoding, put_space
-from relcore.spaces import LatentSpace
-from relcore.store import Store
+from relcore.catalog import catalog
+from relcore.catalog.catalog import load_encoding, put_encoding, put_space
+from relcore.runs.store import Store
+from relcore.spaces.rows import MappedRows
+from relcore.spaces.space import LatentSpace
 
 X = np.random.default_rng(0).standard_normal((9000, 3), dtype=np.float32)
 KEY = "a" * 32
@@ -20,7 +20,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def all_are_large(monkeypatch):
-    monkeypatch.setattr(encodings, "MAP_FROM", 1)
+    monkeypatch.setattr(catalog, "MAP_FROM", 1)
 
 
 def labelled(vectors):
@@ -51,7 +51,7 @@ def test_its_digest_is_known_and_that_of_other_columns_is_not(store, all_are_lar
     found = load_encoding(store, KEY)
     other = found.with_columns(labels=None)
     assert other.digest == made.with_columns(labels=None).digest != made.digest
-    monkeypatch.setattr("relcore.spaces.digest_of_content", lambda *of: pytest.fail("a look at the values"))
+    monkeypatch.setattr("relcore.spaces.space.digest_of_content", lambda *of: pytest.fail("a look at the values"))
     assert load_encoding(store, KEY).digest == made.digest
 
 

@@ -6,9 +6,9 @@ import faiss
 import numpy as np
 import pytest
 
-from relcore.sources.faiss_index import faiss_shape
-from relcore.sources.files import load_space
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.faiss_index import faiss_shape
+from relcore.files.reading import load_space
 
 VECTORS = np.random.default_rng(0).normal(size=(60, 8)).astype(np.float32)
 IDS = np.arange(60) * 7 + 3

@@ -11,9 +11,9 @@ import pytest
 from gensim.models import KeyedVectors
 from safetensors.numpy import save_file
 
-from relcore.sources.files import load_space
-from relcore.sources.readers import READERS, suffix_of
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.readers import READERS, suffix_of
+from relcore.files.reading import load_space
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN2Conv, GINConv
 
-from relcore.determinism import seeded
-from relcore.sources import graphs
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import encoder_from_json, encoder_to_json
-from relcore.sources.graphs import GraphEncoder
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.base.torch_state import seeded
+from relcore.encoders import graphs
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+from relcore.encoders.graphs import GraphEncoder
 
 SMALL = {"width": 16, "epochs": 40, "dropout": 0.1}
 
@@ -150,7 +150,7 @@ def test_settings_go_to_json_and_back():
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["gcn2", "gin"])
 def test_cora_is_learnt(architecture):
-    from relcore.sources.planetoid import raw_folder
+    from relcore.encoders.planetoid import raw_folder
 
     if raw_folder("Cora") is None:
         pytest.skip("Cora's raw files are not under RELSCOPE_DATA")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from gensim.models import KeyedVectors
 
-from relcore.sources import keyedvectors
-from relcore.sources.files import load_space
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files import word_vectors
+from relcore.files.reading import load_space
 
 WORDS = ["the", "naïve", "猫", "New_York", "x"]
 VECTORS = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
@@ -131,7 +131,7 @@ def test_text_that_is_broken_names_the_line(tmp_path, text, message):
 def test_text_in_batches_is_text_at_once(tmp_path, monkeypatch):
     lines = [f"w{i} {i} {-i}\n" for i in range(10)]
     (tmp_path / "x.vec").write_text("10 2\n" + "".join(lines))
-    monkeypatch.setattr(keyedvectors, "_LINES_AT_ONCE", 3)
+    monkeypatch.setattr(word_vectors, "_LINES_AT_ONCE", 3)
     space = load_space(tmp_path / "x.vec")
     np.testing.assert_array_equal(space.vectors[:, 0], np.arange(10))
     assert space.ids[-1] == "w9"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.look import Look, look_of, made_like
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.images import Look, look_of, made_like
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse
 from sklearn.decomposition import TruncatedSVD
 
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.lsa import TfidfSvd
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.sentences import TfidfSvd
 
 TEXTS = [
     "the cat sat on the mat",

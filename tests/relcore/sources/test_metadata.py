@@ -7,14 +7,15 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from relcore.portable import finder, with_paths, without_paths
-from relcore.sources.belonging import by_rows, is_metadata, is_numbered, joined, pairs_by_rows
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.sources.columns import Choices
-from relcore.sources.files import load_space
-from relcore.sources.metadata import metadata_columns
-from relcore.sources.row_items import row_items
-from relcore.spaces import SpaceError, match
+from relcore.base.errors import SpaceError
+from relcore.base.portable import finder, with_paths, without_paths
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.row_items import row_items
+from relcore.catalog.tables_beside import by_rows, is_metadata, is_numbered, joined, pairs_by_rows
+from relcore.files.columns import Choices
+from relcore.files.metadata import metadata_columns
+from relcore.files.reading import load_space
+from relcore.spaces.space import match
 
 N = 40
 META = "doc_id,topic,body,freq,year\n" + "".join(

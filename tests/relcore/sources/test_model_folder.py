@@ -5,9 +5,9 @@ import threading
 import huggingface_hub
 import pytest
 
-from relcore.sources import network
-from relcore.sources.model_folder import content_of_model, model_folder
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders import network
+from relcore.encoders.transformers import content_of_model, model_folder
 
 
 @pytest.fixture

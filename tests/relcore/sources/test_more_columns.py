@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.more_columns import more_columns, read_column
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.tables_beside import more_columns, read_column
+from relcore.encoders.dataset import DatasetSpec
 
 
 @pytest.fixture

@@ -9,11 +9,12 @@ import pyarrow.parquet as parquet
 import pytest
 from safetensors.numpy import save_file
 
-from relcore.mapped import MappedRows
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.sources.files import load_space
-from relcore.spaces import SpaceError, match
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.files.reading import load_space
+from relcore.runs.store import Store
+from relcore.spaces.rows import MappedRows
+from relcore.spaces.space import match
 
 N, D = 700, 6
 X = np.random.default_rng(0).standard_normal((N, D)).astype(np.float16)
@@ -108,7 +109,7 @@ def test_the_second_time_no_value_is_looked_at(tmp_path, store, name):
     digest = on_disk(path, store).digest
     with (
         patch.object(MappedRows, "blocks", side_effect=AssertionError("a look at the values")),
-        patch("relcore.sources.tables.vectors_of", side_effect=AssertionError("decoded again")),
+        patch("relcore.files.tables.vectors_of", side_effect=AssertionError("decoded again")),
     ):
         again = on_disk(path, store)
         assert again.digest == digest

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from relcore.sources.pair_lists import read_pair_list
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.datasets import read_pair_list
 
 
 @pytest.fixture

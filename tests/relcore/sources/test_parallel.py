@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from relcore.sources import parallel
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import available_datasets, load_dataset
-from relcore.sources.parallel import LANGUAGES, N_SENTENCES, load_parallel, parallel_dataset
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders import parallel
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import available_datasets, load_dataset
+from relcore.encoders.parallel import LANGUAGES, N_SENTENCES, load_parallel, parallel_dataset
 
 FILE = Path(parallel.__file__).parents[1] / "data" / "parallel" / "everyday.tsv"
 LATIN = {

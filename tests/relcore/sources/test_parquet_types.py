@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from relcore.sources.columns import Choices
-from relcore.sources.files import load_space
-from relcore.sources.tables import column_roles
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.columns import Choices
+from relcore.files.reading import load_space
+from relcore.files.tables import column_roles
 
 X = pa.array([1.0, 2.0])
 

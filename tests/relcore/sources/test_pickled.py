@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from gensim.models import FastText, KeyedVectors, Word2Vec
 
-from relcore.sources.files import load_space
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.reading import load_space
 
 WORDS = [f"wörd{i}" for i in range(40)]
 VECTORS = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from relcore.sources.pixels import eight_bits, mode_of, pixel_array
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.images import eight_bits, mode_of, pixel_array
 
 
 def picture(mode, size=(5, 3)):

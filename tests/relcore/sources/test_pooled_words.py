@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from relcore.sources.dataset import Dataset
-from relcore.sources.pooled_words import PooledWords
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.sentences import PooledWords
 
 VECTORS = {"cat": [1.0, 0, 0], "dog": [0, 2.0, 0], "don't": [0, 0, 3.0], "Paris": [1.0, 1, 1], "paris": [-1.0, 0, 1]}
 TEXTS = ["Cat, dog; dog!", "A cat.", "Don’t: Paris", "PARIS cat", "xyzzy 42"]
@@ -57,7 +57,7 @@ def test_sif_weighs_by_frequency_and_removes_the_first_direction(words):
 
 
 def test_sif_takes_the_counts_of_the_corpus_where_there_are_some():
-    from relcore.sources.words import load_words
+    from relcore.encoders.words import load_words
 
     space = load_words("word2vec-novels")
     texts = ["the cat", "king of the dogs", "a small house"]

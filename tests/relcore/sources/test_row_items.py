@@ -6,9 +6,9 @@ import pyarrow.parquet as parquet
 import pytest
 from PIL import Image
 
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.sources.row_items import row_items
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.catalog.row_items import row_items
 
 
 @pytest.fixture

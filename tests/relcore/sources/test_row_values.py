@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from relcore.sources.files import load_space
-from relcore.sources.row_values import checked_counts, checked_ids, checked_labels
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.reading import load_space
+from relcore.files.rows import checked_counts, checked_ids, checked_labels
 
 NAN = float("nan")
 
@@ -106,7 +106,7 @@ def test_ids_of_npz(tmp_path, ids, message):
 
 @pytest.fixture(params=[4, 1 << 22], ids=["blocks of 4 bytes", "blocks of 4 MB"])
 def beside(tmp_path, monkeypatch, request):
-    monkeypatch.setattr("relcore.sources.row_values._BLOCK", request.param)
+    monkeypatch.setattr("relcore.files.rows._BLOCK", request.param)
 
     def load(ids=None, labels=None, **options):
         np.save(tmp_path / "x.npy", np.eye(3))

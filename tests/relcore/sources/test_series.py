@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import available
 from relcore.commands.app import opened
 from relcore.commands.naming import space_spec, space_specs
-from relcore.sources.catalog import available
-from relcore.sources.series import series_around
-from relcore.spaces import SpaceError
+from relcore.files.series import series_around
 
 STEPS = (5, 20, 100, 1000)
 

@@ -9,16 +9,15 @@ from typing import ClassVar, Literal
 import numpy as np
 import pytest
 
-from relcore.sources.catalog import SpaceSpec, encoding_spec, numbered_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.encoder import Encoder
-from relcore.sources.encodings import held_out_ids
-from relcore.sources.graphs import GraphEncoder
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.settings import UNSET, setting, settings_of
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.sources.swept_vision import SweptVision
-from relcore.spaces import LatentSpace, SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, encoding_spec, held_out_ids, numbered_spec
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import UNSET, Encoder, setting, settings_of
+from relcore.encoders.graphs import GraphEncoder
+from relcore.encoders.sentences import TfidfSvd
+from relcore.encoders.small_vision import SmallVision, held_out_rows
+from relcore.encoders.swept_vision import SweptVision
+from relcore.spaces.space import LatentSpace
 
 
 @dataclass(frozen=True)

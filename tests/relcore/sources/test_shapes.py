@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from relcore.sources.catalog import available
-from relcore.sources.files import load_space
-from relcore.sources.shapes import matrices_of, shape_of, usual_of
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import available
+from relcore.files.reading import load_space, matrices_of, shape_of, usual_of
 
 ARRAYS = {"a": np.ones((6, 3), np.float32), "b": np.ones((6, 2), np.float32), "flat": np.ones(6, np.float32)}
 

@@ -14,11 +14,11 @@ import zipfile
 import numpy as np
 import pytest
 
-from relcore.sources import memory
-from relcore.sources.files import load_space
-from relcore.sources.readers import READERS
-from relcore.sources.rows import GrowingMatrix
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files import rows
+from relcore.files.readers import READERS
+from relcore.files.reading import load_space
+from relcore.files.rows import GrowingMatrix
 
 MEGABYTE = 1 << 20
 
@@ -101,7 +101,7 @@ def test_ids_count_too(tmp_path):
 @pytest.mark.parametrize("fortran", [False, True])
 @pytest.mark.parametrize("limit", [None, 700])
 def test_a_matrix_is_read_in_blocks_without_a_second_copy(tmp_path, monkeypatch, kind, fortran, limit):
-    monkeypatch.setattr("relcore.sources.arrays._BLOCK", 1 << 16)
+    monkeypatch.setattr("relcore.files.arrays._BLOCK", 1 << 16)
     numbers = np.random.default_rng(0).integers(-100, 100, size=(3000, 300))
     np.save(tmp_path / "a.npy", np.array(numbers, dtype=kind, order="F" if fortran else "C"))
     tracemalloc.start()
@@ -115,7 +115,7 @@ def test_a_matrix_is_read_in_blocks_without_a_second_copy(tmp_path, monkeypatch,
 
 
 def test_one_column_longer_than_a_block_is_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("relcore.sources.arrays._BLOCK", 64)
+    monkeypatch.setattr("relcore.files.arrays._BLOCK", 64)
     numbers = np.arange(3000.0).reshape(1000, 3)
     np.save(tmp_path / "a.npy", np.asfortranarray(numbers))
     np.testing.assert_array_equal(load_space(tmp_path / "a.npy", limit=37).vectors, numbers[:37])
@@ -172,25 +172,25 @@ def test_pipes_devices_and_folders_are_refused_at_once(tmp_path, suffix):
 
 
 def test_the_usual_limit_is_a_share_of_what_is_free(monkeypatch):
-    assert 0 < memory.usable_bytes() <= memory.MOST
-    monkeypatch.setattr(memory, "_of_machine", lambda: [10 << 30])
-    monkeypatch.setattr(memory, "_of_container", list)
-    assert memory.usable_bytes() == int(0.6 * (10 << 30))
-    monkeypatch.setattr(memory, "_of_container", lambda: [-5])
-    assert memory.usable_bytes() == 0
-    monkeypatch.setattr(memory, "_of_container", list)
-    monkeypatch.setattr(memory, "_of_machine", list)
-    assert memory.usable_bytes() == pytest.approx(memory.MOST, abs=1)
+    assert 0 < rows.usable_bytes() <= rows.MOST
+    monkeypatch.setattr(rows, "_of_machine", lambda: [10 << 30])
+    monkeypatch.setattr(rows, "_of_container", list)
+    assert rows.usable_bytes() == int(0.6 * (10 << 30))
+    monkeypatch.setattr(rows, "_of_container", lambda: [-5])
+    assert rows.usable_bytes() == 0
+    monkeypatch.setattr(rows, "_of_container", list)
+    monkeypatch.setattr(rows, "_of_machine", list)
+    assert rows.usable_bytes() == pytest.approx(rows.MOST, abs=1)
 
 
 def test_a_container_counts_what_it_holds_but_for_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "_GROUP", tmp_path)
-    assert memory._of_container() == []
+    monkeypatch.setattr(rows, "_GROUP", tmp_path)
+    assert rows._of_container() == []
     (tmp_path / "memory.stat").write_text("anon 1000\nfile 5000\n")
     (tmp_path / "memory.max").write_text("max\n")
-    assert memory._of_container() == []
+    assert rows._of_container() == []
     (tmp_path / "memory.max").write_text("4000\n")
-    assert memory._of_container() == [3000]
+    assert rows._of_container() == [3000]
 
 
 def parquet_of(path, groups=100, **columns):
@@ -206,7 +206,7 @@ def parquet_of(path, groups=100, **columns):
 def test_a_parquet_file_is_believed_only_as_far_as_its_rows_fit(tmp_path, monkeypatch):
     path, zeros = tmp_path / "a.parquet", np.zeros(10**4, np.int8)
     parquet_of(path, x=zeros, y=zeros)
-    monkeypatch.setattr("relcore.sources.tables.GrowingMatrix", None)  # nothing is read
+    monkeypatch.setattr("relcore.files.tables.GrowingMatrix", None)  # nothing is read
     refused(path, "1,000,000 × 2 values take 8 MB and their ids 128 MB, more than max_bytes = 100 MB", max_bytes=10**8)
     parquet_of(path, groups=3, vector=[np.zeros(10**6, np.float32)] * 2)
     refused(path, "6 × 1,000,000 values take 24 MB", max_bytes=10**7)

@@ -6,13 +6,13 @@ import pytest
 import torch
 from PIL import Image
 
-from relcore.encoding import encode, encoding_key
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.small_networks import NAMES, small_network
-from relcore.sources.small_vision import SmallVision, held_out_rows
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_key
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.small_vision import NAMES, SmallVision, held_out_rows, small_network
+from relcore.runs.store import Store
 
 SILENT = lambda *_: None  # noqa: E731
 

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from relcore.encoding import encode
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.encoder import encoder_from_json, encoder_to_json
-from relcore.sources.small_vision import held_out_rows
-from relcore.sources.swept_vision import SweptVision, split_pictures
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+from relcore.encoders.small_vision import held_out_rows
+from relcore.encoders.swept_vision import SweptVision, split_pictures
+from relcore.runs.store import Store
 
 
 @pytest.fixture(scope="module")
 def digits():
-    from relcore.sources.digits import digits_dataset
+    from relcore.encoders.digits import digits_dataset
 
     return digits_dataset(DatasetSpec("digits", limit=600))
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from relcore.sources import tables
-from relcore.sources.files import load_space
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files import tables
+from relcore.files.reading import load_space
 
 FRAME = pd.DataFrame({"word": ["a", "b, b", "ç"], "x": [1.5, 2, 3], "kind": ["p", "q", "p"], "y": [4, 5, 6]})
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from relcore.sources.dataset import Dataset, DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encoder import encoder_from_json, encoder_to_json
-from relcore.sources.text import MiniLM, PretrainedText, minilm_folder
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset, DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import encoder_from_json, encoder_to_json
+from relcore.encoders.transformers import MiniLM, PretrainedText, minilm_folder
 
 WORDS = ["a", "the", "cat", "dog", "sat", "ran", "on", "under", "mat", "house"]
 SENTENCES = ["the cat sat", "a dog ran under the house", "the dog", "the cat sat on the mat under a house on the mat", "a mat"]

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from relcore.encoding import encode
-from relcore.sources import timm_vision
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.timm_vision import TimmVision
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.encoding import encode
+from relcore.encoders import timm_vision
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.timm_vision import TimmVision
+from relcore.runs.store import Store
 
 DIGITS = DatasetSpec("digits", limit=12)
 

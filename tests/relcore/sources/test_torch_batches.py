@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from relcore.sources.torch_batches import TorchBatches
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders.transformers import TorchBatches
 
 
 class Memory:

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from relcore.sources.files import load_space
-from relcore.sources.shapes import shape_of
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.reading import load_space, shape_of
 
 VECTORS = torch.tensor(np.random.default_rng(0).normal(size=(20, 4)), dtype=torch.float32)
 IDS = [f"a sentence, {row}" for row in range(20)]

@@ -8,13 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
-from relcore.encoding import encode, encoding_key
-from relcore.sources import network
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.vision import PretrainedVision
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_key
+from relcore.catalog.encoding import encode
+from relcore.encoders import network
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.transformers import PretrainedVision
+from relcore.runs.store import Store
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, "initializer_range": 0.5}
 PATCHES = {"image_size": 12, "patch_size": 4}

@@ -5,9 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from relcore.sources.catalog import shape_of
-from relcore.sources.files import load_space
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.files.reading import load_space, shape_of
 
 ROWS = [("the", [1.0, 2.0]), ("1984", [3.0, -0.5])]
 BOM = b"\xef\xbb\xbf"
@@ -81,7 +80,7 @@ def test_words_that_hold_spaces_or_are_no_ascii(tmp_path, header):
 )
 @pytest.mark.parametrize("many", [0, 1])
 def test_text_that_is_no_row_names_its_line(tmp_path, content, message, many, monkeypatch):
-    monkeypatch.setattr("relcore.sources.keyedvectors._LINES_AT_ONCE", 1 if many else 2_000)
+    monkeypatch.setattr("relcore.files.word_vectors._LINES_AT_ONCE", 1 if many else 2_000)
     with pytest.raises(SpaceError, match=message):
         read(tmp_path, content)
 
@@ -93,7 +92,7 @@ def test_a_byte_order_mark_hides_no_shape(tmp_path):
 
 
 def test_a_line_that_never_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr("relcore.sources.keyedvectors._LONGEST_LINE", 50)
+    monkeypatch.setattr("relcore.files.word_vectors._LONGEST_LINE", 50)
     with pytest.raises(SpaceError, match=r"line 3: expected at most 50 bytes per line, got more"):
         read(tmp_path, b"2 2\na 1 2\nb" + b" 3" * 100)
     with pytest.raises(SpaceError, match=r"line 1: expected at most 50 bytes per line, got more"):

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from gensim.test.utils import datapath
 
-from relcore.sources import gensim_data, network, words
-from relcore.sources.categories import categorise, word_categories
-from relcore.sources.words import BUNDLED, load_words
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
+from relcore.encoders import network, words
+from relcore.encoders.words import BUNDLED, categorise, load_words, word_categories
 
 
 @pytest.mark.parametrize("name", BUNDLED)
@@ -112,7 +111,7 @@ def test_gensim_data_on_this_machine_needs_no_network(folder, monkeypatch, form)
         content = b"2 2\n" + b"".join(word.encode() + b" " + np.float32(row).tobytes() for word, row in rows)
     (folder / "glove-twitter-25").mkdir()
     (folder / "glove-twitter-25" / "glove-twitter-25.gz").write_bytes(gzip.compress(content))
-    monkeypatch.setattr(gensim_data, "answers", lambda url: pytest.fail("asked the network"))
+    monkeypatch.setattr(words, "answers", lambda url: pytest.fail("asked the network"))
     space = load_words("glove-twitter-25", limit=1)
     assert (space.name, list(space.ids)) == ("glove-twitter-25", ["the"])
     np.testing.assert_array_equal(load_words("glove-twitter-25").vectors, [[1, 2.25], [3.5, -4]])
@@ -126,7 +125,7 @@ def test_gensim_data_is_fetched_by_gensim_as_a_path_only(folder, monkeypatch):
         (folder / "other.gz").write_bytes(gzip.compress(b"1 2\nthe 1 2\n"))
         return str(folder / "other.gz")
 
-    monkeypatch.setattr(gensim_data, "answers", lambda url: True)
+    monkeypatch.setattr(words, "answers", lambda url: True)
     monkeypatch.setattr(gensim.downloader, "load", load)
     assert list(load_words("glove-twitter-25").ids) == ["the"]
     assert asked == [("glove-twitter-25", True)]
@@ -134,7 +133,7 @@ def test_gensim_data_is_fetched_by_gensim_as_a_path_only(folder, monkeypatch):
 
 def test_without_a_network_it_says_so_at_once(folder, monkeypatch):
     asked = []
-    monkeypatch.setattr(gensim_data, "answers", lambda url: asked.append(url) or network.answers(url))
+    monkeypatch.setattr(words, "answers", lambda url: asked.append(url) or network.answers(url))
     monkeypatch.setattr(gensim.downloader, "DATA_LIST_URL", "http://127.0.0.1:9/list.json")
     monkeypatch.setattr(gensim.downloader, "load", lambda *_, **__: pytest.fail("the download was begun"))
     with pytest.raises(SpaceError, match=r"or the network to download it .110 MB., got neither; .*bundled space"):
@@ -146,7 +145,7 @@ def test_a_download_that_fails(folder, monkeypatch):
     def load(name, return_path=False):
         raise Exception("Checksum comparison failed, try again")
 
-    monkeypatch.setattr(gensim_data, "answers", lambda url: True)
+    monkeypatch.setattr(words, "answers", lambda url: True)
     monkeypatch.setattr(gensim.downloader, "load", load)
     with pytest.raises(SpaceError, match="expected to download 110 MB, got Checksum comparison failed"):
         load_words("glove-twitter-25")

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, f1_score, precision_recall_fscore_support
 
-from relcore import record
-from relcore.names import METHODS
-from relcore.spaces import LatentSpace, SpaceError
-from relcore.stitching.classification import Stitching, share_rows, split_rows, stitch_matrix
-from relcore.stitching.methods import MethodSettings
-from relcore.stitching.result import StitchResult, StitchRun
-from relcore.stitching.spec import StitchSpec
+from relcore.base import records
+from relcore.base.errors import SpaceError
+from relcore.base.names import METHODS
+from relcore.spaces.space import LatentSpace
+from relcore.stitch.methods import MethodSettings
+from relcore.stitch.stitching import Stitching, StitchResult, StitchRun, StitchSpec, share_rows, split_rows, stitch_matrix
 
 SPEC = StitchSpec(methods=tuple(METHODS), n_anchors=40, settings=MethodSettings(delta=0.3))
 OFF = ~np.eye(3, dtype=bool)
@@ -185,10 +184,10 @@ def test_ordered_labels_have_errors_in_steps(make_encoders):
 
 def test_spec_and_result_go_through_json(result, rng):
     spec = replace(SPEC, order=("a",), anchors=("r1",), test_ids=("r2",), head="mlp")
-    assert record.from_json(StitchSpec, json.loads(json.dumps(record.to_json(spec)))) == spec
-    assert record.from_json(StitchSpec, {}) == StitchSpec()
-    arrays, facts = record.pack(result)
-    back = record.unpack(StitchResult, arrays, json.loads(json.dumps(facts)))
+    assert records.from_json(StitchSpec, json.loads(json.dumps(records.to_json(spec)))) == spec
+    assert records.from_json(StitchSpec, {}) == StitchSpec()
+    arrays, facts = records.pack(result)
+    back = records.unpack(StitchResult, arrays, json.loads(json.dumps(facts)))
     assert back.spec == result.spec
     assert back.summary().equals(result.summary())
     assert back.changed("absolute", 0, 1).equals(result.changed("absolute", 0, 1))
@@ -275,4 +274,4 @@ def test_new_rows_must_be_of_each_encoder(make_encoders):
 )
 def test_specs_that_cannot_be_are_refused(settings, message):
     with pytest.raises(SpaceError, match=message):
-        record.from_json(StitchSpec, record.to_json(settings))
+        records.from_json(StitchSpec, records.to_json(settings))

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from benchmarks.stitching import digits
-from relcore.stitching import classification
-from relcore.stitching.classification import Stitching, share_rows, stitch_matrix
-from relcore.store import Store
+from relcore.runs.store import Store
+from relcore.stitch import stitching as classification
+from relcore.stitch.stitching import Stitching, share_rows, stitch_matrix
 
 
 @pytest.fixture(scope="module")

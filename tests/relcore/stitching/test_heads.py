@@ -5,9 +5,9 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from relcore.similarity import unit_rows
-from relcore.spaces import SpaceError
-from relcore.stitching.heads import fit_head
+from relcore.base.errors import SpaceError
+from relcore.represent.similarity import unit_rows
+from relcore.stitch.heads import fit_head
 
 
 @pytest.fixture

@@ -7,17 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from relcore.encoding import encode
-from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec, encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.lsa import TfidfSvd
-from relcore.sources.pooled_words import PooledWords
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import SpaceError
-from relcore.stitching.one_item import (
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec, encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.sentences import PooledWords, TfidfSvd
+from relcore.encoders.small_vision import SmallVision
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.stitch.try_it import (
     Untrained,
     encode_items,
     item_encoder,
@@ -27,7 +26,6 @@ from relcore.stitching.one_item import (
     trained_key,
     why_not,
 )
-from relcore.store import Store
 
 SENTENCES = DatasetSpec("parallel", "en")
 DIGITS = DatasetSpec("digits", limit=200)
@@ -63,7 +61,7 @@ def test_a_stored_item_gives_its_stored_row_alone_and_in_company(store, dataset,
 
 
 def test_layers_of_minilm_give_their_stored_rows_alone_and_in_one_pass(store):
-    from relcore.sources.text import MiniLM
+    from relcore.encoders.transformers import MiniLM
 
     dataset = DatasetSpec("parallel", "en", limit=6)
     encoder, digest = MiniLM((1, 2)), load_dataset(dataset).digest
@@ -91,7 +89,7 @@ def test_layers_of_minilm_give_their_stored_rows_alone_and_in_one_pass(store):
 
 
 def test_only_layers_of_one_model_over_one_dataset_share_a_pass(store):
-    from relcore.sources.text import MiniLM, PretrainedText
+    from relcore.encoders.transformers import MiniLM, PretrainedText
 
     assert MiniLM((4,)).with_outputs_of(MiniLM((2, 6))) == MiniLM((2, 4, 6))
     assert PretrainedText("a", (1,)).with_outputs_of(PretrainedText("b", (2,))) is None

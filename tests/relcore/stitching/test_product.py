@@ -3,8 +3,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import ortho_group
 
-from relcore.spaces import SpaceError
-from relcore.stitching.product import SimilarityProduct
+from relcore.base.errors import SpaceError
+from relcore.stitch.methods import SimilarityProduct
 
 
 @pytest.fixture

@@ -7,24 +7,23 @@ import json
 import numpy as np
 import pytest
 
-from relcore.comparing.figures import exportable
-from relcore.progress import Context
-from relcore.sources.catalog import SpaceSpec, load
-from relcore.spaces import SpaceError
-from relcore.stitching.classification import share_rows, stitch_matrix
-from relcore.stitching.figures import (
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec, load
+from relcore.compare.figures import exportable
+from relcore.runs.progress import Context
+from relcore.runs.store import Store
+from relcore.stitch.figures import (
     StitchConfusion,
     StitchMatrix,
     cell_table,
     confusion_matrices,
     gaps,
-    short,
     short_names,
     stitch_matrices,
 )
-from relcore.stitching.spec import StitchSpec
-from relcore.store import Store
-from relcore.task import task_job
+from relcore.stitch.stitching import StitchSpec, share_rows, stitch_matrix
+from relcore.tasks.task import task_job
 
 SPEC = StitchSpec(("absolute", "relative", "procrustes"), n_anchors=24, random_states=(0, 1), order=("low", "middle", "high"))
 
@@ -42,7 +41,7 @@ def specs(tmp_path, make_encoders):
 
 @pytest.fixture
 def make_encoders():
-    from relcore.spaces import LatentSpace
+    from relcore.spaces.space import LatentSpace
 
     def make():
         rng, numbers = np.random.default_rng(0), np.arange(240) % 3
@@ -146,7 +145,7 @@ def test_names_lose_what_they_all_end_in():
 
 
 def test_a_job_finds_what_a_script_finds_and_tells_each_step(tmp_path, make_encoders, result):
-    from relcore.sources.encodings import put_space
+    from relcore.catalog.catalog import put_space
 
     store, spaces, told = Store(tmp_path / "store"), make_encoders(), []
     context = Context(SPEC.key(spaces), store)

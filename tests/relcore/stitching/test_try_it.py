@@ -9,20 +9,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from relcore.comparing.figures import exportable
-from relcore.encoding import encode
-from relcore.sources.catalog import encoding_spec
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.datasets import load_dataset
-from relcore.sources.encodings import encoding_key
-from relcore.sources.small_vision import SmallVision
-from relcore.spaces import SpaceError
-from relcore.stitching.classification import Stitching, share_rows
-from relcore.stitching.one_item import encode_items
-from relcore.stitching.spec import StitchSpec
-from relcore.stitching.try_it import Answers, answers_of
-from relcore.stitching.try_it_figure import TryIt
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import encoding_key, encoding_spec
+from relcore.catalog.encoding import encode
+from relcore.compare.figures import exportable
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.small_vision import SmallVision
+from relcore.runs.store import Store
+from relcore.stitch.stitching import Stitching, StitchSpec, share_rows
+from relcore.stitch.try_it import Answers, TryIt, answers_of, encode_items
 
 DIGITS = DatasetSpec("digits", limit=300)
 SPEC = StitchSpec(methods=("absolute", "relative"), n_anchors=40)

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.spaces import LatentSpace
-from relcore.studies import anchor_dimension, study_of
+from relcore.spaces.space import LatentSpace
+from relcore.studies import anchor_dimension
 from relcore.studies.anchor_dimension import COUNTS, needed, reduced
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 
 
 def test_needed_interpolates_the_logarithm_and_knows_when_there_is_no_plateau():

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.spaces import LatentSpace
-from relcore.studies import common_mean, study_of
+from relcore.spaces.space import LatentSpace
+from relcore.studies import common_mean
 from relcore.studies.common_mean import MEASURES, cosines
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 
 
 def test_cosines_against_their_plain_formulas(rng):

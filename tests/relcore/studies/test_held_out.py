@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from relcore.spaces import SpaceError
-from relcore.studies.held_out import anchored_split, studied_spaces, studied_split
+from relcore.base.errors import SpaceError
+from relcore.studies.material import anchored_split, studied_spaces, studied_split
 
 IDS = [f"r{i}" for i in range(400)]
 
@@ -34,7 +34,7 @@ def test_test_ids_are_the_test_rows_and_too_many_anchors_are_refused():
 
 
 def test_words_and_pooled_sentences_are_paired_row_for_row(tmp_path):
-    from relcore.store import Store
+    from relcore.runs.store import Store
 
     spaces = studied_spaces("words", Store(tmp_path), lambda *told: None)
     assert len(spaces) == 2

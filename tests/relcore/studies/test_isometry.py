@@ -4,12 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.spaces import LatentSpace
-from relcore.store import Store
-from relcore.studies import study_of
+from relcore.represent.translation import Affine
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
 from relcore.studies.isometry import compared, disparity, trained_space
-from relcore.studies.study import StudySpec
-from relcore.translation import Affine
+from relcore.studies.study import StudySpec, study_of
 
 N, D = 400, 6
 

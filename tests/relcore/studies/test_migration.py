@@ -3,13 +3,11 @@
 import pandas as pd
 import pytest
 
-from relcore.access import data_folder
-from relcore.store import Store
-from relcore.studies import study_of
-from relcore.studies.cranfield import cranfield_folder
-from relcore.studies.migration import METHODS, OPTIONS, shares_of
+from relcore.base.access import data_folder
+from relcore.runs.store import Store
+from relcore.studies.migration import METHODS, OPTIONS, cranfield_folder, shares_of
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 
 
 def options(**chosen):

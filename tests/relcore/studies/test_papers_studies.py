@@ -6,24 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.names import STUDIES
-from relcore.numbers import short
-from relcore.sources.catalog import SpaceSpec
-from relcore.spaces import LatentSpace, SpaceError, match
-from relcore.store import Store
-from relcore.studies import (
-    anchor_choice,
-    anchor_count,
-    inversion_sensitivity,
-    material,
-    quasi_isometry,
-    robustness,
-    study_of,
-    training,
-)
+from relcore.base.errors import SpaceError
+from relcore.base.names import STUDIES
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, match
+from relcore.studies import anchor_choice, anchor_count, inversion_sensitivity, material, quantisation, robustness, trained
 from relcore.studies.anchor_choice import chosen_anchors
 from relcore.studies.robustness import harmed
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 
 
 @pytest.fixture
@@ -43,13 +35,13 @@ def copies(rng):
 
 @pytest.fixture
 def words(monkeypatch, copies):
-    for module in (anchor_choice, inversion_sensitivity, quasi_isometry, robustness):
+    for module in (anchor_choice, inversion_sensitivity, quantisation, robustness):
         monkeypatch.setattr(module, "word_pair", lambda spaces, store: match(*copies))
 
 
 @pytest.fixture
 def encoders(monkeypatch, copies):
-    for module in (anchor_choice, anchor_count, training):
+    for module in (anchor_choice, anchor_count, trained):
         monkeypatch.setattr(module, "labelled_spaces", lambda data, store, report: copies)
         monkeypatch.setattr(module, "test_ids_of", lambda data, space: ())
 

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.spaces import LatentSpace
-from relcore.studies import quantisation, study_of
+from relcore.spaces.space import LatentSpace
+from relcore.studies import quantisation
 from relcore.studies.quantisation import distances_of
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 
 
 def spaces_of(*vectors, labels=None):
@@ -21,7 +21,7 @@ def measured(monkeypatch):
 
     def run(spaces, data="words", n_states=1, **options):
         monkeypatch.setattr(quantisation, "studied_spaces", lambda *arguments: spaces)
-        monkeypatch.setattr("relcore.studies.held_out.test_ids_of", lambda data, space: ())
+        monkeypatch.setattr("relcore.studies.material.test_ids_of", lambda data, space: ())
         study = study_of("quantisation")
         settings = StudySpec.of(study, {"data": [data], "n_anchors": 100, **options}).settings
         runs = [one for one in study.runs(settings) if one["random_state"] < n_states]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from relcore.sources.dataset import DatasetSpec
-from relcore.sources.digits import digits_dataset
-from relcore.sources.swept_vision import SweptVision
-from relcore.studies.relative_network import absolute_and_relative_accuracy
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.digits import digits_dataset
+from relcore.encoders.swept_vision import SweptVision
+from relcore.studies.trained import absolute_and_relative_accuracy
 
 
 def test_more_anchors_learn_more_and_stitch_far_above_chance():

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from relcore.engine import Engine
-from relcore.spaces import SpaceError
-from relcore.store import Store
+from relcore.base.errors import SpaceError
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
 from relcore.studies.runs import StudyRuns, run_key
 from relcore.studies.study import StudySpec
 from tests.relcore.studies.toy_study import Toy, study_with_toy
@@ -84,7 +84,7 @@ def test_a_killed_process_is_resumed_without_repeating_a_finished_run(make_runs,
     script = (
         "import json, sys\n"
         "from tests.relcore.studies.toy_study import Toy, study_with_toy\n"
-        "from relcore.engine import Engine\nfrom relcore.store import Store\n"
+        "from relcore.runs.jobs import Engine\nfrom relcore.runs.store import Store\n"
         "from relcore.studies.runs import StudyRuns\nfrom relcore.studies.study import StudySpec\n"
         "spec = StudySpec.from_json(json.loads(sys.argv[1]), study_with_toy)\n"
         "engine = Engine(n_workers=2, store=Store(sys.argv[2]))\n"

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.sources.corpus_words import corpus_words, swadesh_pairs
-from relcore.spaces import SpaceError
-from relcore.store import Store
-from relcore.studies import study_of
-from relcore.studies.study import StudySpec
+from relcore.base.errors import SpaceError
+from relcore.encoders.words import corpus_words, swadesh_pairs
+from relcore.runs.store import Store
+from relcore.studies.study import StudySpec, study_of
 
 STUDY = study_of("seed-count")
 

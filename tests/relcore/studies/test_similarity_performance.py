@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from relcore.sources.encoder import Trained
+from relcore.encoders.encoder import Trained
 from relcore.studies.similarity_performance import HELD_OUT, SIMILARITIES, SimilarityPerformance, _measured, _rows_and_anchors
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from relcore.spaces import SpaceError
+from relcore.base.errors import SpaceError
 from relcore.studies.statistics import Estimate, correlation, mean, share, slope
 
 
@@ -96,7 +96,7 @@ def test_an_estimate_is_told_with_its_interval():
 def test_intervals_and_ranks_are_those_of_scipy():
     from scipy.stats import norm, spearmanr, t
 
-    from relcore.papers.intervals import quantile
+    from relcore.papers.ours import quantile
 
     values, others = [3.0, 1.0, 1.0, 8.0, 2.5], [2.0, 2.0, 1.0, 9.0, 4.0]
     reach = t.ppf(0.975, 4) * np.std(values, ddof=1) / np.sqrt(5)

@@ -4,16 +4,14 @@ import json
 
 import pytest
 
-from relcore.comparing.figures import exportable
-from relcore.engine import Engine
-from relcore.figures.palette import LIGHT
-from relcore.figures.style import PAPER
-from relcore.spaces import SpaceError
-from relcore.store import Store
-from relcore.studies import study_of
+from relcore.base.errors import SpaceError
+from relcore.compare.figures import exportable
+from relcore.figures.style import LIGHT, PAPER
+from relcore.runs.jobs import Engine
+from relcore.runs.store import Store
 from relcore.studies.figures import StudyChart
 from relcore.studies.runs import StudyRuns
-from relcore.studies.study import StudySpec
+from relcore.studies.study import StudySpec, study_of
 
 SPEC = StudySpec.of(study_of("robustness"), {"harm": "missing"})
 

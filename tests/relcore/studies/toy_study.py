@@ -5,8 +5,8 @@ import time
 
 import numpy as np
 
+from relcore.base.errors import SpaceError
 from relcore.charts.lines import Line, Lines
-from relcore.spaces import SpaceError
 from relcore.studies.statistics import correlation
 from relcore.studies.study import Option, RunResult, Study, finding, findings_table
 

@@ -1,0 +1,133 @@
+"""Audit of the anchor pairs: suspects with their two neighbourhoods, buttons to remove them, and the scores without them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute, exports, messages, results, session
+from app.items import with_items
+from app.plain_text import plain
+from app.tables import chosen_rows
+from app.workspace import Workspace
+from relcore.base.names import AUDITS, METRICS
+from relcore.base.numbers import counted, short
+from relcore.compare.audit import ALL, KEPT, AuditOutcome, PairAudit
+from relcore.compare.audit_figures import AnchorAudit
+from relcore.compare.neighbours import centred_neighbours
+from relcore.represent.audit import FEWEST
+from relcore.runs.digest import digest_of
+from relcore.spaces.space import Match, distinct_names
+
+_SHOWN_NEIGHBOURS = 6
+_STARTS_ITSELF = 5.0  # seconds
+_MOST_LISTED = 200
+
+
+def audit(workspace: Workspace, pair: Match) -> None:
+    """The tab."""
+    if len(workspace.anchors) < FEWEST:
+        messages.info(f"An audit needs {FEWEST} anchors or more.", icon=":material/star:")
+        return
+    method = st.segmented_control(
+        "Method",
+        AUDITS,
+        default="procrustes",
+        format_func=lambda name: AUDITS[name].title,
+        key="audit.method",
+        required=True,
+        persist_state="session",
+        help=(
+            "Trimmed Procrustes rotates the source onto the target by the 60 % of the pairs that agree best; it finds more, "
+            "but needs both spaces at once. Rows of similarities correlates the similarities of a pair to all other anchors, "
+            "which each space works out by itself."
+        ),
+    )
+    specs = (workspace.source, workspace.target)
+    settings = {"projection": workspace.projection, "k": workspace.k, "convention": workspace.convention}
+    task = PairAudit(workspace.anchors, method=method, **settings)
+    outcome = results.computed(task, specs, label="Audit the pairs", unasked_seconds=_STARTS_ITSELF)
+    if outcome is None:
+        return
+    if outcome.decided:
+        st.markdown(f"**{plain(outcome.headline)}** " + _told(task))
+    else:
+        messages.warning(outcome.headline)
+    if outcome.caution:
+        messages.info(outcome.caution, icon=":material/balance:")
+    if len(outcome.suspects):
+        _suspects(workspace, pair, outcome)
+    listed, drawn = st.columns([1.5, 1], gap="large")
+    with listed:
+        if outcome.scores:
+            _scores(outcome)
+    with drawn:
+        digests = tuple(compute.load_space(spec).digest for spec in specs)
+        figure = AnchorAudit(source=specs[0], target=specs[1], digests=digests, audit=task).draw(outcome)
+        exports.chart(figure.interactive(exports.theme()), "audit.chart")
+        exports.export_bar(figure, "audit")
+
+
+def _told(task: PairAudit) -> str:
+    return (
+        "A wrong pair agrees as little as anchors that are mismatched on purpose. The list ends where more than "
+        f"{100 * task.false_share:.0f} % of it would be right pairs on average, if right pairs agree better than that."
+    )
+
+
+def _suspects(workspace: Workspace, pair: Match, outcome: AuditOutcome) -> None:
+    ids = tuple(outcome.anchors[position] for position in outcome.suspects)
+    names = distinct_names((pair.source, pair.target))
+    found = _neighbours(compute.pair_key(pair), digest_of(ids[:_MOST_LISTED]), pair, ids[:_MOST_LISTED])
+    table = pd.DataFrame({"id": list(ids[:_MOST_LISTED]), "agreement": outcome.agreement[outcome.suspects][:_MOST_LISTED]})
+    near = {f"near in {name}": column for name, column in zip(names, found, strict=True)}
+    shown, look = with_items(workspace, table.assign(**near))
+    look.setdefault("column_config", {})["agreement"] = st.column_config.NumberColumn(format="%.3f", width=100)
+    look["height"] = "content" if len(ids) < 9 else 340
+    chosen = tuple(shown["id"].iloc[chosen_rows(shown, f"audit.table-{digest_of(ids)[:8]}", several=True, **look)])
+    with st.container(horizontal=True):
+        st.button(
+            f"Remove all {len(ids):,}" if len(ids) > 1 else "Remove it",
+            key="audit.remove-all",
+            icon=":material/delete_sweep:",
+            type="primary",
+            on_click=session.remove_anchors,
+            args=(ids,),
+            help="Removes all suspects but pinned anchors, as one step that Undo takes back.",
+        )
+        for label, icon, call in (
+            ("Remove", ":material/delete:", session.remove_anchors),
+            ("Show in panes", ":material/visibility:", session.select),
+        ):
+            look = {"key": f"audit.{label.split()[0].lower()}", "icon": icon, "disabled": not chosen}
+            st.button(f"{label} {len(chosen) or ''}", on_click=call, args=(chosen,), **look)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _neighbours(key: str, ids_key: str, _pair: Match, _ids: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The nearest rows of each id in the source and in the target, as texts."""
+    rows = _pair.source.rows(_ids)
+    order = np.argsort(rows)  # queries come in the order of the rows
+    found = centred_neighbours(_pair, rows[order], _SHOWN_NEIGHBOURS)
+    back = np.argsort(order)
+    return tuple([", ".join(_pair.ids[row] for row in lists[place]) for place in back] for lists in found)
+
+
+def _scores(outcome: AuditOutcome) -> None:
+    before, after = outcome.scores[ALL], outcome.scores.get(KEPT, {})
+    rows = []
+    for metric, score in before.items():
+        row = {"score": METRICS[metric].title, ALL: short(score)}
+        if after:
+            change = outcome.differences.get(metric)
+            row |= {KEPT: short(after[metric]), "change, 95 %": change.describe() if change else "–"}
+        rows.append(row)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, key="audit.scores")
+    one = next(iter(before.values()))
+    st.caption(
+        f"Relative scores on the same {counted(one.n, 'held-out row')}, no anchor among them. The change has the 95 % "
+        "interval of the paired difference."
+        if after
+        else f"Relative scores on {counted(one.n, 'held-out row')}, no anchor among them."
+    )

@@ -1,0 +1,187 @@
+"""Choose anchors by search, from an uploaded list or a named set; download the list."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from app import session
+from app.compare.selection import LIMIT_HELP, n_offered, offered
+from app.items import Items, items_of
+from app.panes import anchors_among, selected
+from app.plain_text import plain_name
+from app.workspace import Workspace
+from relcore.base.errors import SpaceError, quote
+from relcore.base.text import lines_of
+from relcore.spaces.space import Match
+
+
+def pickers(workspace: Workspace, pair: Match) -> None:
+    """Search and step buttons above the panes. Lasso and click are in the panes, strategies in the sidebar."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="anchor-pickers"):
+        st.text_input(
+            "Add anchors by name",
+            placeholder="river, mountain, sea" if pair.source.counts is not None else ", ".join(pair.ids[:2]),
+            key="anchors.search",
+            on_change=_add_typed,
+            args=(pair,),
+            help=(
+                "Separate names with commas. You can also draw with the lasso, click a point, or choose a strategy in the "
+                "sidebar."
+            ),
+            width=420,
+        )
+        if (items := items_of(workspace)) is not None:
+            st.text_input(
+                "Find items",
+                placeholder="part of a sentence, or a label" if items.has_texts else "a label or an id",
+                key="anchors.find",
+                on_change=_find,
+                args=(pair, items),
+                help="Selects the items found, like the lasso. The buttons next to this field add or remove them.",
+                width=280,
+            )
+        brushed, rows = selected(pair)
+        there = set(anchors_among(pair, rows, workspace.anchors))
+        n_free = len(brushed) - len(there)
+        new = n_offered(n_free, len(set(workspace.anchors)))
+        limited = new < n_free
+        st.button(
+            f"Add {new:,} of {n_free:,} selected" if limited else f"Add {new:,} selected",
+            icon=":material/add:",
+            disabled=not new,
+            on_click=lambda: session.add_anchors(offered(brushed, session.workspace().anchors)),
+            help=LIMIT_HELP if limited else None,
+            key="anchors.add-selected",
+        )
+        held = there - set(workspace.pinned)
+        st.button(
+            f"Remove {len(held):,} selected",
+            icon=":material/remove:",
+            disabled=not held,
+            on_click=session.remove_anchors,
+            args=(brushed,),
+            key="anchors.remove-selected",
+        )
+
+
+def _find(pair: Match, items: Items) -> None:
+    query = st.session_state["anchors.find"]
+    found = items.find(pair, query)
+    session.select(found)
+    if query.strip():
+        session.announce(f"{len(found):,} found." if found else f"Nothing found for “{query.strip()}”.")
+
+
+def _add_typed(pair: Match) -> None:
+    typed = [word.strip() for word in st.session_state["anchors.search"].split(",")]
+    _add_known(pair, [word for word in typed if word])
+    st.session_state["anchors.search"] = ""
+
+
+def _add_known(pair: Match, ids: list[str]) -> None:
+    known = tuple(identifier for identifier in ids if identifier in pair.source.index)
+    unknown = [identifier for identifier in ids if identifier not in pair.source.index]
+    if unknown and not known:
+        session.notify(f"anchors: expected ids of rows that both spaces have, got {_unknown(unknown)}; check the spelling")
+    elif unknown:
+        session.announce(f"{_counted(len(known))} added. {_left_out(unknown)}")
+    session.add_anchors(known)
+
+
+def _counted(n: int) -> str:
+    return "1 anchor" if n == 1 else f"{n:,} anchors"
+
+
+def _unknown(ids: list[str]) -> str:
+    """``3 unknown: 'qzx', …``"""
+    return f"{len(ids):,} unknown: {quote(ids[:5])}{', …' if len(ids) > 5 else ''}"
+
+
+def _left_out(ids: list[str]) -> str:
+    """What a list named and the spaces lack: known ids were used, so this is news and not an error."""
+    are = "id is" if len(ids) == 1 else "ids are"
+    return f"{len(ids):,} {are} not in both spaces and left out: {quote(ids[:5])}{', …' if len(ids) > 5 else ''}."
+
+
+def named_sets(workspace: Workspace, pair: Match) -> None:
+    """Save the current anchors under a name, restore a saved set, upload and download lists as text files."""
+    keep, files = st.columns(2, gap="large")
+    with keep:
+        st.text_input(
+            "Save these anchors as", placeholder="frequent verbs", key="anchors.set-name", on_change=_keep_set, max_chars=80
+        )
+        for name, ids in workspace.named_sets:
+            with st.container(horizontal=True, vertical_alignment="center"):
+                st.button(
+                    f"{plain_name(name)} · {len(ids):,}",
+                    key=f"anchors.use-{name}",
+                    icon=":material/star:",
+                    on_click=session.set_anchors,
+                    args=(f"use set “{name}”", ids),
+                )
+                st.button(
+                    "", key=f"anchors.forget-{name}", icon=":material/delete:", help="Forget", on_click=_forget, args=(name,)
+                )
+    with files:
+        uploaded = st.file_uploader("List of ids, one per line", type=["txt", "csv"], key="anchors.upload")
+        if uploaded is not None:
+            with st.container(horizontal=True):
+                st.button("Replace the anchors", on_click=_upload, args=(pair, uploaded.getvalue(), True))
+                st.button("Add it", on_click=_upload, args=(pair, uploaded.getvalue(), False))
+        st.download_button(
+            "Download the anchors",
+            data="\n".join(workspace.anchors) + "\n",
+            file_name="anchors.txt",
+            mime="text/plain",
+            icon=":material/download:",
+            on_click="ignore",
+        )
+
+
+def _keep_set() -> None:
+    name = st.session_state["anchors.set-name"].strip()
+    if name:
+        workspace = session.workspace()
+        kept = dict(workspace.named_sets) | {name: workspace.anchors}
+        session.edit(f"save set “{name}”", named_sets=tuple(kept.items()))
+        st.session_state["anchors.set-name"] = ""
+
+
+def _forget(name: str) -> None:
+    kept = tuple(one for one in session.workspace().named_sets if one[0] != name)
+    session.edit(f"forget set “{name}”", named_sets=kept)
+
+
+def _upload(pair: Match, content: bytes, replace: bool) -> None:
+    try:
+        ids = read_ids(content)
+    except SpaceError as error:
+        session.notify(str(error))
+        return
+    known = tuple(identifier for identifier in ids if identifier in pair.source.index)
+    if not known:
+        session.notify(
+            f"list: none of its {len(ids)} ids is in both spaces, first {quote(ids[:3])}; one id per line, as in the spaces"
+        )
+    elif replace:
+        unknown = [identifier for identifier in ids if identifier not in pair.source.index]
+        if unknown:
+            session.announce(f"{_counted(len(known))} from the list. {_left_out(unknown)}")
+        session.set_anchors(f"use a list of {len(known)}", known)
+    else:
+        _add_known(pair, ids)
+
+
+def read_ids(content: bytes) -> list[str]:
+    """Ids of a text file, one per line, without blank lines.
+
+    Raises
+    ------
+    SpaceError
+        Not text, or no ids in it.
+    """
+    lines = lines_of(content, "list", "one id per line")
+    ids = [line.strip() for line in lines if line.strip()]
+    if not ids:
+        raise SpaceError("list: expected one id per line, got an empty file; choose another")
+    return ids

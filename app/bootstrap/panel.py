@@ -1,0 +1,326 @@
+"""Run the bootstrap: a button with its time, a live curve, the scores of the anchors, and a button to use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import compute, exports, messages, results, session
+from app.jobs import engine
+from app.page_settings import kept
+from app.plain_text import plain, plain_name
+from app.session import fit_to_pair
+from app.tables import score_table
+from app.widgets import space_name
+from app.workspace import BOOTSTRAPPED, MOST_ANCHORS, Workspace
+from relcore.base.errors import SpaceError
+from relcore.base.names import BOOTSTRAPS
+from relcore.base.numbers import counted, short
+from relcore.bootstrap.figures import BootstrapRounds, BootstrapScores
+from relcore.bootstrap.spec import BootstrapSpec, Outcome, read_pairs
+from relcore.catalog.catalog import SpaceSpec, put_pairing, renamed_spec
+from relcore.charts.lines import Line, Lines
+from relcore.represent.literal import LEARNING_RATE
+from relcore.runs.jobs import Job
+from relcore.spaces.space import LatentSpace
+
+# The choosers of the Bootstrap page: experiment or real use, the known pairs, the method and the rows, as one frozen spec.
+
+FEWEST_SHARED = 20
+_MODES = {"hide": "Experiment", "real": "Real use"}
+_SEEDS = {"random": "Random", "anchors": "Anchors", "typed": "Typed", "none": "None"}
+_METHODS = {name: method.title[:1].upper() + method.title[1:] for name, method in BOOTSTRAPS.items()}
+_ROWS = (500, 1000, 2000, 3000, 4000, 10_000, 20_000, 50_000)
+
+
+@dataclass(frozen=True, eq=False)
+class BootstrapSetup:
+    """The two spaces and the settings."""
+
+    source_spec: SpaceSpec
+    target_spec: SpaceSpec
+    source: LatentSpace
+    target: LatentSpace
+    spec: BootstrapSpec
+
+    @property
+    def digests(self) -> tuple[str, str]:
+        return self.source.digest, self.target.digest
+
+
+def choose(workspace: Workspace) -> BootstrapSetup | None:
+    """The choosers of the page; None if the settings are invalid, and the page shows why."""
+    source, target = (compute.load_space(spec) for spec in (workspace.source, workspace.target))
+    if workspace.source == workspace.target:
+        st.info("Source and target are the same space. Choose two different spaces in the sidebar.", icon=":material/info:")
+        return None
+    guessed = any(spec.rows_of.source == "renamed" for spec in (workspace.source, workspace.target))
+    if guessed:
+        tell_in_use()
+    n_shared = 0 if guessed else _shared(source, target)  # ids that were found are not the truth
+    modes = list(_MODES) if n_shared >= FEWEST_SHARED else ["real"]
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key="bootstrap-choosers"):
+        mode = _segments("Purpose", modes, _MODES, "bootstrap.mode", _MODE_HELP)
+        starts = [one for one in _SEEDS if n_shared >= FEWEST_SHARED or one in ("typed", "none")]
+        starts = [one for one in starts if not (one == "random" and mode == "real")]
+        start = _segments("Seeds (known pairs)", starts, _SEEDS, f"bootstrap.start-{'-'.join(starts)}", _SEEDS_HELP)
+        method = _segments("Method", list(_METHODS), _METHODS, "bootstrap.method", _METHOD_HELP)
+        numbers = st.popover("Numbers", icon=":material/tune:")
+    with numbers:
+        rows = _rows(min(len(source), len(target)), source.counts is not None, method)
+        most = min(rows or len(source), len(target), MOST_ANCHORS)
+        n_anchors = int(
+            kept(
+                st.number_input, "Anchors", 1, most, min(300, max(1, most // 2)), 10, key=f"bootstrap.anchors-{most}", width=140
+            )
+        )
+        n_seeds = 0
+        if start in ("random", "anchors"):
+            most = max(3, n_anchors - 1)
+            n_seeds = int(kept(st.number_input, "Seeds", 3, most, min(15, most), key=f"bootstrap.seeds-{most}", width=140))
+        learning_rate = LEARNING_RATE
+        if method == "paper":
+            learning_rate = float(
+                kept(
+                    st.number_input,
+                    "Learning rate",
+                    0.001,
+                    1.0,
+                    LEARNING_RATE,
+                    0.01,
+                    format="%.3f",
+                    key="bootstrap.learning-rate",
+                    width=140,
+                    help=_RATE_HELP,
+                )
+            )
+        random_state = int(kept(st.number_input, "Random state", 0, 10_000, 0, key="bootstrap.random-state", width=140))
+    pairs: tuple[tuple[str, str], ...] = ()
+    if start == "anchors":
+        if len(workspace.anchors) < 3:
+            st.info("At least three anchors are needed. Choose some in the sidebar, or other seeds.", icon=":material/star:")
+            return None
+        pairs = tuple((one, one) for one in workspace.anchors[:n_seeds])
+    elif start == "typed":
+        pairs = _typed()
+        if pairs is None:
+            return None
+    if method == "paper" and not (pairs or n_seeds):
+        st.info("The published method needs seeds. Choose some, or use self-learning.", icon=":material/info:")
+        return None
+    given = {"n_anchors": n_anchors, "n_seeds": n_seeds, "k": workspace.k, "random_state": random_state}
+    spec = BootstrapSpec(method, pairs=pairs, rows=rows, hide=mode == "hide", **given, learning_rate=learning_rate)
+    return BootstrapSetup(workspace.source, workspace.target, source, target, spec)
+
+
+def tell_in_use() -> None:
+    """Say that the pair of the sidebar was bootstrapped."""
+    st.info(
+        "This pairing was bootstrapped, and Compare, Anchors and Invert use it. To bootstrap again, choose the original "
+        "space in the sidebar, or undo.",
+        icon=":material/hub:",
+    )
+
+
+_MODE_HELP = (
+    "Experiment: the target's rows are shuffled and only the seeds are known; the ids are used to score the result. Real use: "
+    "two spaces whose rows may have no ids in common."
+)
+_SEEDS_HELP = (
+    "Pairs that are known to belong together: at least three; the paper uses 15. Random pairs, the session's anchors, or pairs "
+    "that you type. Without seeds, both spaces need word counts or at most 4,000 rows."
+)
+_METHOD_HELP = (
+    "Self-learning alternates Procrustes on the pairs with matching by CSLS (after Artetxe et al.). As published: Sinkhorn "
+    "and Adam, Cannistraci et al. 2023, Algorithm 1. The seeds stay fixed. The paper's text optimises them, too, which finds "
+    "almost none of the hidden anchors here (.049 instead of .986 on 1,000 words)."
+)
+_RATE_HELP = (
+    "Adam's learning rate. The paper uses .02 for retrieval and .05 for stitching. Raise it if the error is still falling "
+    "at the end."
+)
+
+
+def _segments(label: str, options: list[str], names: dict[str, str], key: str, explanation: str) -> str:
+    return kept(
+        st.segmented_control,
+        label,
+        options,
+        default=options[0],
+        format_func=names.get,
+        key=key,
+        help=explanation,
+        required=True,
+    )
+
+
+def _rows(n: int, counted: bool, method: str) -> int | None:
+    """All rows, or the most frequent; the published method starts with few, because each of its steps compares all pairs."""
+    options = [0, *(rows for rows in _ROWS if rows < n)]  # 0 for all: a chooser of None could be emptied
+    usual = max((rows for rows in options if rows <= 2000), default=0) if method == "paper" else 0
+    which = "most frequent" if counted else "first"
+    chosen = kept(
+        st.selectbox,
+        "Rows",
+        options,
+        index=options.index(usual),
+        format_func=lambda rows: f"{which} {rows:,}" if rows else f"all {n:,}",
+        key=f"bootstrap.rows-{n}-{method}",
+        width=200,
+    )
+    return chosen or None
+
+
+def _typed() -> tuple[tuple[str, str], ...] | None:
+    """The pairs in the text area; None if there are none or they cannot be read."""
+    text = kept(
+        st.text_area,
+        "One pair per line: id of the source, then a tab or “=”, then id of the target",
+        placeholder="river = fluss\nmountain = berg\nsea = meer",
+        key="bootstrap.typed",
+        height=120,
+    )
+    try:
+        pairs = read_pairs(text)
+    except SpaceError as error:
+        messages.warning(error)
+        return None
+    if not pairs:
+        st.caption("Type at least three pairs to start.")
+        return None
+    return pairs
+
+
+def _shared(source: LatentSpace, target: LatentSpace) -> int:
+    return _count_shared(source.digest, target.digest, source, target)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _count_shared(source_digest: str, target_digest: str, _source: LatentSpace, _target: LatentSpace) -> int:
+    return int((_target.index.get_indexer(_source.index) >= 0).sum())
+
+
+_USED = "relscope.bootstrap-used"
+_CURVES = ("share found", "share paired")
+_SHOWN = {
+    "fits": (st.success, "check_circle"),
+    "nothing in common": (st.error, "error"),
+    "cannot tell": (st.warning, "help"),
+}
+
+
+def in_use(workspace: Workspace) -> BootstrapSetup | None:
+    """What the pairing of this workspace's target was bootstrapped with, where this session did it."""
+    target, setup = st.session_state.get(_USED, (None, None))
+    return setup if target is not None and workspace.target == target else None
+
+
+def draw(setup: BootstrapSetup, used: bool = False) -> None:
+    """The button, the bar, or the result; `used` where the session's spaces and anchors are already those found."""
+    specs = (setup.source_spec, setup.target_spec)
+    outcome = results.computed(setup.spec, specs, label="Find the anchors", below=_live)
+    if outcome is None:
+        return
+    result = outcome.result
+    show, icon = _SHOWN[result.verdict]
+    told, button = st.columns([3, 1], vertical_alignment="center")
+    with told:
+        show(f"**{plain(outcome.headline)}** {plain(result.reason)}", icon=f":material/{icon}:")
+    button.button(
+        "Use them everywhere",
+        key="bootstrap.use",
+        icon=":material/star:",
+        disabled=used,
+        type="primary" if result.success else "secondary",
+        help=(
+            f"Adds a copy of {plain_name(setup.target.name)} whose {len(result.pairs):,} matched rows have the ids of their "
+            "partners, makes it the target, and replaces the session's anchors by those found. Undo restores the former ones."
+        ),
+        on_click=session.guarded,
+        args=(use, setup, outcome),
+    )
+    recipe = {"source": setup.source_spec, "target": setup.target_spec, "digests": setup.digests, "bootstrap": setup.spec}
+    rounds, listed = st.columns([1.4, 1], gap="large")
+    with rounds:
+        st.subheader("Round by round", anchor=False)
+        figure = BootstrapRounds(**recipe).draw(outcome)
+        exports.chart(_by_rounds(figure.interactive(exports.theme()), len(result.history)), "bootstrap.rounds")
+        exports.export_bar(figure, "bootstrap-rounds")
+    with listed:
+        _list(outcome)
+    if outcome.scores:
+        st.subheader("Scores of the anchors", anchor=False)
+        score_table(outcome.scores, head="Anchors")
+        st.caption("On held-out rows: not seeds, not anchors, and not matched with an anchor.")
+        exports.export_bar(BootstrapScores(**recipe).draw(outcome), "bootstrap-scores")
+    elif outcome.known:
+        st.caption("No scores: all rows in both spaces are anchors or were matched with one. Choose fewer anchors.")
+
+
+def _by_rounds(figure: Any, n: int) -> Any:
+    """A tick for every round if there are few of them."""
+    return figure.update_xaxes(dtick=1) if n <= 20 else figure
+
+
+def _list(outcome: Outcome) -> None:
+    result, wrong = outcome.result, outcome.wrong()
+    if outcome.known:
+        st.subheader("Wrong anchors", anchor=False)
+        by_chance = short(outcome.n_hidden / outcome.n_shared, 2)
+        st.caption(f"{len(wrong):,} of {outcome.n_hidden:,} hidden anchors; {by_chance} would be right by chance.")
+        if not wrong:
+            st.markdown("None.")
+            return
+        table = pd.DataFrame(wrong, columns=["anchor", "matched to"])
+    else:
+        st.subheader("Anchors", anchor=False)
+        st.caption(
+            f"The first {result.n_seeds:,} are the seeds. The true pairing is unknown, so there are no scores: check the pairs "
+            "by eye."
+        )
+        table = pd.DataFrame(result.anchors, columns=["anchor", "matched to"])
+    st.dataframe(table, key="bootstrap.list", hide_index=True, height=360 if len(table) > 9 else "content")
+
+
+def _live(jobs: list[Job]) -> None:
+    """The shares so far."""
+    from relcore.figures.lines import lines_figure
+
+    curve = jobs[0].status().curve
+    names = [name for name in _CURVES if any(value == value for value in curve.get(name, ()))]
+    if not names:
+        return
+    lines = tuple(Line(name, range(1, len(curve[name]) + 1), curve[name]) for name in names)
+    chart = Lines(lines, "round", "share", y_range=(0, 1.02))
+    figure = _by_rounds(lines_figure(chart, exports.theme(), height=320), len(curve[names[0]]))
+    exports.chart(figure, "bootstrap.live")
+    known = " Found: anchors with their true partner, which the method does not know." if "share found" in names else ""
+    st.caption(
+        "Paired: source rows that are mutual nearest neighbours with a target row; for the published method, its "
+        f"anchors.{known}"
+    )
+
+
+def use(setup: BootstrapSetup, outcome: Outcome) -> None:
+    """As one step: rename the target's rows after their partners, make the result the target, and take the anchors found.
+
+    Raises
+    ------
+    SpaceError
+        The renamed space cannot be read or compared.
+    """
+    result, workspace = outcome.result, session.workspace()
+    key = put_pairing(engine().store, result.pairs)
+    renamed = renamed_spec(setup.target_spec, key, f"{space_name(setup.target_spec)} · paired")
+    spaces = workspace.spaces if renamed in workspace.spaces else (*workspace.spaces, renamed)
+    pair = compute.matched(setup.source_spec, renamed)
+    anchors = tuple(one for one, _ in result.anchors if one in pair.source.index)
+    changed = replace(workspace, spaces=spaces, source=setup.source_spec, target=renamed).with_anchors(anchors, BOOTSTRAPPED)
+    st.session_state[_USED] = renamed, setup
+    session.become(f"use {len(anchors):,} bootstrapped anchors", fit_to_pair(changed, pair))
+    session.announce(
+        f"Compare, Anchors and Invert now use {counted(len(anchors), 'anchor')} and {counted(len(pair), 'paired row')}."
+    )

@@ -1,0 +1,241 @@
+"""What the panes show: pivots or all rows, which representations, and the reduction to two or three dimensions."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from app import session
+from app.map_looks import colors_of, table_columns
+from app.widgets import bound
+from app.workspace import Workspace
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import REDUCTIONS
+from relcore.base.numbers import counted
+from relcore.compare.scene import LOWER, RIGHT
+from relcore.maps.views import COLUMN, MOST_PIVOTS
+from relcore.spaces.space import Match
+
+# What colours the rows: pivots, labels, numbers of the spaces, and the columns of the tables that came with them.
+
+_HELP = (
+    "Columns of the tables that came with the spaces are on offer, too. Numbers get a colour bar, columns of classes a legend: "
+    "of more than 20 classes the most frequent. Agreement: the share of a row's neighbours that the other space keeps."
+)
+
+
+def color_chooser(workspace: Workspace, pair: Match) -> None:
+    """What the panes are coloured by."""
+    bound(
+        st.selectbox,
+        "Colour by",
+        "view.color_by",
+        workspace.view.color_by,
+        lambda value: session.edit_spec(f"colour by {color_name(value)}", "view", color_by=value),
+        options=colors_of(workspace, pair),
+        format_func=color_name,
+        width=170,
+        help=_HELP,
+    )
+
+
+def second_color_chooser(workspace: Workspace, pair: Match) -> None:
+    """What the right or the lower panes are coloured by, where that is not the same."""
+    look, edit = workspace.look, partial(session.edit_spec, field="look")
+    bound(
+        st.selectbox,
+        f"Colour of the {look.second_panes} panes",
+        "look.second",
+        look.second,
+        lambda value: edit(f"colour of the {look.second_panes} panes", second=value),
+        options=["", *colors_of(workspace, pair)],
+        format_func=lambda value: color_name(value) if value else "Same",
+        help="Two colourings side by side, such as labels at the left and a number at the right.",
+    )
+    bound(
+        st.segmented_control,
+        "Panes with this colour",
+        "look.second_panes",
+        look.second_panes,
+        lambda value: edit(f"colour the {value} panes", second_panes=value),
+        options=[RIGHT, LOWER],
+        format_func=str.capitalize,
+        required=True,
+        label_visibility="collapsed",
+        disabled=not look.second and look.second_panes == RIGHT and not workspace.anchors,
+    )
+
+
+def color_name(color_by: str) -> str:
+    """What a chooser calls it: the column's own name, or "Source norm"."""
+    return color_by.removeprefix(COLUMN) if color_by.startswith(COLUMN) else color_by.capitalize()
+
+
+_FITS = {"first": "one map, fitted on the first space", "apart": "separate maps"}
+_LOWER = {"relative": "relative", "whitened": "whitened"}
+
+
+def view_choosers(workspace: Workspace, pair: Match) -> None:
+    """One row above the panes: common choices, and a button for the rest."""
+    with st.container(horizontal=True, vertical_alignment="bottom", key="view-choosers"):
+        has_columns = bool(table_columns(workspace)) or (pair.source.labels is not None and pair.source.counts is None)
+        if has_columns:
+            color_chooser(workspace, pair)
+        if workspace.view.color_by == "pivots" or not workspace.view.everything:
+            _pivot_chooser(workspace, pair)
+        bound(
+            st.segmented_control,
+            "Show",
+            "view.everything",
+            "all" if workspace.view.everything else "pivots",
+            lambda value: session.edit_spec("show all" if value == "all" else "show pivots", "view", everything=value == "all"),
+            options=["pivots", "all"],
+            format_func={"pivots": "Pivots", "all": "All"}.get,
+            help=f"Only the pivots' neighbourhoods, or all {counted(len(pair), 'row')}",
+            required=True,
+        )
+        bound(
+            st.segmented_control,
+            "Lower panes",
+            "view.panes",
+            workspace.panes[1],
+            lambda value: session.edit(f"show {value}", panes=(workspace.panes[0], value)),
+            options=list(_LOWER),
+            required=True,
+        )
+        bound(
+            st.segmented_control,
+            "Reduction",
+            "view.method",
+            workspace.reduction.method,
+            _choose_method,
+            options=list(REDUCTIONS),
+            format_func=lambda name: REDUCTIONS[name].title,
+            required=True,
+            help="PCA is computed at once. UMAP and t-SNE run as background jobs; the panes show PCA until they are done.",
+        )
+        with st.popover("More", icon=":material/tune:"):
+            _further_choosers(workspace)
+            if not has_columns:
+                color_chooser(workspace, pair)
+            second_color_chooser(workspace, pair)
+
+
+def _pivot_chooser(workspace: Workspace, pair: Match) -> None:
+    bound(
+        st.multiselect,
+        "Pivots",
+        "view.pivots",
+        list(workspace.view.pivots),
+        lambda value: _choose_pivots(pair, value),
+        options=list(workspace.view.pivots),
+        accept_new_options=True,
+        placeholder="Type a word" if pair.source.counts is not None else "Type an id",
+        width=430,
+        help="Each pivot's neighbourhood has its own colour.",
+        max_selections=MOST_PIVOTS,
+    )
+
+
+def _further_choosers(workspace: Workspace) -> None:
+    view, reduction = workspace.view, workspace.reduction
+
+    def change(label: str, field: str, name: str) -> Any:
+        return lambda value: session.edit_spec(label, field, **{name: value})
+
+    bound(
+        st.number_input,
+        "Neighbours of each pivot",
+        "view.n_nearest",
+        view.n_nearest,
+        change("neighbours of each pivot", "view", "n_nearest"),
+        min_value=1,
+        max_value=2000,
+        step=50,
+    )
+    bound(st.toggle, "Show all anchors", "view.show_anchors", view.show_anchors, change("show anchors", "view", "show_anchors"))
+    bound(
+        st.segmented_control,
+        "Fit",
+        "view.fit",
+        reduction.fit,
+        change("fit", "reduction", "fit"),
+        options=list(_FITS),
+        format_func=_FITS.get,
+        required=True,
+        help="One map, fitted on the first space: equal pictures mean equal coordinates (Moschella et al., Fig. 5).",
+    )
+    bound(
+        st.toggle,
+        "Keep the orientation",
+        "view.oriented",
+        workspace.oriented,
+        lambda value: session.edit("keep the orientation" if value else "orientation as computed", oriented=value),
+        help=(
+            "Turns and mirrors the maps so that they agree with the absolute map of the first space. Off: as computed. It "
+            "changes the display only."
+        ),
+    )
+    bound(
+        st.toggle,
+        "Align the second picture",
+        "view.align",
+        reduction.align,
+        change("align", "reduction", "align"),
+        help="Rotates, mirrors and scales the second picture onto the first (Procrustes). It changes the display only.",
+    )
+    bound(
+        st.segmented_control,
+        "Dimensions",
+        "view.dimensions",
+        reduction.n_components,
+        change("dimensions", "reduction", "n_components"),
+        options=[2, 3],
+        required=True,
+    )
+    if reduction.method == "umap":
+        bound(
+            st.number_input,
+            "UMAP neighbours",
+            "view.n_neighbors",
+            reduction.n_neighbors,
+            change("UMAP neighbours", "reduction", "n_neighbors"),
+            min_value=2,
+            max_value=200,
+        )
+        bound(
+            st.number_input,
+            "UMAP minimum distance",
+            "view.min_dist",
+            reduction.min_dist,
+            change("UMAP minimum distance", "reduction", "min_dist"),
+            min_value=0.0,
+            max_value=1.0,
+            step=0.05,
+        )
+    if reduction.method == "tsne":
+        bound(
+            st.number_input,
+            "Perplexity",
+            "view.perplexity",
+            reduction.perplexity,
+            change("perplexity", "reduction", "perplexity"),
+            min_value=2.0,
+            max_value=200.0,
+        )
+
+
+def _choose_pivots(pair: Match, pivots: list[str]) -> None:
+    wanted = tuple(dict.fromkeys(pivot.strip() for pivot in pivots))
+    unknown = [pivot for pivot in wanted if pivot not in pair.source.index]
+    if unknown:
+        raise SpaceError(f"pivots: expected ids of rows that both spaces have, got {quote(unknown)}")
+    session.edit_spec("pivots", "view", pivots=wanted)
+
+
+def _choose_method(method: str) -> None:
+    reduction = session.workspace().reduction
+    session.edit(f"reduce by {REDUCTIONS[method].title}", reduction=dataclasses.replace(reduction, method=method))

@@ -1,0 +1,70 @@
+"""The headline of the Compare page: its result in one sentence with the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app import compute
+from app.jobs import scores
+from app.workspace import Workspace
+from relcore.base.numbers import band, counted, short
+from relcore.scores.score import Score
+from relcore.spaces.space import Match
+
+_FORMS = ("absolute", "relative", "whitened")
+_Found = Mapping[str, Mapping[str, Score]]
+
+
+def headline(workspace: Workspace, pair: Match) -> str:
+    """As HTML: class agreement where the rows have classes, else the rank of a row as a neighbour of itself."""
+    if not workspace.anchors:
+        return _paragraph("No anchors yet: choose some in the sidebar, or pick them on the Anchors page.")
+    if not compute.can_be_scored(pair, workspace.anchors):
+        return _paragraph(compute.too_few_held_out(pair, workspace.anchors))
+    found = {form: scores_of(workspace, pair, form) for form in _FORMS}
+    opening = f"Two encoders, the same {counted(len(pair), 'row')}"
+    if "mrr" not in found["absolute"]:
+        opening += ", different dimensions, and so no coordinates in common but those to anchors"
+    opening += ": "
+    if agreement := found["relative"].get("class agreement"):
+        text = f"{opening}{_do_neighbours(agreement.k)}? Class agreement {_circumstances(workspace, agreement)}: "
+        text += f"{_numbers(found, 'class agreement')}. Mean reciprocal rank of the row itself: "
+        return _paragraph(f"{text}{_numbers(found, 'mrr', ('relative',))}.")
+    return _paragraph(
+        f"{opening}how high does a row rank as a neighbour of itself in the other space? Mean reciprocal rank "
+        f"{_circumstances(workspace, found['relative']['mrr'])}: {_numbers(found, 'mrr')}."
+    )
+
+
+def scores_of(workspace: Workspace, pair: Match, form: str) -> dict[str, Score]:
+    """Scores of one representation, as the sidebar's settings say."""
+    return scores(pair, form, workspace.anchors, workspace.projection, workspace.k, workspace.convention)
+
+
+def _do_neighbours(k: int) -> str:
+    if k == 1:
+        return "does the nearest neighbour of a row in the other space have its class"
+    return f"do the {k} nearest neighbours of a row in the other space have mostly its class"
+
+
+def _numbers(found: _Found, metric: str, forms: tuple[str, ...] = _FORMS) -> str:
+    """``relative <b>.930</b> ± .028, whitened …; chance level .102``, of the representations that have this score."""
+    scored = {form: found[form][metric] for form in forms if metric in found[form]}
+    told = ", ".join(f"{form} <b>{short(score)}</b>{_reach(score)}" for form, score in scored.items())
+    chance = scored["relative"].null
+    return f"{told}; chance level {short(chance.mean, chance.places)}" if chance else told
+
+
+def _reach(score: Score) -> str:
+    return f" ± {short((score.interval[1] - score.interval[0]) / 2)}" if score.interval else ""
+
+
+def _circumstances(workspace: Workspace, score: Score) -> str:
+    rows = f"all {score.n:,}" if score.interval is None else f"{score.n_queries:,} of {score.n:,}"
+    found = score.recall
+    near = f", approximate neighbours with a recall of {short(found.value)} ({band(found.low, found.high)})" if found else ""
+    return f"with {counted(len(workspace.anchors), 'anchor')}, {rows} held-out rows as queries{near}"
+
+
+def _paragraph(text: str) -> str:
+    return f'<p class="relscope-lead">{text}</p>'

@@ -1,0 +1,250 @@
+"""The inspector: one row and its neighbours in both spaces, or the brushed rows, and what can be done with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from app import compute, session
+from app.compare.search import search_box
+from app.compare.selection import FULL_HELP, LIMIT_HELP, n_offered, offered
+from app.components.rows import row_links
+from app.compute import pair_key, represent
+from app.items import Items, items_of
+from app.panes import anchors_among, selected
+from app.plain_text import plain, plain_html
+from relcore.base.numbers import counted, short
+from relcore.compare import neighbours
+from relcore.maps.views import MOST_PIVOTS
+from relcore.runs.digest import digest_of
+from relcore.scores.comparison import ProjectionSpec
+from relcore.spaces.space import Match, distinct_names
+
+# One row's neighbours in both spaces, cached like all results of `app.compute`.
+
+
+def neighbours_of(
+    pair: Match,
+    identifier: str,
+    k: int,
+    form: str = "absolute",
+    anchors: tuple[str, ...] = (),
+    projection: ProjectionSpec | None = None,
+) -> pd.DataFrame:
+    """One row's neighbours in both spaces in one representation, side by side; see `relcore.compare.neighbours`."""
+    if form == "absolute":
+        anchors, projection = (), None
+    return _neighbours_of(pair_key(pair), identifier, k, form, digest_of(anchors), projection, pair, anchors)
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _neighbours_of(
+    key: str,
+    identifier: str,
+    k: int,
+    form: str,
+    anchors_key: str,
+    projection: ProjectionSpec | None,
+    _pair: Match,
+    _anchors: tuple[str, ...],
+) -> pd.DataFrame:
+    made = represent(_pair, form, _anchors, projection) if projection else None
+    return neighbours.neighbours_of(_pair, identifier, k, made)
+
+
+FORMS = ("absolute", "relative", "whitened")
+LARGE, SMALL = 160, 28  # pixels of a picture that is looked at, and of one in a list
+MOST_SHOWN = 60  # items of a brush
+MOST_LISTED = 1000  # ids of a brush
+STYLE = Path(__file__).parents[2] / "assets" / "items.css"
+IN_BOTH = '<span class="relscope-unseen">, in both</span>'  # for screen readers: the shading is visible only
+
+
+def inspector(pair: Match) -> None:
+    """The right-hand column: shows the clicked or selected rows of any page."""
+    st.html(STYLE)
+    search_box(pair, "inspector.search")
+    row_links("inspector.links", compute.pair_key(pair), len(pair), lambda row: session.select((str(pair.ids[row]),)))
+    items = items_of(session.workspace())
+    chosen, rows = selected(pair)
+    if len(chosen) > 1:
+        _many(pair, chosen, rows, items)
+        return
+    pivots = [pivot for pivot in session.workspace().view.pivots if pivot in pair.source.index]
+    identifier = chosen[0] if chosen else (pivots[0] if pivots else str(pair.ids[0]))
+    _one(pair, identifier, items)
+    if items is not None and items.problem:
+        st.caption(f":material/hide_image: {plain(items.problem)}")
+    if not chosen:
+        st.caption("Click a point to inspect it. Draw with the lasso to select several.")
+
+
+def _one(pair: Match, identifier: str, items: Items | None) -> None:
+    row = int(pair.source.rows([identifier])[0])
+    label = pair.source.labels[row] if pair.source.labels is not None else ""
+    count = f"{pair.source.counts[row]:,} times in the corpus" if pair.source.counts is not None else ""
+    text = items.text(identifier) if items else ""
+    picture = items.picture(identifier, LARGE) if items else ""
+    if picture:
+        about = plain_html(f"{identifier}{f', {label}' if label else ''}")
+        st.html(f'<img class="relscope-picture" src="{picture}" alt="Picture {about}">')
+    if text:
+        st.html(f'<p class="relscope-text">{plain_html(text)}</p>')
+    if not (picture or text):
+        st.html(f'<p class="relscope-word">{plain_html(identifier)}</p>')
+    named = identifier if picture or text else ""
+    facts = ("" if named.startswith(f"{label}/") else label, named, count)
+    if any(facts):
+        st.html(f'<p class="relscope-facts">{" · ".join(plain_html(fact) for fact in facts if fact)}</p>')
+    _neighbours(pair, identifier)
+    is_anchor = identifier in session.workspace().anchors
+    verb, icon = ("Remove anchor", ":material/star_border:") if is_anchor else ("Add as anchor", ":material/star:")
+    change = session.remove_anchors if is_anchor else session.add_anchors
+    pinned, full = (
+        identifier in session.workspace().pinned,
+        not (is_anchor or offered((identifier,), session.workspace().anchors)),
+    )
+    st.button(
+        verb,
+        icon=icon,
+        on_click=change,
+        args=((identifier,),),
+        width="stretch",
+        key="inspector.anchor",
+        disabled=pinned or full,
+        help="Pinned: unpin it on the Anchors page first" if pinned else FULL_HELP if full else None,
+    )
+    view = session.workspace().view
+    # Pivots do not show in the colours of labels: start again with this one.
+    pivots = () if view.color_by == "labels" else view.pivots
+    if identifier not in pivots and len(pivots) < MOST_PIVOTS:
+        st.button(
+            "Show its neighbourhood",
+            icon=":material/palette:",
+            on_click=session.edit_spec,
+            args=(f"pivot “{identifier}”", "view"),
+            kwargs={"pivots": (*pivots, identifier), "color_by": "pivots"},
+            width="stretch",
+            key="inspector.pivot",
+        )
+
+
+def _neighbours(pair: Match, identifier: str) -> None:
+    """The row's neighbours in the representation that is chosen; a click on one inspects it."""
+    workspace, form = session.workspace(), "absolute"
+    if workspace.anchors:
+        form = st.selectbox(
+            "Neighbours in",
+            FORMS,
+            key="inspector.form",
+            format_func="{} spaces".format,
+            persist_state="session",
+            label_visibility="collapsed",
+        )
+    k = min(workspace.k, len(pair) - 1)
+    table = neighbours_of(pair, identifier, k, form, workspace.anchors, workspace.projection)
+    st.html(neighbours_html(pair, table))
+    after = ", by cosine after centring" if form == "absolute" else f", by cosine; {counted(len(workspace.anchors), 'anchor')}"
+    st.caption(
+        f"The {k} nearest neighbours in each {form} space{after}. Shaded ids are neighbours in both. Click one to inspect it."
+    )
+
+
+def neighbours_html(pair: Match, table: pd.DataFrame) -> str:
+    """Two lists side by side; ids in both are shaded. Items are shown by picture or text, with the id in the title."""
+    items, ids = items_of(session.workspace()), list(dict.fromkeys([*table["source"], *table["target"]]))
+    shown = _named(pair, ids, items) if items is not None else {}
+    rows = dict(zip(ids, pair.source.rows(ids).tolist(), strict=True))
+
+    def entry(identifier: str, cosine: float, shared: bool) -> str:
+        image, name, title = shown.get(identifier, ("", identifier, identifier))
+        return (
+            f'<li class="{"shared" if shared else ""}" title="{plain_html(title)}" data-row="{rows[identifier]}" role="button" '
+            f'tabindex="0">{image}<b>{plain_html(name)}</b>'
+            f"<span>{short(cosine, 2)}{IN_BOTH if shared else ''}</span></li>"
+        )
+
+    def side(name: str, title: str) -> str:
+        columns = (table[name], table[f"{name} cosine"], table[f"{name} shared"])
+        entries = "".join(entry(*row) for row in zip(*columns, strict=True))
+        return f"<div><h4>{plain_html(title)}</h4><ol>{entries}</ol></div>"
+
+    sides = "".join(map(side, ("source", "target"), distinct_names((pair.source, pair.target))))
+    kind = " relscope-texts" if items is not None and items.has_texts else ""
+    return f'<div class="relscope-neighbours{kind}" data-pair="{compute.pair_key(pair)}">{sides}</div>'
+
+
+def _named(pair: Match, ids: list[str], items: Items) -> dict[str, tuple[str, str, str]]:
+    """For each id: its small picture as HTML, its name in a list, and everything that is known about it."""
+    rows = pair.source.rows(ids)
+    labels = pair.source.labels[rows] if pair.source.labels is not None else [""] * len(ids)
+    pictures = items.pictures(ids, SMALL) if items.has_pictures else [""] * len(ids)
+    named = {}
+    for identifier, label, text, picture in zip(ids, labels, items.texts(ids), pictures, strict=True):
+        image = f'<img src="{picture}" alt="" height="{SMALL}">' if picture else ""
+        about = identifier if identifier.startswith(f"{label}/") else f"{label} · {identifier}" if label else identifier
+        title = " · ".join(filter(None, (text, about)))
+        named[identifier] = (image, text or (label if picture else "") or identifier, title)
+    return named
+
+
+def items_html(pair: Match, ids: list[str], items: Items) -> str:
+    """A grid of pictures or a list of texts."""
+    named = _named(pair, ids, items)
+    if items.has_pictures:
+        cells = "".join(f'<li title="{plain_html(title)}">{image}</li>' for image, _, title in named.values() if image)
+        return f'<ul class="relscope-grid" aria-label="Pictures">{cells}</ul>'
+    cells = "".join(
+        f'<li title="{plain_html(title)}"><span>{plain_html(name)}</span></li>' for _, name, title in named.values()
+    )
+    return f'<ul class="relscope-list" aria-label="Texts">{cells}</ul>'
+
+
+def _many(pair: Match, chosen: tuple[str, ...], rows: np.ndarray, items: Items | None) -> None:
+    """Several rows: their ids, and their numbers (m,). They may be half a million, so nothing goes through all ids."""
+    st.html(f'<p class="relscope-word">{len(chosen):,} selected</p>')
+    pinned, anchors = set(session.workspace().pinned), session.workspace().anchors
+    there = anchors_among(pair, rows, anchors)
+    n_anchors, n_removable = len(there), sum(identifier not in pinned for identifier in there)
+    st.caption(f"{counted(n_anchors, 'of them is an anchor', 'of them are anchors')}.")
+    new, only = n_offered(len(chosen) - n_anchors, len(set(anchors))), n_offered(len(chosen))
+    st.button(
+        f"Add {counted(new, 'anchor')}",
+        icon=":material/star:",
+        on_click=lambda: session.add_anchors(offered(chosen, session.workspace().anchors)),
+        disabled=not new,
+        help=LIMIT_HELP if new < len(chosen) - n_anchors else None,
+        width="stretch",
+        key="inspector.add",
+    )
+    st.button(
+        "Use only these as anchors" if only == len(chosen) else f"Use only {only:,} of these as anchors",
+        on_click=lambda: session.set_anchors(f"use {only} selected as anchors", offered(chosen)),
+        help=LIMIT_HELP if only < len(chosen) else None,
+        width="stretch",
+        key="inspector.only",
+    )
+    st.button(
+        f"Remove {counted(n_removable, 'anchor')}",
+        on_click=session.remove_anchors,
+        args=(chosen,),
+        disabled=not n_removable,
+        width="stretch",
+        key="inspector.remove",
+    )
+    st.button("Clear", icon=":material/close:", on_click=session.select, args=((),), width="stretch", key="inspector.clear")
+    if items is not None and not items.problem:
+        step = -(-len(chosen) // MOST_SHOWN)  # the first ones of all would be of one class where rows stand by class
+        st.html(items_html(pair, list(chosen[::step]), items))
+        if step > 1:
+            st.caption(f"Shown: {len(chosen[::step])} rows, one in {step}.")
+        return
+    if pair.source.counts is not None:
+        rows = rows[np.argsort(-pair.source.counts[rows], kind="stable")[:MOST_LISTED]]
+        table = pd.DataFrame({"id": pair.ids[rows], "count": pair.source.counts[rows]})
+    else:
+        table = pd.DataFrame({"id": chosen[:MOST_LISTED]})
+    st.dataframe(table, hide_index=True, height=320)

@@ -1,1 +1,0 @@
-"""Streamlit components: Python wrappers with their JavaScript."""

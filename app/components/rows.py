@@ -1,0 +1,89 @@
+"""row_links: makes the rows of neighbour lists clickable; lists carry ``data-pair``, their rows ``data-row``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+_mount = st.components.v2.component(
+    "relscope_row_links",
+    js=(Path(__file__).parent / "row_links.js").read_text(encoding="utf-8"),
+    isolate_styles=False,
+)
+
+
+def row_links(key: str, pair: str, n: int, on_pick: Callable[[int], None]) -> None:
+    """Listen for all lists of the page; `on_pick` gets a row number below `n` of a list whose ``data-pair`` is `pair`."""
+
+    def receive() -> None:
+        row = read_pick(st.session_state[key].get("picked"), pair, n)
+        if row is not None:
+            on_pick(row)
+
+    _mount(key=key, on_picked_change=receive)
+
+
+def read_pick(sent: Any, pair: str, n: int) -> int | None:
+    """The row that the browser sent; None for another pair's, whose rows are others, and for anything else."""
+    if not isinstance(sent, dict) or sent.get("pair") != pair:
+        return None
+    row = sent.get("row")
+    return row if type(row) is int and 0 <= row < n else None
+
+
+# row_search: a search box; Python finds the matches while one types, a few at a time: 20,000 options would be 300 KB.
+
+LONGEST_QUERY = 200
+
+_HERE = Path(__file__).parent
+_mount_of_row_search = st.components.v2.component(
+    "relscope_row_search",
+    css=(_HERE / "row_search.css").read_text(encoding="utf-8"),
+    js=(_HERE / "row_search.js").read_text(encoding="utf-8"),
+)
+
+
+@dataclass(frozen=True)
+class SearchAnswer:
+    """A row in the list of matches: what is sent back for it, its first line, and small print below."""
+
+    id: str
+    name: str
+    note: str = ""
+
+
+def row_search(
+    key: str, placeholder: str, find: Callable[[str], tuple[Sequence[SearchAnswer], str]], on_pick: Callable[[str], None]
+) -> bool:
+    """Draw the box; whether a row was picked. `find` gives the matches of a query, and a line about them."""
+
+    def receive() -> None:
+        sent = st.session_state[key].get("picked")
+        if isinstance(sent, dict) and isinstance(sent.get("id"), str):
+            on_pick(sent["id"])
+
+    query = read_query(st.session_state.get(key))
+    matches, told = find(query) if query.strip() else ((), "")
+    data = {
+        "label": "Search rows",
+        "placeholder": placeholder,
+        "query": query,
+        "matches": list(map(asdict, matches)),
+        "told": told,
+    }
+    found = _mount_of_row_search(key=key, data=data, default={"query": ""}, on_query_change=_nothing, on_picked_change=receive)
+    return found.picked is not None
+
+
+def read_query(state: Any) -> str:
+    """What is in the box, cut to `LONGEST_QUERY`; "" at first."""
+    query = (state or {}).get("query", "")
+    return query[:LONGEST_QUERY] if isinstance(query, str) else ""
+
+
+def _nothing() -> None:
+    """Streamlit keeps the query; the run that follows reads it."""

@@ -1,1 +1,0 @@
-"""Drift: two versions of a space, or a series of them, on the page."""

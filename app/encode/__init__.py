@@ -1,1 +1,0 @@
-"""From a dataset to spaces: what the Spaces page shows of encoding and of the store."""

@@ -1,0 +1,149 @@
+"""Encoding jobs: submit them, find them again, and add their spaces to the session.
+
+The app has one engine, which outlives pages and reloads. A session awaits the jobs that it started, by key, and their spaces
+join it when they are done. A reloaded page is a new session, which awaits nothing: it shows the jobs in progress and can await
+them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import streamlit as st
+
+from app import jobs, session
+from app.widgets import space_name
+from relcore.catalog.catalog import SpaceSpec, encoding_specs
+from relcore.catalog.encoding import encode_job, encoding_job_key, stored_encodings
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder
+from relcore.runs.jobs import Job
+from relcore.runs.pace import Expected
+
+_JOINED = "relscope.encodings-joined"
+_SEEN = "relscope.encodings-seen"  # of others, while they were under way
+
+
+def submit(
+    dataset: DatasetSpec,
+    digest: str,
+    name: str,
+    encoders: Iterable[Encoder],
+    expected: Mapping[Encoder, Expected] | None = None,
+    here: bool = False,
+) -> None:
+    """Submit one job per encoder; encodings that the store has join the session at once.
+
+    With `here`, those that came with Relscope are computed here, too.
+    """
+    there: list[SpaceSpec] = []
+    for encoder in encoders:
+        keys = stored_encodings(jobs.engine().store, digest, encoder, own=here)
+        if keys is not None:
+            there += own_specs(dataset, encoder, keys)
+            continue
+        key, title = encoding_job_key(digest, encoder), f"{encoder.title} · {name}"
+        cost = (expected or {}).get(encoder)
+        settings = {"title": title, "expected": cost, "here": here}
+        job = jobs.engine().submit(key, encode_job, **settings, dataset=dataset, encoder=encoder)
+        await_jobs([job])
+    join(there)
+
+
+def await_jobs(wanted: Iterable[Job]) -> None:
+    """Add their spaces to this session when they are done."""
+    session.await_jobs(tuple(dict.fromkeys([*session.awaited_jobs(), *(job.key for job in wanted)])))
+
+
+def forget(job: Job) -> None:
+    """Show a job no longer: it failed, was stopped, or its spaces have joined."""
+    st.session_state.get(_SEEN, set()).discard(job.key)
+    session.await_jobs(tuple(key for key in session.awaited_jobs() if key != job.key))
+
+
+def awaited() -> list[Job]:
+    """This session's encodings that have not joined it yet: waiting, running, failed or stopped."""
+    known = {job.key: job for job in jobs.engine().jobs()}
+    return [known[key] for key in session.awaited_jobs() if key in known]
+
+
+def others() -> list[Job]:
+    """Encodings that this session did not start, perhaps because it was reloaded: in progress, or done since then."""
+    mine, seen = session.awaited_jobs(), st.session_state.setdefault(_SEEN, set())
+    found = []
+    for job in jobs.engine().jobs():
+        if job.function is not encode_job or job.key in mine:
+            continue
+        state = job.status().state
+        if state in ("queued", "running") or (state == "done" and job.key in seen):
+            seen.add(job.key)
+            found.append(job)
+    return found
+
+
+def collect() -> bool:
+    """Add the spaces of all finished jobs to the session in one step; whether there were any."""
+    done = []
+    for job in awaited():
+        if jobs.asked_again(job):
+            jobs.engine().submit(job.key, encode_job, title=job.title, here=job.here, **job.arguments)
+        elif job.status().state == "done":
+            done.append(job)
+            forget(job)
+    return join([spec for job in done for spec in _specs_of(job)])
+
+
+def join(specs: Sequence[SpaceSpec]) -> bool:
+    """Add spaces to the session in one step that can be undone; whether there were any."""
+    if not specs:
+        return False
+    workspace = session.workspace()
+    new = [spec for spec in dict.fromkeys(specs) if spec not in workspace.spaces]
+    st.session_state[_JOINED] = tuple(dict.fromkeys(specs))
+    if new:
+        what = space_name(new[0]) if len(new) == 1 else f"{len(new)} spaces"
+        session.edit(f"encode {what}", spaces=(*workspace.spaces, *new))
+        session.announce(f"{what} joined the session.")
+    else:
+        session.announce("These spaces were in the session already.")
+    return True
+
+
+def joined() -> list[SpaceSpec]:
+    """The spaces that joined last and are still in the session."""
+    spaces = session.workspace().spaces
+    return [spec for spec in st.session_state.get(_JOINED, ()) if spec in spaces]
+
+
+def pair_to_compare() -> tuple[SpaceSpec, SpaceSpec] | None:
+    """The first two of what joined last, where source and target are not of that dataset; one alone is paired with an older."""
+    new, workspace = joined(), session.workspace()
+    if not new:
+        return None
+    same = [spec for spec in workspace.spaces if spec not in new and _alike(spec, new[0])]
+    candidates = [*(spec for spec in new if _alike(spec, new[0])), *same]
+    if len(candidates) < 2 or {workspace.source, workspace.target} <= set(candidates):
+        return None
+    return candidates[0], candidates[1]
+
+
+def _alike(one: SpaceSpec, other: SpaceSpec) -> bool:
+    """Whether the rows of two encodings match: of one dataset, maybe of two columns of one table."""
+    if one.dataset is None or other.dataset is None:
+        return False
+    return replace(one.dataset, column="", label_column="") == replace(other.dataset, column="", label_column="")
+
+
+def _specs_of(job: Job) -> list[SpaceSpec]:
+    dataset, encoder = job.arguments["dataset"], job.arguments["encoder"]
+    keys = {encoder.outputs[0]: job.key} if len(encoder.outputs) == 1 else job.result().metadata["encodings"]
+    if job.key in session.member().made:  # the list of several spaces; each of them counts
+        session.member().made.update(keys.values())
+    return own_specs(dataset, encoder, keys)
+
+
+def own_specs(dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
+    """The specs of encodings whose keys this session found with data of its own; it may open them from now on."""
+    session.member().found.update(keys.values())
+    return encoding_specs(jobs.engine().store, dataset, encoder, keys)

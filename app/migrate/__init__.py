@@ -1,1 +1,0 @@
-"""Migrate: what to do about a new embedding model, on the page."""

@@ -1,0 +1,385 @@
+"""The rows of the Papers page: filter, tables side by side, runs with their bars, and links to the pages that explore them."""
+
+from __future__ import annotations
+
+from html import escape
+from math import isnan
+from pathlib import Path
+
+import streamlit as st
+
+from app import session
+from app.encode import encoders
+from app.jobs import asked_again, engine, follow
+from app.page_settings import kept
+from app.papers.openings import PaperOpening, opening_of
+from app.plain_text import plain
+from app.studies import panel
+from relcore.base.access import shared
+from relcore.base.numbers import general, short
+from relcore.papers import tables
+from relcore.papers.ours import SHARE, Number, Ours, spread_of
+from relcore.papers.published import WORDS, Cell, PublishedTable
+from relcore.papers.rows import PaperRow, load_rows
+from relcore.papers.runs import RUNS, expected, paper_job, result_of, run_key, what_is_missing
+from relcore.papers.verdict import DOES_NOT, HOLDS, NO, PARTLY, RULE, YES, ClaimVerdict, Decided, verdict_of
+from relcore.runs.pace import Expected, presently
+from relcore.studies.study import study_of
+
+# The published and the measured numbers as two small HTML tables side by side.
+
+_SIGNS = {YES: "✓", NO: "✗"}
+
+
+def head(row: PaperRow) -> str:
+    """Number, title and sentence."""
+    name = f"{row.name} · {row.title}"
+    return (
+        f'<div class="relscope-paper"><h3>{escape(name)}<small>{escape(row.paper.authors)}</small></h3>'
+        f"<p>{escape(row.shows)}</p></div>"
+    )
+
+
+def published(row: PaperRow) -> str:
+    """The printed table, with its setting; or why there is none."""
+    mark = '<p class="relscope-mark">published <span>(their data)</span></p>'
+    if row.published is None:
+        return f'{mark}<p class="relscope-small">{escape(row.note)}</p>'
+    setting = f'<p class="relscope-small">{escape(row.published.setting)}.</p>'
+    return f'{mark}<div class="relscope-box" tabindex="0">{_printed(row.published, row.name)}</div>{setting}'
+
+
+def told(text: str, what: str = "") -> str:
+    """A line in small type, with its topic in bold."""
+    return f'<p class="relscope-small">{f"<b>{escape(what)}</b> " if what else ""}{escape(text)}</p>'
+
+
+def here(ours: Ours, groups: tuple[str, ...]) -> str:
+    """The measured table: a line per label, a column per metric; the data, the date and the settings."""
+    numbers = ours.of_groups(groups)
+    return (
+        f'<p class="relscope-mark here">here <span>({escape(ours.data)})</span></p>'
+        f'<div class="relscope-box here" tabindex="0">{_measured(numbers)}</div>'
+        f'<p class="relscope-small">{escape(_rests_on(numbers))} · {escape(_settings(ours))} · {escape(ours.date)}, '
+        f"Relscope {escape(ours.version)}{_commit(ours.commit)}, {_took(ours.seconds)}</p>"
+    )
+
+
+def verdict_html(found: ClaimVerdict) -> str:
+    """The verdict, how many comparisons hold, and, folded, each comparison with its difference, and the rule."""
+    kind = {HOLDS: "holds", DOES_NOT: "not"}.get(found.word, "partly")
+    lines = "".join(f"<li>{_claim(one)}</li>" for one in found.claims)
+    return (
+        f'<details class="relscope-verdict {kind}"><summary><b>{escape(found.word.capitalize())}</b> · {escape(found.counts())}'
+        f"</summary><ul>{lines}</ul><p>{escape(RULE)}</p></details>"
+    )
+
+
+def _claim(one: Decided) -> str:
+    ends = "no interval" if isnan(one.low) else f"95 %: {_short(one.low)} … {_short(one.high)}"
+    told = f"{_short(one.more)} against {_short(one.than)}, difference {_short(one.difference)} ({ends})"
+    outcome = f"{_SIGNS.get(one.outcome, '○')} <b>{escape(one.outcome.capitalize())}:</b>"
+    return f"{outcome} {escape(one.claim.says)} <span>{told}</span>"
+
+
+def _printed(table: PublishedTable, name: str) -> str:
+    labels = "".join(f'<th scope="col">{escape(label)}</th>' for label in table.labels)
+    measures = "".join(f'<th scope="col">{escape(measure.name)}{_unit(measure.unit)}</th>' for measure in table.measures)
+    words = tuple(measure.unit in WORDS for measure in table.measures)
+    body = "".join(
+        "<tr>"
+        + "".join(f'<th scope="row">{escape(label)}</th>' for label in line)
+        + "".join(_cell(cell, wide) for cell, wide in zip(cells, words, strict=True))
+        + "</tr>"
+        for line, cells in table.lines
+    )
+    return _table(f"{name}, as published", labels + measures, body)
+
+
+def _cell(cell: Cell, words: bool) -> str:
+    value, plus, deviation = cell.text.partition(" ± ")
+    more = f" <span>± {escape(deviation)}</span>" if plus else ""
+    return f"<td{' class=words' if words else ''}>{escape(value).replace('-', '−') if not words else escape(value)}{more}</td>"
+
+
+def _measured(numbers: tuple[Number, ...]) -> str:
+    """A table for each group of labels with the same metrics, so that no table has empty cells."""
+    by_label: dict[str, dict[str, Number]] = {}
+    for number in numbers:
+        by_label.setdefault(number.label, {})[number.metric] = number
+    alike: dict[tuple[str, ...], dict[str, dict[str, Number]]] = {}
+    for label, by_metric in by_label.items():
+        alike.setdefault(tuple(by_metric), {})[label] = by_metric
+    return "".join(_block(lines) for lines in alike.values())
+
+
+def _block(lines: dict[str, dict[str, Number]]) -> str:
+    metrics = next(iter(lines.values()))
+    columns = "".join(f'<th scope="col">{escape(name)}{_unit(one.unit)}</th>' for name, one in metrics.items())
+    body = "".join(
+        f'<tr><th scope="row">{escape(label)}</th>' + "".join(map(_number, by_metric.values())) + "</tr>"
+        for label, by_metric in lines.items()
+    )
+    return _table("measured here", f'<th scope="col"></th>{columns}', body)
+
+
+def _number(number: Number) -> str:
+    more = "" if number.deviation is None else f" <span>± {_short(number.deviation)}</span>"
+    least = "" if number.baseline is None else f"<small>{escape(number.baseline_is)} {_short(number.baseline)}</small>"
+    spread = spread_of(number)
+    band = f"<small>95 %: {_short(spread.low)} … {_short(spread.high)}</small>" if spread else ""
+    return f"<td>{_short(number.value)}{more}{band}{least}</td>"
+
+
+def _table(caption: str, columns: str, body: str) -> str:
+    label = escape(caption, quote=True)
+    return f'<table class="relscope-papers" aria-label="{label}"><thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _unit(unit: str) -> str:
+    return "" if unit in WORDS or unit == SHARE else f"<small>{escape(unit)}</small>"
+
+
+def _short(value: float) -> str:
+    return short(value, 3 if abs(value) < 100 and value != int(value) else 0)
+
+
+def _rests_on(numbers: tuple[Number, ...]) -> str:
+    """``"n = 359, k = 10, mean ± deviation over 5"``; ranges where they differ."""
+    told = []
+    for name in ("n", "k"):
+        values = sorted({value for number in numbers if (value := getattr(number, name)) is not None})
+        if values:
+            told.append(f"{name} = {values[0]:,}" + (f" … {values[-1]:,}" if len(values) > 1 else ""))
+    repeats = sorted({number.repeats for number in numbers if number.deviation is not None and number.repeats > 1})
+    if repeats:
+        over = f"{repeats[0]}" + (f" … {repeats[-1]}" if len(repeats) > 1 else "")
+        told.append(f"mean ± deviation over {over}")
+    return ", ".join(told) or "one run"
+
+
+def _settings(ours: Ours) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_value(value)}" for name, value in ours.settings.items()) or "no settings"
+
+
+def _value(value) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{name} {one}" for name, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) if len(value) < 3 else f"{value[0]} … {value[-1]}"
+    return str(value)
+
+
+def _commit(commit: str) -> str:
+    return f", commit {escape(commit)}" if commit else ""
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+_ASSETS = Path(__file__).parents[2] / "assets"
+STYLE = _ASSETS / "papers.css"
+PAGES = {
+    "compare": "Compare",
+    "stitch": "Stitch",
+    "invert": "Invert",
+    "spaces": "Spaces",
+    "bootstrap": "Bootstrap",
+    "studies": "Studies",
+}
+_TABS = {"stitch": "stitch.tab", "invert": "invert.tab", "studies": "studies.kind"}
+_ALL = "All"
+_GOING = "relscope.papers-going"
+
+
+def draw() -> None:
+    """The page."""
+    st.html(STYLE)
+    rows = load_rows()
+    found = {name: ours for name in RUNS if (ours := result_of(name, engine().store))}
+    told = sum(any(name in found for name in row.run_names()) for row in rows)
+    words = [verdict.word for row in rows if (verdict := verdict_of(row, found))]
+    holds, partly, does_not = (words.count(word) for word in (HOLDS, PARTLY, DOES_NOT))
+    st.html(
+        f'<p class="relscope-lead"><b>{len(rows)}</b> tables and figures of three papers; <b>{told}</b> have numbers measured '
+        f"here. The paper’s pattern holds in <b>{holds}</b>, holds partly in <b>{partly}</b> and does not hold in "
+        f"<b>{does_not}</b>. Published numbers come from the papers’ data and models, ours from the data and models at hand: "
+        "compare the patterns, not the values.</p>"
+    )
+    chosen = _filtered(rows, found)
+    _exports(chosen, found)
+    if not chosen:
+        st.info("No row matches. Choose another paper, or also show rows without numbers.", icon=":material/filter_alt_off:")
+    shown_jobs: set[str] = set()
+    for row in chosen:
+        _row(row, found, shown_jobs)
+
+
+def _filtered(rows: tuple[PaperRow, ...], found: dict[str, Ours]) -> list[PaperRow]:
+    papers = {row.paper.id: row.paper for row in rows}
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
+        paper = kept(
+            st.segmented_control,
+            "Paper",
+            [_ALL, *papers],
+            default=_ALL,
+            format_func=lambda name: papers[name].short if name in papers else _ALL,
+            key="papers.paper",
+            label_visibility="collapsed",
+            required=True,
+        )
+        only = kept(st.toggle, "With numbers measured here", key="papers.only")
+    if paper in papers:
+        one = papers[paper]
+        st.caption(f"{one.authors}, [{one.title}]({one.url})")
+    return [
+        row for row in rows if paper in (_ALL, row.paper.id) and (not only or any(name in found for name in row.run_names()))
+    ]
+
+
+def _exports(rows: list[PaperRow], found: dict[str, Ours]) -> None:
+    files = {
+        "csv": ("CSV", tables.as_csv, "text/csv", "One number per line, published and measured"),
+        "tex": ("LaTeX", tables.as_latex, "application/x-tex", "A longtable, for a paper that uses booktabs"),
+        "json": ("JSON", tables.as_json, "application/json", "Everything, with settings, dates and versions"),
+    }
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        for suffix, (label, make, mime, explanation) in files.items():
+            st.download_button(
+                label,
+                data=lambda make=make: make(rows, found),
+                file_name=f"papers.{suffix}",
+                mime=mime,
+                key=f"papers.{suffix}",
+                help=f"{explanation}: the rows shown",
+                type="tertiary",
+                icon=":material/download:",
+                on_click="ignore",
+                disabled=not rows,
+            )
+
+
+def _row(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
+    with st.container(border=True, key=f"papers-{row.id}"):
+        st.html(head(row))
+        measured = any(name in found for name in row.run_names())
+        widths = [1, 1] if measured else [2.2, 1]
+        left, right = st.columns(widths if row.published else [1, 2.2], gap="large")
+        with left:
+            needs = told(row.needs, "Their data and models:") if row.needs else ""
+            st.html(published(row) + needs)
+        with right:
+            _ours(row, found)
+        _actions(row, found, shown_jobs)
+
+
+def _ours(row: PaperRow, found: dict[str, Ours]) -> None:
+    names = row.run_names()
+    parts = [here(found[name], row.groups(name)) for name in names if name in found]
+    if verdict := verdict_of(row, found):
+        parts.insert(0, verdict_html(verdict))
+    if parts and row.differs:
+        parts.append(told(row.differs, "Differences from the paper:"))
+    waiting = [f"{RUNS[name].title}, {_told(expected(name, engine().store))}" for name in names if name not in found]
+    if waiting:
+        parts.append(told(f"{'; '.join(waiting)}.", "Not run yet:"))
+    if not names:
+        parts.append(told(row.why_not, "Not measured here:"))
+    st.html("".join(parts))
+
+
+def _actions(row: PaperRow, found: dict[str, Ours], shown_jobs: set[str]) -> None:
+    jobs = {job.key: job for job in engine().jobs()}
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        for name in row.run_names():
+            job = jobs.get(run_key(name))
+            if job is None or job.status().state == "done":
+                _button(row, name, name in found)
+        _explore(row)
+    for name in row.run_names():
+        job = jobs.get(run_key(name))
+        if job is None or job.status().state == "done":
+            continue
+        if asked_again(job):
+            job = _start(name)
+        if job.key in shown_jobs:  # another row above has the same run, and its bar
+            st.caption(f"{job.title}: see its progress above.")
+        else:
+            shown_jobs.add(job.key)
+            follow([job])
+
+
+def _button(row: PaperRow, name: str, known: bool) -> None:
+    run, likely = RUNS[name], expected(name, engine().store)
+    missing = what_is_missing(name)
+    mine = not shared() or not known or run_key(name) in session.member().made
+    others = "" if mine else "This app is shared: the result is there already, and others may be reading it."
+    many = f" {run.title}" if len(row.run_names()) > 1 else ""
+    st.button(
+        f"{'Run again' if known else 'Run'}{many} · {_told(likely)}",
+        key=f"papers.run-{row.id}-{name}",
+        icon=":material/play_arrow:",
+        on_click=session.guarded,
+        args=(_start, name),
+        disabled=bool(missing or others),
+        help=missing or others or f"{run.title}.{encoders.learned([likely])}",
+    )
+
+
+def _start(name: str):
+    """Submit the run; it is measured again even if the store has it."""
+    key = run_key(name)
+    engine().store.remove(key)
+    return engine().submit(
+        key, paper_job, title=RUNS[name].title, expected=expected(name, engine().store), here=True, name=name
+    )
+
+
+def _told(likely: Expected) -> str:
+    return encoders.in_words(presently(likely))
+
+
+def _explore(row: PaperRow) -> None:
+    page = PAGES[row.page]
+    told = _study_title(row.tab) if row.page == "studies" else row.tab
+    opening = opening_of(row, session.workspace(), engine().store)
+    st.button(
+        f"Explore on {page}, {told}" if told else f"Explore on {page}",
+        key=f"papers.explore-{row.id}",
+        type="tertiary",
+        icon=":material/arrow_forward:",
+        disabled=bool(opening.why_not),
+        help=plain(opening.why_not) or _opened(opening),
+        on_click=session.guarded,
+        args=(_open, row),
+    )
+    if st.session_state.get(_GOING) == row.id:
+        del st.session_state[_GOING]
+        st.switch_page(Path(__file__).parents[2] / "pages" / f"{row.page}.py")
+
+
+def _opened(opening: PaperOpening) -> str | None:
+    """What the page opens with, as a help text."""
+    numbers = [
+        f"{name.replace('_', ' ')} {general(one)}" for name, one in opening.settings.items() if type(one) in (int, float)
+    ]
+    return f"With the table's settings: {', '.join(numbers)}." if numbers else None
+
+
+def _open(row: PaperRow) -> None:
+    """Make the table's settings those of the page, and go there in the run that follows."""
+    opening = opening_of(row, session.workspace(), engine().store)
+    if opening.change:
+        session.become(f"open {row.name}", opening.change(session.workspace()))
+    if opening.study:
+        panel.open_spec(opening.study)
+    for key, value in opening.state.items():
+        st.session_state[key] = value
+    if row.tab:
+        st.session_state[_TABS[row.page]] = row.tab
+    st.session_state[_GOING] = row.id
+
+
+def _study_title(kind: str) -> str:
+    return study_of(kind).title

@@ -1,0 +1,131 @@
+"""The list of spaces that can be loaded, and what the columns of their tables are read as, cached for a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+import streamlit as st
+
+from relcore.base import access
+from relcore.base.errors import SpaceError
+from relcore.catalog import catalog
+from relcore.catalog import tables_beside as belonging
+from relcore.catalog.catalog import SpaceSpec
+from relcore.files import metadata, reading, tables
+from relcore.files.columns import NO_CHOICES, Choices, Columns
+from relcore.files.metadata import SUFFIXES
+from relcore.files.series import series_around, series_of
+
+_MOST_TABLES = 50  # in one folder
+_FEW = 8  # number columns that could still be ids
+
+
+def available(folder: str | None) -> list[catalog.CatalogEntry]:
+    """The catalogue; files that come or go are seen within half a minute."""
+    return _available(str(access.allowed(folder)) if folder else None)
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _available(folder: str | None) -> list[catalog.CatalogEntry]:
+    return catalog.available(folder)
+
+
+def columns_of(spec: SpaceSpec) -> list[str]:
+    """The columns that a space could take its ids from: of its metadata, or of its own table; none where it has neither."""
+    path = Path(spec.option("metadata") or spec.name)
+    if spec.source != "file" or path.suffix.lower() not in SUFFIXES:
+        return []
+    found = metadata_columns(path) if spec.option("metadata") else column_roles(path)
+    roles = ("dimension", "pictures") if found.dimension and found.dimension > _FEW else ("pictures",)
+    return [column.name for column in found.columns if column.role not in roles]
+
+
+def metadata_columns(path: Path, choices: Choices = NO_CHOICES) -> Columns:
+    """What each column of a table of metadata is read as; looked at again when the file has changed."""
+    path = access.regular_file(access.allowed(path))
+    about = path.stat()
+    return _metadata_columns(str(path), (about.st_mtime_ns, about.st_size), choices)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _metadata_columns(path: str, stamp: tuple[int, int], choices: Choices) -> Columns:
+    return metadata.metadata_columns(Path(path), choices)
+
+
+def first_cells(path: Path) -> dict[str, list[str]]:
+    """The first cells of each column of a table as short texts; of wide tables only the first columns."""
+    path = access.regular_file(access.allowed(path))
+    about = path.stat()
+    return _first_cells(str(path), (about.st_mtime_ns, about.st_size))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _first_cells(path: str, stamp: tuple[int, int]) -> dict[str, list[str]]:
+    return metadata.first_cells(Path(path))
+
+
+def matrices(path: Path) -> tuple[dict[str, tuple[int, int]], str | None]:
+    """The matrices of a file by name, and the one that is read where none is chosen; ({}, None) where it has no names."""
+    path = access.allowed(path)
+    if not path.is_file():
+        return {}, None
+    about = path.stat()
+    return _matrices(str(path), (about.st_mtime_ns, about.st_size))
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _matrices(path: str, stamp: tuple[int, int]) -> tuple[dict[str, tuple[int, int]], str | None]:
+    found = reading.matrices_of(Path(path))
+    return found, reading.usual_of(Path(path), found)
+
+
+def tables_beside(path: Path) -> list[Path]:
+    """Tables without vectors in the folder of a file: they may describe its rows."""
+    return [Path(one) for one in _tables_beside(str(access.allowed(path).parent)) if access.may_read(one)]
+
+
+@st.cache_data(ttl=30, max_entries=8, show_spinner=False)
+def _tables_beside(folder: str) -> list[str]:
+    tables = (one for one in sorted(Path(folder).iterdir()) if one.suffix.lower() in SUFFIXES)
+    return [str(one) for one in islice(tables, _MOST_TABLES) if belonging.is_metadata(one)]
+
+
+def series(folder: str | None, path: Path | None = None) -> list[Path]:
+    """The spaces of one series, such as checkpoints: those around a file of the catalogue, else those of the data folder."""
+    known = {Path(entry.spec.name) for entry in available(folder) if entry.spec.source == "file"}
+    root = access.allowed(folder) if folder else access.data_folder()
+    if path is not None:
+        return series_around(path, known, root) if root else []
+    try:
+        return series_of(root, known.__contains__) if folder else []
+    except (SpaceError, OSError):
+        return []
+
+
+def together(paths: Sequence[Path]) -> list[tuple[Path, Path | None]]:
+    """Which files are spaces, each with the table of metadata that belongs to it; see `belonging.joined`."""
+    paths = [access.regular_file(access.allowed(path)) for path in paths]
+    stamps = [(about.st_mtime_ns, about.st_size) for path in paths if (about := path.stat())]
+    return _together(tuple(map(str, paths)), tuple(stamps))
+
+
+@st.cache_data(max_entries=32, show_spinner="Looking at the files …")
+def _together(paths: tuple[str, ...], stamps: tuple[tuple[int, int], ...]) -> list[tuple[Path, Path | None]]:
+    tables = {path for path in paths if belonging.is_metadata(Path(path))}
+    specs = [SpaceSpec("file", path) for path in sorted(paths, key=lambda path: path in tables)]
+    found = belonging.joined(specs, in_order=False)
+    return [(Path(one.name), Path(one.option("metadata")) if one.option("metadata") else None) for one in found]
+
+
+def column_roles(path: Path, choices: Choices = NO_CHOICES) -> Columns:
+    """What each column of a table is read as; looked at again when the file has changed."""
+    path = access.regular_file(access.allowed(path))
+    about = path.stat()
+    return _column_roles(str(path), (about.st_mtime_ns, about.st_size), choices)
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def _column_roles(path: str, stamp: tuple[int, int], choices: Choices) -> Columns:
+    return tables.column_roles(Path(path), choices)

@@ -1,0 +1,154 @@
+"""Folders of shards that are too large for the panes: a sample of their rows, drawn by a job and loaded when it is done."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import streamlit as st
+
+from app import compute, messages, session, sharing
+from app.jobs import asked_again, engine, follow
+from app.plain_text import plain_name
+from app.spaces import own_files
+from app.widgets import space_labels, space_name
+from app.workspace import Workspace
+from relcore.base.errors import SpaceError
+from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec, is_address
+from relcore.files.series import is_one_space
+from relcore.runs.jobs import Job
+from relcore.sharded.sample import SAMPLE, sample_job, sample_spec
+from relcore.sharded.shard import filesystem
+from relcore.sharded.space import ShardedSpace
+
+_COMPARE = Path(__file__).parents[2] / "pages" / "compare.py"
+_ASKED = "relscope.samples-asked"  # places and rows of the samples that are to be loaded
+_KEEP = {"persist_state": "session"}
+
+
+def draw() -> None:
+    """The choosers of one or two folders, and the progress of the samples that are being drawn."""
+    st.markdown("**Folder of shards**")
+    st.caption(
+        "Two or more .npy, .parquet, .arrow or .feather files of one width are one space of any size. The app opens a "
+        "sample of its rows, drawn by a hash of their ids: of two folders with the same ids the same rows."
+    )
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        given = [
+            _place("Folder or address", "/data/vectors-a, s3://bucket/vectors-a", "first"),
+            _place("Folder to compare with (optional)", "/data/vectors-b", "second"),
+        ]
+        n_rows = int(
+            st.number_input("Rows in the sample", 1000, 1_000_000, SAMPLE, 10_000, key="shards.rows", width=220, **_KEEP)
+        )
+    places = [place for place in given if place]
+    spaces = [space for place in places if (space := _opened(place)) is not None]
+    for space in spaces:
+        st.caption(
+            f"{plain_name(space.name)}: {counted(space.n, 'row')} × {space.width:,} in {counted(len(space.shards), 'shard')}"
+        )
+    verb = "Draw a sample and load it" if len(places) < 2 else "Draw samples and compare"
+    if st.button(
+        verb,
+        key="shards.draw",
+        icon=":material/shuffle:",
+        type="primary",
+        disabled=not places or len(spaces) < len(places),
+        help="Reads all shards once, in blocks. A sample is kept until a shard changes, so the next opening takes no time.",
+    ):
+        st.session_state[_ASKED] = [space.place for space in spaces], n_rows
+    if _ASKED in st.session_state:
+        _load_when_drawn(*st.session_state[_ASKED])
+
+
+def _place(label: str, example: str, key: str) -> str:
+    entered = st.text_input(
+        label,
+        placeholder=example,
+        key=f"shards.{key}",
+        help=sharing.help_with_paths("A folder, or an fsspec address."),
+        **_KEEP,
+    )
+    return entered.strip()
+
+
+def _opened(place: str) -> ShardedSpace | None:
+    """The folder at a place; None where it is none, which the page says."""
+    try:
+        filesystem(place)  # asks whether this session may read it, before the cache, which all sessions share
+        return _headers(place)
+    except SpaceError as error:
+        messages.warning(error, icon=":material/folder_off:")
+        return None
+
+
+@st.cache_data(ttl=10, max_entries=8, show_spinner="Reading the headers of the shards …")
+def _headers(place: str) -> ShardedSpace:
+    return ShardedSpace.open(place)
+
+
+def _load_when_drawn(places: list[str], n_rows: int) -> None:
+    """Load the samples that were asked for once the store has all of them; until then, show their jobs."""
+    try:
+        specs = [sample_spec(ShardedSpace.open(place), n_rows) for place in places]
+    except SpaceError as error:
+        del st.session_state[_ASKED]
+        messages.warning(error)
+        return
+    jobs = [_job(spec, n_rows) for spec in dict.fromkeys(specs)]
+    if all(job.status().state == "done" for job in jobs):
+        del st.session_state[_ASKED]
+        _load(specs)
+    else:
+        follow(jobs, dismiss=lambda job: st.session_state.pop(_ASKED, None))
+
+
+def _job(spec: SpaceSpec, n_rows: int) -> Job:
+    key = spec.option("key")
+    job = engine().job(key)
+    if job is None or asked_again(job):
+        title = f"Sample of {space_name(spec)}"
+        job = engine().submit(key, sample_job, title=title, place=spec.name, n_rows=n_rows)
+    return job
+
+
+def _load(specs: list[SpaceSpec]) -> None:
+    if len(specs) < 2 or specs[0] == specs[1]:
+        own_files.load(specs[:1])
+    elif own_files.read(specs):
+        spaces, names = session.workspace().spaces, " and ".join(map(space_name, specs))
+        session.edit(f"load and compare {names}", spaces=(*dict.fromkeys((*spaces, *specs)),), source=specs[0], target=specs[1])
+        st.switch_page(_COMPARE)
+
+
+# One line for spaces that are samples of folders of shards: how many rows of how many, and the command for all of them.
+
+
+def draw_sample_line(workspace: Workspace) -> None:
+    """Nothing where neither space is a sample that leaves rows out."""
+    pair = workspace.source, workspace.target
+    samples = [spec for spec in pair if spec.source == "sample" and int(spec.option("rows")) < int(spec.option("of"))]
+    if not samples:
+        return
+    with st.container(key="sample-line", horizontal=True, vertical_alignment="center"):
+        both = len(samples) == len(pair)
+        end = "; scores of every row:" if both else "."
+        st.caption(f"{_rows(samples, both, workspace)}, drawn by a hash of their ids{end}", width="content")
+        if both:
+            st.code(command(*pair), language="bash", width="content")
+
+
+def command(source: SpaceSpec, target: SpaceSpec) -> str:
+    """The command that scores every row of the folders of two samples."""
+    whole = any(not is_address(spec.name) and is_one_space(Path(spec.name)) for spec in (source, target))
+    return shlex.join(["relscope", "compare", source.name, target.name, *["--shards"] * whole])
+
+
+def _rows(samples: list[SpaceSpec], both: bool, workspace: Workspace) -> str:
+    counts = [(len(compute.load_space(spec)), int(spec.option("of"))) for spec in samples]
+    told = [f"{drawn:,} of {counted(of, 'row')}" for drawn, of in counts]
+    if both and len(set(told)) == 1:
+        return told[0]
+    labels = space_labels(workspace.spaces)
+    return ", ".join(f"{rows} of {plain_name(labels[spec])}" for rows, spec in zip(told, samples, strict=True))

@@ -1,0 +1,348 @@
+"""Try it: type a sentence or draw a picture, and read the answer of every encoder with every head."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import streamlit as st
+
+from app import exports, messages, session
+from app.components.drawing_pad import drawing_pad
+from app.jobs import asked_again, engine, follow
+from app.page_settings import kept
+from app.plain_text import plain, plain_html, plain_name
+from app.stitch.panel import StitchSetup, digests_of, fitted
+from app.widgets import space_name
+from relcore.base.errors import SpaceError
+from relcore.base.names import METHODS
+from relcore.catalog.catalog import SpaceSpec
+from relcore.encoders.dataset import Dataset, DatasetSpec, dataset_place
+from relcore.encoders.encoder import Encoder, TrainedEncoder
+from relcore.encoders.images import decode_image, look_of, made_like, png_thumbnail
+from relcore.figures.matrices import Matrices, name_of
+from relcore.figures.style import Theme, text_on
+from relcore.stitch.stitching import Stitching
+from relcore.stitch.try_it import (
+    Answers,
+    ItemEncoder,
+    TryIt,
+    Untrained,
+    answers_of,
+    item_encoder,
+    joined_encoder,
+    matrices_of,
+    rows_of,
+    train_again_job,
+    trained_key,
+    why_not,
+)
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+# The item of Try it: a typed sentence, or a picture from the test rows, drawn or uploaded.
+
+_SHOWN = 160  # pixels of a picture's longer side
+
+
+@dataclass(frozen=True, eq=False)
+class Item:
+    """An item, and its true label where it is one of the test rows."""
+
+    item: str | Image
+    truth: str = ""
+
+
+def choose(encoder: ItemEncoder, stitching: Stitching) -> Item | None:
+    """The chooser for the kind of items that this encoder takes; None while no item is chosen."""
+    return _text(encoder.dataset, stitching) if encoder.kind == "texts" else _picture(encoder.dataset, stitching)
+
+
+def _text(dataset: Dataset, stitching: Stitching) -> Item | None:
+    key = "stitch.try-text"
+    if key not in st.session_state:
+        _put_text(dataset, stitching, 0)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kept(
+            st.text_input,
+            "A sentence",
+            key=key,
+            live="200ms",
+            placeholder="Type a sentence; every pair answers as you type",
+            max_chars=2000,
+        )
+        st.button(
+            "Another test sentence",
+            key="stitch.try-another",
+            icon=":material/shuffle:",
+            help="A sentence that no head was trained on",
+            on_click=_draw_text,
+            args=(dataset, stitching),
+        )
+    text = " ".join(st.session_state[key].split())
+    return Item(text, st.session_state.get("relscope.try-truth", {}).get(text, "")) if text else None
+
+
+def _draw_text(dataset: Dataset, stitching: Stitching) -> None:
+    _put_text(dataset, stitching, int(np.random.default_rng().integers(len(stitching.split.test))))
+
+
+def _put_text(dataset: Dataset, stitching: Stitching, number: int) -> None:
+    text, label = _test_item(dataset, stitching, number)
+    text = " ".join(text.split())[:2000]
+    st.session_state["stitch.try-text"] = text
+    st.session_state["relscope.try-truth"] = {text: label}
+
+
+def _picture(dataset: Dataset, stitching: Stitching) -> Item | None:
+    look = _look(dataset.digest, dataset)
+    sources = {"test": "Test", "draw": "Draw", "upload": "Upload"}
+    if not look.on_dark:
+        del sources["draw"]
+    source = kept(
+        st.segmented_control,
+        "Picture",
+        list(sources),
+        default="test",
+        format_func=sources.get,
+        key="stitch.try-way",
+        required=True,
+    )
+    if source == "test":
+        n = len(stitching.split.test)
+        number = kept(st.number_input, f"Number, 1 … {n:,}", 1, n, 1, key="stitch.try-number", width=180)
+        item, truth = _test_item(dataset, stitching, int(number) - 1)
+        _show_of_try_it_item(item, f"Label: {truth}")
+        return Item(item, truth)
+    if source == "draw":
+        found = drawing_pad("stitch.try-pad", "Draw here with mouse, pen or finger")
+        if found is None:
+            st.caption("Draw a picture. Every pair answers when you lift the pen.")
+            return None
+        return _adapted(found, dataset, "drawing")
+    uploaded = st.file_uploader("A picture", type=["png", "jpg", "jpeg", "webp", "bmp", "gif"], key="stitch.try-upload")
+    if uploaded is None:
+        size = f"{look.size[0]} × {look.size[1]} pixels" if look.size else "its own size"
+        grey = ", grey" if look.mode == "L" else ""
+        dark = ", light on dark" if look.on_dark else ""
+        st.caption(f"The upload is converted to the form the encoders were trained on: {size}{grey}{dark}.")
+        return None
+    return _adapted(decode_image(uploaded.getvalue(), uploaded.name), dataset, uploaded.name)
+
+
+def _adapted(picture: Image, dataset: Dataset, where: str) -> Item | None:
+    try:
+        item = made_like(picture, _look(dataset.digest, dataset), where)
+    except SpaceError as error:
+        messages.error(error)
+        return None
+    _show_of_try_it_item(item, "As the encoders see it")
+    return Item(item)
+
+
+def _show_of_try_it_item(item: Image, caption: str) -> None:
+    st.image(BytesIO(png_thumbnail(item, _SHOWN)), caption=caption, alt=caption)
+
+
+def _test_item(dataset: Dataset, stitching: Stitching, number: int) -> tuple[str | Image, str]:
+    """A test row's item and its label."""
+    row = int(stitching.split.test[number])
+    identifier = stitching.shared.ids[row]
+    place = int(np.flatnonzero(dataset.ids == identifier)[0])
+    return dataset.item(place), stitching.shared.classes[stitching.shared.targets[row]]
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _look(digest: str, _dataset: Dataset):
+    return look_of(_dataset)
+
+
+# The answers as a table of the page: drawn in a tenth of the time that Plotly takes, which matters while typing.
+
+STYLE = Path(__file__).parents[2] / "assets" / "answers.css"
+
+
+def answers_html(data: Matrices, theme: Theme) -> str:
+    """The only panel of `Matrices` in its own colours, texts and frames; a cell explains itself on hover and on focus."""
+    (panel,) = data.panels
+    heads = "".join(f'<th scope="col">{plain_html(name_of(name))}</th>' for name in panel.columns)
+    lines = []
+    for i, name in enumerate(panel.rows):
+        cells = "".join(_cell(data, i, j, theme) for j in range(len(panel.columns)))
+        lines.append(f'<tr><th scope="row">{plain_html(name_of(name))}</th>{cells}</tr>')
+    corner = f"<td><small>{plain_html(data.row_title)} ↓<br>{plain_html(data.column_title)} →</small></td>"
+    return (
+        f'<table class="relscope-answers"><caption class="relscope-unseen">{plain_html(data.alt)}</caption>'
+        f"<thead><tr>{corner}{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    )
+
+
+def _cell(data: Matrices, i: int, j: int, theme: Theme) -> str:
+    (panel,) = data.panels
+    told = "<br>".join(map(plain_html, panel.explain(i, j).split("\n")))
+    hint = f'<span role="tooltip">{told}</span>'
+    if np.isnan(panel.values[i, j]):
+        return f'<td class="none" tabindex="0">–{hint}</td>'
+    color = data.color(panel.values[i, j], theme)
+    paint = f"background: rgb({', '.join(f'{255 * share:.0f}' for share in color)}); color: {text_on(color)}"
+    first, _, small = panel.text(i, j).partition("\n")
+    own = ' class="own"' if (i, j) in panel.marked else ""
+    return f'<td{own} style="{paint}" tabindex="0"><b>{plain_html(first)}</b><small>{plain_html(small)}</small>{hint}</td>'
+
+
+# Encoders kept in memory for items that are typed, drawn or uploaded: only the first use takes seconds.
+
+
+def encoders(specs: Sequence[SpaceSpec]) -> tuple[dict[SpaceSpec, ItemEncoder], dict[SpaceSpec, str]]:
+    """Encoders that are ready, and why the others are not. A button starts a job that trains a lost encoder again."""
+    ready, others = {}, {spec: reason for spec in specs if (reason := why_not(spec))}
+    usable = [spec for spec in dict.fromkeys(specs) if spec not in others]
+    for spec in usable:
+        joined = joined_encoder(spec, usable)
+        trained = spec.option("key") if isinstance(joined, TrainedEncoder) else ""
+        try:
+            dataset_place(spec.dataset)  # before the cache, which all sessions share
+            joined.content()
+            ready[spec] = replace(_encoder(spec.dataset, joined, trained, spec), spec=spec)
+        except Untrained:
+            others[spec] = "has lost its trained weights"
+            _offer_training(spec)
+        except SpaceError as error:
+            others[spec] = str(error)
+    return ready, others
+
+
+# A MiniLM weighs 90 MB, a word space up to some hundred: few are kept.
+@st.cache_resource(max_entries=8, show_spinner="Loading the encoder …")
+def _encoder(dataset: DatasetSpec, joined: Encoder, trained: str, _spec: SpaceSpec) -> ItemEncoder:
+    """One encoder for all outputs of one model on one dataset; `trained` distinguishes encoders with their own weights."""
+    return item_encoder(_spec, engine().store, joined)
+
+
+def _offer_training(spec: SpaceSpec) -> None:
+    key = trained_key(spec, engine().store)
+    job = engine().job(key)
+    if job is None:
+        st.button(
+            f"Train {spec.encoder.title} again",
+            key=f"warm.train-{key[:8]}",
+            icon=":material/model_training:",
+            help="Its weights were removed from the store to make room. The same settings give the same weights.",
+            on_click=session.guarded,
+            args=(_train, key, spec),
+        )
+        return
+    if asked_again(job):
+        job = _train(key, spec)
+    follow([job])
+
+
+def _train(key: str, spec: SpaceSpec):
+    return engine().submit(key, train_again_job, title=f"{spec.encoder.title}, trained again", spec=spec)
+
+
+def draw(setup: StitchSetup | None) -> None:
+    """The tab."""
+    st.html(STYLE)
+    if setup is None:
+        st.caption("Choose two or more encoders above. Every pair of an encoder and a head then answers here.")
+        return
+    ready, others = encoders(setup.specs)
+    _left_out(others)
+    if not ready:
+        st.info(
+            "None of these encoders can encode new items. Encode a dataset on the Spaces page: its encoder can then be used.",
+            icon=":material/keyboard:",
+        )
+        return
+    kind = next(iter(ready.values())).kind
+    of_kind = {spec: encoder for spec, encoder in ready.items() if encoder.kind == kind}
+    _left_out({spec: f"reads {encoder.kind}, not {kind}" for spec, encoder in ready.items() if spec not in of_kind})
+    _ask(setup, of_kind)
+
+
+def _left_out(others: dict[SpaceSpec, str]) -> None:
+    for spec, reason in others.items():
+        st.caption(f"{plain_name(space_name(spec))} is used as a head only: its encoder {plain(reason)}.")
+
+
+@st.fragment
+def _ask(setup: StitchSetup, encoders: dict[SpaceSpec, ItemEncoder]) -> None:
+    """Chooser and answers; a keystroke redraws only this part."""
+    try:
+        first = next(iter(encoders.values()))
+        method = kept(
+            st.segmented_control,
+            "From an encoder to another's head",
+            list(setup.spec.methods),
+            default=_usual(setup.spec.methods),
+            format_func=lambda name: METHODS[name].title,
+            key=f"stitch.try-method-{'-'.join(setup.spec.methods)}",
+            required=True,
+        )
+        alone = replace(setup, spec=replace(setup.spec, methods=(method,)))  # all methods would take as many times as long
+        stitching = fitted(alone, setup.spec.random_states[0])
+        if first.kind == "texts":
+            asked, answers = choose(first, stitching), st.container()
+        else:
+            item, answers = st.columns([1, 2.4], gap="large")
+            with item:
+                asked = choose(first, stitching)
+        if asked is None:
+            return
+        started = time.perf_counter()
+        rows = rows_of([encoders.get(spec) for spec in setup.specs], [asked.item])
+        found = answers_of(stitching, method, rows)
+        seconds = time.perf_counter() - started
+        with answers:
+            _show(setup, found, asked, method, seconds)
+    except SpaceError as error:
+        messages.error(error)
+
+
+def _usual(methods: tuple[str, ...]) -> str:
+    return next((name for name in ("whitened", "relative", "irp-pruned") if name in methods), methods[0])
+
+
+def _show(setup: StitchSetup, found: Answers, asked: Item, method: str, seconds: float) -> None:
+    st.html(f'<p class="relscope-lead">{lead(found, asked.truth)}</p>')
+    stitching = replace(setup.spec, methods=(method,))
+    recipe = TryIt.of(asked.item, spaces=setup.specs, digests=digests_of(setup), stitching=stitching)
+    figure = recipe.draw(found)
+    with st.container(key="stitch-try-map"):
+        st.html(answers_html(matrices_of(found), exports.theme()))
+    if found.silent:
+        st.caption(
+            f"{plain(', '.join(found.silent))}: knows none of these words. Its row is zero, so its answer means nothing."
+        )
+    st.caption(
+        "Rows are encoders, columns are the encoders that the heads were trained on. A dotted cell is not stitched. Each cell "
+        "shows the answer, its probability (darker is higher), and whether it differs from the head's answer on its own "
+        f"encoder. Hover over a cell for the three most probable answers. Time to encode and answer: {1000 * seconds:,.0f} ms."
+    )
+    exports.export_bar(figure, "try-it")
+
+
+def lead(found: Answers, truth: str = "") -> str:
+    """The result in one sentence, as HTML."""
+    most, count, n = found.verdict()
+    leaders = found.leaders()
+    own = [found.top(i, j, 1)[0][0] for i, j in enumerate(found.own) if found.top(i, j, 1)]
+    known = f" Its label is <b>{plain_html(truth)}</b>." if truth else ""
+    if not n:
+        return f"This method cannot combine any two of these encoders. Choose another method.{known}"
+    same = sum(found.agrees(i, j) is True for i, o in enumerate(found.own) for j in range(len(found.heads)) if j != o)
+    rest = f"{same} of {n} answer as the head does on its own encoder.{known}"
+    if len(leaders) > 1:
+        shown = " and ".join(f"<b>{plain_html(one)}</b>" for one in leaders[:3])
+        more = f" and {len(leaders) - 3} more answers" if len(leaders) > 3 else ""
+        return f"A tie: of {n} stitched pairs, <b>{count}</b> each say {shown}{more}. {rest}"
+    alone = f"Not stitched: {own.count(most)} of {len(own)}." if own else ""
+    return f"<b>{count}</b> of {n} stitched pairs say <b>{plain_html(most)}</b>. {alone} {rest}"

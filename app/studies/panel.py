@@ -1,0 +1,382 @@
+"""Choose a study and its grid, see its time, run, stop and resume it; runs are kept in the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from app import compute, exports, messages, session
+from app.encode import datasets, jobs
+from app.encode.encoders import learned
+from app.jobs import engine, scheduler_notice
+from app.page_settings import kept
+from app.plain_text import plain, plain_name
+from app.session import fit_to_pair
+from app.spaces.own_files import rejoined
+from app.tables import chosen_rows
+from app.widgets import space_name
+from app.workspace import Workspace
+from relcore.base.names import STUDIES
+from relcore.base.numbers import counted
+from relcore.base.portable import without_paths
+from relcore.base.records import parse
+from relcore.catalog.catalog import SpaceSpec
+from relcore.figures.export import lines_exportable
+from relcore.runs.digest import digest_of
+from relcore.studies.figures import StudyChart
+from relcore.studies.runs import StudyRuns, run_row
+from relcore.studies.study import Opening, Option, Study, StudySpec, study_of
+
+_GIVEN = "relscope.given-"
+
+
+def choose_study() -> Study:
+    """The study that is open; a study file opens its own."""
+    studies = {kind: study_of(kind) for kind in STUDIES}
+    finished = engine().store.finished
+    opening = next((kind for kind in studies if finished and kind in finished.groups), None)  # it has something to show
+    kind = kept(
+        st.radio,
+        "Study",
+        list(studies),
+        index=list(studies).index(opening) if opening else 0,
+        format_func=lambda kind: studies[kind].title,
+        captions=[study.paper for study in studies.values()],
+        key="studies.kind",
+    )
+    return studies[kind]
+
+
+def choose_options(study: Study, workspace: Workspace) -> StudySpec:
+    """One chooser an option; what the session holds (its anchors, its spaces) is taken by a toggle."""
+    chosen = {option.name: _choose(study, option, workspace) for option in study.options}
+    return StudySpec.of(study, chosen)
+
+
+def _choose(study: Study, option: Option, workspace: Workspace) -> Any:
+    look = {"key": f"studies.{study.kind}.{option.name}", "help": option.help or None}
+    if not option.choices:
+        given = _GIVEN + look["key"]  # of a study file, until the toggle is moved
+        on = kept(st.toggle, option.label, on_change=st.session_state.pop, args=(given, None), **look)
+        return st.session_state.get(given) or (_of_session(option, workspace) if on else ())
+    names = dict(zip(option.choices, option.names or map(str, option.choices), strict=True))
+    look |= {"format_func": names.get}
+    if option.many:
+        chosen = kept(st.pills, option.label, option.choices, selection_mode="multi", default=option.default, **look)
+        return chosen or option.default  # pills cannot demand a choice where several may be chosen
+    if len(option.choices) > 5:
+        return kept(st.selectbox, option.label, option.choices, index=option.choices.index(option.default), **look)
+    return kept(st.segmented_control, option.label, option.choices, default=option.default, required=True, **look)
+
+
+def _of_session(option: Option, workspace: Workspace) -> tuple[str, ...]:
+    if option.name == "spaces":
+        return tuple(_described(spec) for spec in (workspace.source, workspace.target))
+    if not workspace.anchors:
+        st.caption("No anchors in this session yet: choose some in the sidebar.")
+    return workspace.anchors
+
+
+def _described(spec: SpaceSpec) -> str:
+    """A space with the digest of what it holds, so that a file which changes makes other runs."""
+    return json.dumps({**spec.to_json(), "digest": compute.load_space(spec).digest}, sort_keys=True)
+
+
+def introduce(study: Study) -> None:
+    """The question, and what is done to answer it; the paper stands under the study's name already."""
+    st.subheader(study.question, anchor=False)
+    st.caption(" ".join((study.__doc__ or study.paper).split()))
+
+
+def control(runs: StudyRuns) -> None:
+    """The button with its cost, or the bar with its stop; what failed, by name."""
+    standing = runs.standing(engine())
+    if standing.under_way:
+        _follow(runs)
+        return
+    if standing.failed:
+        more = f" and {len(standing.failed) - 1} more" if len(standing.failed) > 1 else ""
+        messages.warning(f"{standing.failed[0]}{more}", icon=":material/error:")
+    missing = len(runs) - standing.done
+    if not missing:
+        _offer_here(runs)
+        return
+    likely = runs.expected(engine().store, engine().n_workers)
+    cost = _duration(likely.likely)
+    label = f"Start {counted(missing, 'run')}" if not standing.done else f"Resume {missing:,} of {counted(len(runs), 'run')}"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            f"{label} · {cost}",
+            type="primary",
+            icon=":material/play_arrow:",
+            key="studies.start",
+            on_click=session.guarded,
+            args=(runs.start, engine()),
+        )
+        kept = f"{engine().n_workers} at a time. Every finished run is saved, so you can leave this page, or stop and resume."
+        st.caption(kept + learned([likely]))
+
+
+def _offer_here(runs: StudyRuns) -> None:
+    """That all is done and, of runs that came with Relscope, when they were computed, and a button to repeat them."""
+    made = runs.made(engine().store)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        came = f" They come with Relscope. {made.in_words}" if made else ""
+        st.caption(f"{counted(len(runs), 'run')}, all done.{came}", width="content")
+        if made:
+            cost = _duration(runs.seconds(engine().store, engine().n_workers, own=True))
+            st.button(
+                f"Run them here · {cost}",
+                type="tertiary",
+                icon=":material/play_arrow:",
+                key="studies.here",
+                help="Computes them again on this machine, and shows these runs from then on.",
+                on_click=session.guarded,
+                args=(runs.start, engine(), True),
+            )
+
+
+@st.fragment(run_every=1.0)
+def _follow(runs: StudyRuns) -> None:
+    standing = runs.standing(engine())
+    if not standing.under_way:
+        st.rerun()
+    scheduler_notice(standing.lost)
+    left = f" · {_duration(standing.seconds_left)} left" if standing.seconds_left else ""
+    told = f" · {standing.message}" if standing.message else ""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        total = counted(standing.total, "run")
+        st.progress(standing.done / standing.total, text=f"{standing.done:,} of {total}{left}{plain(told)}")
+        st.button("Stop", key="studies.stop", icon=":material/stop:", on_click=runs.stop, args=(engine(),))
+
+
+def offer_files(spec: StudySpec) -> None:
+    """The choices as a file, and back from one."""
+    with st.popover("Study file", icon=":material/description:", key="studies.file"):
+        text = json.dumps(without_paths(spec.to_json()), indent=2) + "\n"
+        st.download_button(
+            "Save these choices",
+            text,
+            f"{spec.kind}.json",
+            "application/json",
+            key="studies.save",
+            icon=":material/download:",
+            help="A JSON file; relscope study takes it, too",
+            on_click="ignore",
+        )
+        given = st.file_uploader("Open a study file", type="json", key="studies.upload", max_upload_size=1)
+        if given is not None:
+            st.button(
+                f"Open {plain_name(given.name)}",
+                key="studies.open-file",
+                icon=":material/upload:",
+                on_click=session.guarded,
+                args=(_open_file, given.getvalue()),
+            )
+
+
+def _open_file(content: bytes) -> None:
+    open_spec(StudySpec.from_json(rejoined(parse(content, "study file"))))
+
+
+def open_spec(spec: StudySpec) -> None:
+    """Have the page show this study with these choices."""
+    st.session_state["studies.kind"] = spec.kind
+    for option in study_of(spec.kind).options:
+        key, value = f"studies.{spec.kind}.{option.name}", spec.settings[option.name]
+        if option.choices:
+            st.session_state[key] = list(value) if option.many else value
+        else:
+            st.session_state[key], st.session_state[_GIVEN + key] = bool(value), value
+
+
+def _duration(seconds: float) -> str:
+    return f"about {max(seconds, 1):.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"
+
+
+# What a study has found so far: figure, answer in numbers, every run in a table, and a run that other pages can open.
+
+_CHOSEN = "relscope.study-run"
+
+
+def draw(runs: StudyRuns) -> None:
+    """Everything below the button; while runs are under way it follows them."""
+    if runs.standing(engine()).under_way:
+        _live(runs)
+        return
+    table = _table(runs)
+    if table.empty:
+        st.caption("No run has finished yet. Results appear here as soon as the first runs finish.")
+        return
+    _conclusion(runs, table)
+    chart = _figure(runs, table, live=False)
+    if chart:
+        exports.export_bar(StudyChart(runs.spec.to_json(), chart).draw(table), f"studies-{chart}")
+    _findings(runs, table)
+    _runs(runs, table)
+
+
+@st.fragment(run_every=2.0)
+def _live(runs: StudyRuns) -> None:
+    table = _table(runs)
+    if table.empty:
+        return
+    _conclusion(runs, table)
+    if _figure(runs, table, live=True):
+        _findings(runs, table)
+
+
+def _table(runs: StudyRuns) -> pd.DataFrame:
+    """`run_table`; a finished run never changes, so that each is read once."""
+    rows = {number: row for number, key in enumerate(runs.keys) if (row := _row(key))}
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def _row(key: str) -> dict[str, Any] | None:
+    known, store = _rows(), engine().store
+    place = key, store.made(key) is None  # a run that came with Relscope may be repeated here
+    if place not in known and (row := run_row(key, store)):
+        known[place] = row
+    return known.get(place) if store.has(key) else None
+
+
+@st.cache_resource(show_spinner=False)
+def _rows() -> dict[tuple[str, bool], dict[str, Any]]:
+    return {}
+
+
+def _conclusion(runs: StudyRuns, table: pd.DataFrame) -> None:
+    if told := plain(runs.study.conclusion(runs.spec.settings, table) or ""):
+        so_far = "" if len(table) == len(runs) else f" So far: {len(table):,} of {counted(len(runs), 'run')}."
+        st.markdown(f"**{told}**{so_far}")
+
+
+def _figure(runs: StudyRuns, table: pd.DataFrame, live: bool) -> str | None:
+    """The chart that is chosen, by name; None where there is nothing to draw yet."""
+    charts = runs.study.charts(runs.spec.settings, table)
+    if not charts:
+        st.caption("No run has finished training yet.")
+        return None
+    names = list(charts)
+    chart = names[0]
+    if len(names) > 1:
+        key = f"studies.{runs.study.kind}.chart"
+        chosen = st.segmented_control("Chart", names, default=names[0], required=True, key=key, label_visibility="collapsed")
+        chart = chosen if chosen in names else names[0]
+    figure = lines_exportable(charts[chart]).interactive(exports.theme())  # the conclusion stands above it already
+    has_keys = any(len(line.keys) for line in charts[chart].lines)
+    if live or not has_keys:
+        exports.chart(figure, f"studies.figure-{chart}")
+        return chart
+    key = f"studies.figure-{chart}"
+    figure.update_layout(clickmode="event+select", dragmode="zoom")
+    figure.update_traces(unselected={"marker": {"opacity": 0.45}}, selector={"mode": "markers"})
+    exports.chart(figure, key, picked=_pick)
+    return chart
+
+
+def _pick(points: Sequence[Mapping[str, Any]]) -> None:
+    if points and points[0].get("customdata"):
+        st.session_state[_CHOSEN] = points[0]["customdata"][0]
+
+
+def _findings(runs: StudyRuns, table: pd.DataFrame) -> None:
+    found = runs.study.findings(runs.spec.settings, table)
+    if found.empty:
+        return
+    numbers = {name: st.column_config.NumberColumn(format="%.3f") for name in ("value", "low", "high")}
+    numbers["low"] = st.column_config.NumberColumn("95 % from", format="%.3f")
+    numbers["high"] = st.column_config.NumberColumn("to", format="%.3f")
+    st.dataframe(found, hide_index=True, column_config=numbers, key=f"studies.findings-{runs.study.kind}")
+
+
+def _runs(runs: StudyRuns, table: pd.DataFrame) -> None:
+    """Every run with every setting; one that is selected, here or in the figure, can be opened."""
+    shown = table.drop(columns=["key", *(name for name in table if _is_curve(table[name]) or (table[name] == "").all())])
+    st.markdown(f"#### {counted(len(table), 'run')}")
+    seconds = st.column_config.NumberColumn(format="%.1f", help="On one core of this machine")
+    place = digest_of(list(table.key), st.session_state.get(_CHOSEN))[:8]  # other runs, or a click in the figure: none chosen
+    rows = chosen_rows(shown, f"studies.runs-{place}", column_config={"seconds": seconds}, hide_index=False)
+    st.download_button(
+        "All runs as CSV",
+        shown.to_csv(index_label="run"),
+        f"{runs.study.kind}-runs.csv",
+        "text/csv",
+        key="studies.csv",
+        type="tertiary",
+        icon=":material/download:",
+        on_click="ignore",
+    )
+    key = table.key.iloc[rows[0]] if rows else st.session_state.get(_CHOSEN)
+    if key in set(table.key):
+        _one(runs, key, int(table.index[table.key == key][0]))
+    else:
+        st.caption("Select a run, in the table or in the figure, to open it on the other pages.")
+
+
+def _one(runs: StudyRuns, key: str, number: int) -> None:
+    """The run that is selected, and the way to the other pages."""
+    opening = _opening(key, runs.study, runs.settings[number])
+    told = ", ".join(f"{name} {value}" for name, value in _short(runs.settings[number]).items())
+    with st.container(border=True):
+        st.markdown(f"**Run {number}**")
+        st.caption(plain(told))
+        if opening is None:
+            st.caption("This run has nothing that other pages can show.")
+            return
+        st.button(
+            "Open that run",
+            key="studies.open",
+            icon=":material/open_in_new:",
+            type="primary",
+            help=_what(opening),
+            on_click=session.guarded,
+            args=(open_run, opening, f"open run {number} of {runs.study.title}"),
+        )
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _opening(key: str, _study: Study, _settings: dict[str, Any]) -> Opening | None:
+    """Its anchors may take a k-means over all rows."""
+    return _study.opening(_settings)
+
+
+def _short(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if not isinstance(value, list | dict)}
+
+
+def _what(opening: Opening) -> str:
+    if opening.encoders:
+        return "Trains the encoders of this run again, to the same bytes, and adds their spaces to the session."
+    return "Makes its spaces source and target, with its anchors."
+
+
+def open_run(opening: Opening, step: str) -> None:
+    """Spaces, anchors and encoders of a run into the session; what has to be encoded joins it when it is there."""
+    if opening.encoders:
+        found = datasets.preview(opening.dataset)
+        jobs.submit(opening.dataset, found.digest, found.name, opening.encoders)
+        under_way = len(jobs.awaited())
+        if under_way:
+            session.announce(f"{under_way} being encoded: the spaces join the session when they are there.")
+        return
+    spaces = session.workspace().spaces
+    new = tuple(spec for spec in opening.spaces if spec not in spaces)
+    source, target = opening.spaces
+    changed = replace(session.workspace(), spaces=(*spaces, *new), source=source, target=target)
+    changed = replace(changed, anchors=opening.anchors, anchors_from="", pinned=())
+    session.become(step, fit_to_pair(changed, compute.matched(source, target)))
+    session.announce(f"{_names(opening.spaces)}, with {counted(len(opening.anchors), 'anchor')}: see Compare.")
+
+
+def _names(spaces: tuple[SpaceSpec, ...]) -> str:
+    return " and ".join(map(space_name, spaces))
+
+
+def _is_curve(column: pd.Series) -> bool:
+    return column.map(lambda value: isinstance(value, list)).any()

@@ -1,1 +1,0 @@
-"""The Studies page: choose, run, look."""

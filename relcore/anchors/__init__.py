@@ -1,1 +1,0 @@
-"""Choose anchors and evaluate the choice."""

@@ -1,1 +1,0 @@
-"""Audits and influence of anchors, and sets side by side: the tasks, their results, their figures."""

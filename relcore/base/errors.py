@@ -1,0 +1,47 @@
+"""The errors of the core, how their messages quote items, and the checks that settings share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class SpaceError(ValueError):
+    """A space, a file or a setting is wrong; the message says what and how to fix it."""
+
+
+class NoCommonId(SpaceError):
+    """Two spaces have no id in common, so that their rows cannot be paired by id."""
+
+
+def quote(items: Sequence[str]) -> str:
+    """``'a', 'b'``: the items of an error message, each cut to 40 characters."""
+    return ", ".join(repr(item if len(item) <= 40 else item[:39] + "…") for item in map(str, items))
+
+
+def need_one_of(setting: str, value: Any, allowed: Sequence[Any]) -> None:
+    """Raise a SpaceError that names the setting unless the value is one of those allowed."""
+    if value not in allowed:
+        raise SpaceError(f"{setting}: expected one of {', '.join(map(str, allowed))}, got {value!r:.80}")
+
+
+def need_strings(setting: str, value: Any) -> None:
+    """Raise a SpaceError that names the setting unless the value is a tuple of strings."""
+    if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
+        raise SpaceError(f"{setting}: expected a list of ids, got {value!r:.80}")
+
+
+def need_distinct(setting: str, values: Any, allowed: Sequence[Any] | None = None) -> None:
+    """Raise a SpaceError that names the setting unless the value is a tuple of different items, one or more, all allowed."""
+    if not isinstance(values, tuple) or not values or len(set(values)) < len(values):
+        raise SpaceError(f"{setting}: expected at least one, none twice, got {values!r:.80}")
+    for value in values if allowed else ():
+        need_one_of(setting, value, allowed)
+
+
+def need_whole(settings: Any, **least: int) -> None:
+    """Raise a SpaceError unless these attributes are whole numbers, each at least as large as given."""
+    for name, lowest in least.items():
+        value = getattr(settings, name)
+        if type(value) is not int or value < lowest:
+            raise SpaceError(f"{name}: expected a whole number from {lowest}, got {value!r:.80}")

@@ -1,0 +1,72 @@
+"""Libraries that come with an extra, as in ``pip install "relscope[text]"``, and the error where one is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from relcore.base.errors import SpaceError
+
+EXTRAS = {
+    "anywidget": "notebook",
+    "dask": "cluster",
+    "datasets": "text",
+    "distributed": "cluster",
+    "fsspec": "cluster",
+    "gensim": "text",
+    "h5py": "anndata",
+    "huggingface_hub": "text",
+    "jinja2": "app",
+    "lancedb": "lancedb",
+    "onnx": "onnx",
+    "openTSNE": "app",
+    "plotly": "app",
+    "qdrant_client": "qdrant",
+    "streamlit": "app",
+    "torch": "vision",
+    "torch_geometric": "graph",
+    "transformers": "text",
+    "umap": "app",
+}
+OF_KIND = {"images": "vision", "texts": "text", "graph": "graph"}  # what the encoders of a kind of dataset need
+
+
+@contextmanager
+def extra(name: str = "") -> Iterator[None]:
+    """Say how to install a missing library: around imports, or as a decorator of a function that imports.
+
+    Parameters
+    ----------
+    name : str, optional
+        The extra to install, where several bring the library.
+
+    Raises
+    ------
+    SpaceError
+        A library of `EXTRAS` could not be found.
+
+    Examples
+    --------
+    >>> with extra("text"):
+    ...     raise ModuleNotFoundError(name="torch")
+    Traceback (most recent call last):
+    relcore.base.errors.SpaceError: expected the package torch, which is not installed; run: pip install "relscope[text]"
+    """
+    try:
+        yield
+    except ImportError as error:
+        missing = error if isinstance(error, ModuleNotFoundError) else error.__cause__  # pandas wraps that of jinja2
+        library = (getattr(missing, "name", None) or "").partition(".")[0]
+        if library not in EXTRAS:
+            raise
+        raise missing_library(library, name) from error
+
+
+def missing_library(library: str, name: str = "") -> SpaceError:
+    """The error that says which extra brings this library."""
+    from relcore.base.errors import SpaceError
+
+    remedy = f'pip install "relscope[{name or EXTRAS[library]}]"'
+    return SpaceError(f"expected the package {library}, which is not installed; run: {remedy}")

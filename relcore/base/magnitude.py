@@ -1,0 +1,207 @@
+"""Lengths, means and directions of rows whose squares float32 cannot hold, or that lie far from zero.
+
+Squares of float32 numbers overflow from 1e19 and vanish below 1e-23. A row whose square does neither is used as it is. Any
+other is first multiplied by a power of two, which changes no digit: so a space that is multiplied by a power of two has the
+same scores to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+LEAST, MOST = 2.0**-60, 2.0**60  # squared lengths between which products of two rows, and of three, stay within float32
+_HIGHEST, _LOWEST = float(np.finfo(np.float32).max), 2.0**-136  # below the latter, three decimals are left
+_SAMPLED_ROWS = 64
+_ROWS_AT_ONCE = 4096
+
+
+def within(squares: np.ndarray) -> np.ndarray:
+    """Which squared lengths of float32 rows are safe, (n,) bool; 0, infinity and NaN are not."""
+    return (squares > LEAST) & (squares < MOST)
+
+
+def too_large(given: np.ndarray) -> str:
+    """Why float32 cannot hold the largest of these numbers, "" where it can, or where they are not finite."""
+    largest = _largest(given)
+    if not _HIGHEST < largest < np.inf:
+        return ""
+    return f"expected numbers up to 3.4e38, as float32 holds them, got {largest:.2g}; divide all numbers by {largest:.0e}"
+
+
+def too_small(given: np.ndarray) -> str:
+    """Why float32 has no digits for any of these numbers, "" where it has, or where all are zero."""
+    largest = _largest(given)
+    if not 0 < largest < _LOWEST:
+        return ""
+    return f"expected numbers from 1e-38, as float32 holds them, got at most {largest:.2g}; divide all numbers by {largest:.0e}"
+
+
+def _largest(given: np.ndarray) -> float:
+    """The largest |x| of numbers that float32 may not hold; 0 of others."""
+    if given.dtype.kind != "f" or given.dtype.itemsize <= 4 or not given.size:
+        return 0.0
+    return float(max(given.max(), -given.min()))
+
+
+def exponents(X: np.ndarray, axis: int | None = None) -> np.ndarray:
+    """The e for which the largest |x| 2⁻ᵉ is in ½ … 1: of all numbers, or of each row (`axis` = 1); 0 where all are zero."""
+    largest = np.maximum(X.max(axis=axis), -X.min(axis=axis))
+    return np.frexp(np.where(np.isfinite(largest), largest, 0))[1]
+
+
+def brought(X: np.ndarray) -> tuple[np.ndarray, int]:
+    """X · 2⁻ᵉ and e; X itself and 0 where its largest number is between 2⁻¹³ and 2¹²."""
+    exponent = int(exponents(X))
+    exponent = 0 if abs(exponent) <= 12 else exponent
+    return scaled(X, exponent), exponent
+
+
+def scaled(X: np.ndarray, exponent: int) -> np.ndarray:
+    """X · 2⁻ᵉ; X itself where e is 0. What is too large for the type becomes infinite."""
+    if not exponent:
+        return X
+    with np.errstate(over="ignore"):
+        return np.ldexp(X, -exponent)
+
+
+def centred(X: np.ndarray, mean: np.ndarray | None, out: np.ndarray | None = None) -> np.ndarray:
+    """X − mean (n, d) as float32, into `out` where it is given; X as it is without a mean."""
+    if mean is None:
+        return X
+    if mean.dtype == np.float32:
+        return np.subtract(X, mean, out=out, dtype=np.float32)
+    return np.subtract(X, mean, out=np.empty(X.shape, np.float32) if out is None else out, casting="same_kind")
+
+
+def sized(X: np.ndarray, mean: np.ndarray | None = None, out: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, d) and factors (n,) whose products are the directions of X − mean; the factor of a zero row is 0.
+
+    The rows are X − mean, as float32 in `out` if given, but for those that float32 cannot square: they are scaled.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # such rows are found by their squares
+        rows = centred(X, mean, out)
+        squares = np.vecdot(rows, rows)
+    odd = np.flatnonzero(~within(squares))
+    if len(odd):
+        rows = rows.copy() if mean is None else rows
+        rows[odd] = scaled_rows(X[odd], mean)[0]
+        squares[odd] = np.vecdot(rows[odd], rows[odd])
+    norms = np.sqrt(squares)
+    return rows, np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0)
+
+
+def lengths(X: np.ndarray, mean: np.ndarray | None = None) -> np.ndarray:
+    """Euclidean lengths of the rows X − mean, (n,): float32, or float64 where float32 cannot hold them."""
+    if len(X) > _ROWS_AT_ONCE:
+        blocks = (X[start : start + _ROWS_AT_ONCE] for start in range(0, len(X), _ROWS_AT_ONCE))
+        return np.concatenate([lengths(block, mean) for block in blocks])
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.linalg.norm(centred(X, mean), axis=1)
+        odd = np.flatnonzero(~within(found * found))
+    if not len(odd):
+        return found
+    rows, exponent = scaled_rows(X[odd], mean)
+    found = found.astype(np.float64)
+    found[odd] = np.ldexp(np.linalg.norm(rows, axis=1).astype(np.float64), exponent)
+    with np.errstate(over="ignore"):
+        kept = found.astype(np.float32)
+    return kept if np.array_equal(kept, found) else found
+
+
+def spread_and_offset(X: np.ndarray, mean: np.ndarray) -> tuple[float, float]:
+    """The root mean square distance of rows from their mean, by a sample of them, and the length of the mean."""
+    sample = X[:: max(1, len(X) // _SAMPLED_ROWS)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.linalg.norm(sample - mean.astype(np.float64)) / np.sqrt(len(sample))), float(np.linalg.norm(mean))
+
+
+def scaled_rows(X: np.ndarray, mean: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """X − mean with the largest number of each row in ½ … 1, as float32, and the exponents of the rows.
+
+    Float64 holds every difference of float32 numbers with digits to spare, so the rounding is that of float32 itself.
+    """
+    rows = X.astype(np.float64) if mean is None else X.astype(np.float64) - mean
+    exponent = exponents(rows, axis=1)
+    return np.ldexp(rows, -exponent[:, None]).astype(np.float32), exponent
+
+
+# Centre, measure and scale rows in one pass over memory, before a matrix product or after it.
+#
+# NumPy needs a pass for each; three passes over 20,000 × 300 take two thirds of the time of the product.
+
+PAYS = 1e9  # multiplications of a product; for one that takes less than 20 ms, loading the machine code is not worth it
+_LEAST, _MOST = np.float32(LEAST), np.float32(MOST)
+
+
+def finish_rows(
+    found: np.ndarray, origin: np.ndarray, rows: np.ndarray, mean: np.ndarray, scale: float, shift: np.ndarray
+) -> None:
+    """In place, found[i] = scale · (found[i] − origin) / ‖rows[i] − mean‖ + shift; a row at the mean becomes the shift.
+
+    A row whose squared length float32 cannot hold (`magnitude.within`) becomes NaN.
+
+    Everything float32 in C order: found (n, d), origin and shift (d,), rows (n, m), which may be `found` itself, mean (m,).
+    """
+    _compiled("finish_rows")(found, origin, rows, mean, scale, shift)
+
+
+def unit_rows(rows: np.ndarray, mean: np.ndarray, out: np.ndarray) -> None:
+    """out[i] = (rows[i] − mean) / ‖rows[i] − mean‖; a row at the mean becomes 0.
+
+    A row whose squared length float32 cannot hold (`magnitude.within`) becomes NaN. All float32 in C order: rows and out
+    (n, d), mean (d,).
+    """
+    _compiled("unit_rows")(rows, mean, out)
+
+
+@cache
+def _compiled(name: str) -> Callable[..., None]:
+    """The loop of this name as machine code, kept on disk from the first time on."""
+    from numba import float32, njit, types, void
+
+    matrix, vector = (types.Array(float32, ndim, "C", readonly=True) for ndim in (2, 1))
+    into = float32[:, ::1]
+    loop, signature = {
+        "finish_rows": (_finish_rows, void(into, vector, matrix, vector, float32, vector)),
+        "unit_rows": (_unit_rows, void(matrix, vector, into)),
+    }[name]
+    # Sums may be taken in another order, as vector instructions do; NaN stays NaN, which all of "fastmath" would not grant.
+    return njit(signature, cache=True, nogil=True, fastmath={"reassoc", "contract"})(loop)
+
+
+def _finish_rows(found, origin, rows, mean, scale, shift):
+    for i in range(len(found)):
+        square = np.float32(0)
+        for j in range(rows.shape[1]):
+            difference = rows[i, j] - mean[j]
+            square += difference * difference
+        factor = np.float32(0)
+        if _LEAST < square < _MOST:
+            factor = scale / np.sqrt(square)
+        elif square >= 0:
+            for j in range(rows.shape[1]):
+                if rows[i, j] != mean[j]:
+                    factor = np.float32(np.nan)
+        for j in range(found.shape[1]):
+            found[i, j] = (found[i, j] - origin[j]) * factor + shift[j]
+
+
+def _unit_rows(rows, mean, out):
+    for i in range(len(rows)):
+        square = np.float32(0)
+        for j in range(rows.shape[1]):
+            difference = rows[i, j] - mean[j]
+            out[i, j] = difference
+            square += difference * difference
+        factor = np.float32(0)
+        if _LEAST < square < _MOST:
+            factor = np.float32(1) / np.sqrt(square)
+        else:
+            for j in range(rows.shape[1]):
+                if rows[i, j] != mean[j]:
+                    factor = np.float32(np.nan)
+        for j in range(rows.shape[1]):
+            out[i, j] *= factor

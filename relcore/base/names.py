@@ -1,0 +1,291 @@
+"""The one registry of what can be chosen and added: choosers, `--help`, recipes and the computations all read it here.
+
+Importing it costs nothing: an entry only tells where its code is, and `load` imports that on first use. Whoever adds a thing
+writes its file and one line here; a script may add an entry at run time, under a name of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class Named:
+    """A choice: what people call it, and where its code is, as ``"module:attribute"``."""
+
+    title: str
+    where: str = ""
+    help: str = ""
+
+    def load(self) -> Any:
+        module, _, attribute = self.where.partition(":")
+        return getattr(import_module(module), attribute)
+
+
+@dataclass(frozen=True)
+class Method(Named):
+    """A stitching method.
+
+    Attributes
+    ----------
+    heads : "absolute" or the method's own name
+        What heads are trained on. "absolute": on the rows of their own space; `where` is then a function ``(source, target,
+        settings, random_state)`` of two `stitch.methods.Side` → a function that carries rows (m, d) of the source to rows of
+        the target, or None where it has none. Else on what `where`, a function ``(side, settings)`` of one space, makes of the
+        rows, and any space's rows so made go to any head.
+    knows : "one" or "both"
+        Whether each space is prepared without the other, or the two are needed at once.
+    """
+
+    heads: str = "absolute"
+    knows: Literal["one", "both"] = "one"
+
+
+@dataclass(frozen=True)
+class MetricName(Named):
+    """A `scores.metric.Metric`.
+
+    Attributes
+    ----------
+    of : some of "pair", "spaces"
+        What it compares: the representations of one pair, as in the table of the Compare page, or many spaces with each other.
+    needs : some of "anchors", "projection", "k", "n_queries"
+        The settings that a comparison of many spaces depends on.
+    """
+
+    of: tuple[str, ...] = ("pair", "spaces")
+    needs: tuple[str, ...] = ()
+
+
+SIMILARITIES = {
+    "cosine": Named("Cosine", "relcore.represent.similarity:Cosine"),
+    "angular": Named("Angular", "relcore.represent.similarity:Angular"),
+    "euclidean": Named("Euclidean", "relcore.represent.similarity:Euclidean"),
+    "l1": Named("L1", "relcore.represent.similarity:L1"),
+    "quantised": Named("Quantised", "relcore.represent.similarity:Quantised"),
+}
+
+STRATEGIES = {
+    "random": Named("Random", "relcore.represent.anchors:at_random", "each row with equal probability"),
+    "farthest-point": Named(
+        "Farthest-point", "relcore.represent.anchors:farthest_point", "each next row farthest from those chosen"
+    ),
+    "k-means": Named("k-means", "relcore.represent.anchors:k_means", "the row nearest to each centroid"),
+    "most-frequent": Named("Most frequent", "relcore.represent.anchors:most_frequent", "the rows with the highest counts"),
+    "class-balanced": Named("Class-balanced", "relcore.represent.anchors:class_balanced", "the same number from each label"),
+}
+
+HEADS = {
+    "logistic": Named(
+        "Logistic",
+        "relcore.stitch.heads:fit_logistic",
+        "Logistic regression of directions: no randomness, fitted in a moment.",
+    ),
+    "mlp": Named(
+        "MLP", "relcore.stitch.heads:fit_mlp", "Two hidden layers of 256 behind a LayerNorm; reads each row by itself."
+    ),
+    "paper": Named(
+        "Paper",
+        "relcore.stitch.heads:fit_paper",
+        "The network of Moschella et al. 2023. It normalises over all rows that it reads together.",
+    ),
+}
+
+METHODS = {
+    "absolute": Method("absolute", "relcore.stitch.methods:unchanged"),
+    "relative": Method("relative", "relcore.stitch.methods:relative", heads="relative"),
+    "whitened": Method("relative, whitened", "relcore.stitch.methods:whitened", heads="whitened"),
+    "product": Method("product of similarities, side by side", "relcore.stitch.methods:product", heads="product"),
+    "average": Method("product of similarities, averaged", "relcore.stitch.methods:averaged_product", heads="average"),
+    "irp-pruned": Method("inverse, pruned", "relcore.stitch.methods:pruned_inverse"),
+    "irp-ridge": Method("inverse, ridge", "relcore.stitch.methods:ridge_inverse"),
+    "irp-whitened": Method("inverse, whitened", "relcore.stitch.methods:whitened_inverse"),
+    "procrustes": Method("Procrustes", "relcore.stitch.methods:procrustes", knows="both"),
+    "least-squares": Method("least squares", "relcore.stitch.methods:least_squares", knows="both"),
+    "affine": Method("affine", "relcore.stitch.methods:affine", knows="both"),
+}
+STITCHED = ("absolute", "relative", "whitened", "irp-pruned", "irp-whitened", "procrustes")  # by default
+
+METRICS = {
+    "jaccard": MetricName("Jaccard", "relcore.scores.neighbour_metrics:Jaccard", of=("pair",)),
+    "mrr": MetricName("MRR", "relcore.scores.neighbour_metrics:MeanReciprocalRank", of=("pair",)),
+    "class agreement": MetricName(
+        "class agreement",
+        "relcore.scores.neighbour_metrics:ClassAgreement",
+        "share of rows whose nearest neighbours in the other space have mostly their class",
+        of=("pair",),
+    ),
+    "cosine": MetricName("cosine", "relcore.scores.cka:MeanCosine", of=("pair",)),
+    "cka": MetricName("linear CKA", "relcore.scores.cka:LinearCKA", "similarity of the absolute spaces' Gram matrices, 0 to 1"),
+    "debiased cka": MetricName(
+        "debiased CKA",
+        "relcore.scores.cka:DebiasedCKA",
+        "linear CKA without its bias for few rows: the chance level is 0",
+        of=("spaces",),
+    ),
+    "relative cosine": MetricName(
+        "relative cosine",
+        "relcore.compare.all_pairs:RelativeCosine",
+        "mean cosine of paired rows relative to the anchors",
+        of=("spaces",),
+        needs=("anchors", "projection"),
+    ),
+    "mutual knn": MetricName(
+        "mutual kNN",
+        "relcore.scores.neighbour_metrics:MutualKNN",
+        "share of a row's nearest neighbours that are the same in both absolute spaces",
+        of=("spaces",),
+        needs=("k", "n_queries"),
+    ),
+}
+
+STITCH_METRICS = {"accuracy": Named("accuracy"), "f1": Named("weighted F1"), "mae": Named("mean absolute error")}
+
+INVERSES = {"pruned": Named("pruned"), "ridge": Named("ridge, ours"), "whitened": Named("whitened, ours")}
+ROUTES = {"forward": Named("source → target"), "backward": Named("target → source"), "within": Named("within the source")}
+DELTA = 0.7  # pruning distance of the inverse; Maiorca et al. take .65 to .75 for stitching, .8 across domains
+
+# Maps from a new model's queries to an old model's vectors, each a `migrate.adapters.Adapter`.
+ADAPTERS = {
+    "procrustes": Named(
+        "Procrustes",
+        "relcore.migrate.adapters:ProcrustesAdapter",
+        "a rotation, between any two widths; the old vectors are centred once",
+    ),
+    "in-place": Named(
+        "Procrustes, in place",
+        "relcore.migrate.adapters:InPlaceProcrustesAdapter",
+        "the same rotation, for old vectors that are searched as they are",
+    ),
+    "diagonal": Named(
+        "Procrustes with diagonal scaling",
+        "relcore.migrate.adapters:DiagonalAdapter",
+        "a rotation, then a factor for each coordinate",
+    ),
+    "ridge": Named("Ridge", "relcore.migrate.adapters:RidgeAdapter", "a linear map, its penalty by leave-one-out"),
+    "affine": Named("Affine", "relcore.migrate.adapters:AffineAdapter", "least squares with an offset, without a penalty"),
+    "low-rank": Named("Low rank", "relcore.migrate.adapters:LowRankAdapter", "a linear map through 64 directions"),
+    "residual": Named("Residual MLP", "relcore.migrate.adapters:ResidualAdapter", "Procrustes and a small network"),
+    "inverse": Named(
+        "Whitened inverse",
+        "relcore.migrate.adapters:WhitenedInverseAdapter",
+        "through whitened relative coordinates into the old space",
+    ),
+    "whitened": Named(
+        "Whitened relative",
+        "relcore.migrate.adapters:WhitenedRelativeAdapter",
+        "whitened similarities to the pairs; the old vectors are projected once",
+    ),
+    "relative": Named(
+        "Relative",
+        "relcore.migrate.adapters:RelativeAdapter",
+        "similarities to the pairs, as published; the old vectors are projected once",
+    ),
+}
+
+# Where vectors are stored, each an `stores.index.VectorIndex`; the name is the kind in ``qdrant:PATH#COLLECTION``.
+INDEXES = {
+    "npy": Named("NumPy file", "relcore.stores.files:NpyIndex", "npy:FILE or FILE.npy"),
+    "parquet": Named("Parquet file", "relcore.stores.files:ParquetIndex", "FILE.parquet or FILE.parquet#COLUMN"),
+    "faiss": Named("faiss index", "relcore.stores.files:FaissFile", "faiss:FILE or FILE.faiss"),
+    "qdrant": Named("Qdrant", "relcore.stores.qdrant:QdrantIndex", "qdrant:FOLDER#COLLECTION or qdrant:http://HOST#COLLECTION"),
+    "lancedb": Named("LanceDB", "relcore.stores.lance:LanceIndex", "lancedb:FOLDER#TABLE"),
+}
+
+# How the neighbours of every row are searched; the first is exact, the others tell their measured recall.
+SEARCHES = {
+    "exact": Named("exact", "relcore.scores.approximate:ExactSearch", "each query is compared with every row"),
+    "ivf": Named(
+        "IVF", "relcore.scores.approximate:IvfSearch", "a query is compared with the rows of the nearest clusters (faiss)"
+    ),
+    "hnsw": Named("HNSW", "relcore.scores.approximate:HnswSearch", "a query walks through a graph of neighbours (faiss)"),
+}
+
+REDUCTIONS = {"pca": Named("PCA"), "umap": Named("UMAP"), "tsne": Named("t-SNE")}
+
+AUDITS = {
+    "procrustes": Named("Trimmed Procrustes", "relcore.represent.audit:by_procrustes", "needs both spaces at once"),
+    "similarities": Named("Rows of similarities", "relcore.represent.audit:by_similarities", "needs each space by itself"),
+}
+
+BOOTSTRAPS = {"self-learning": Named("self-learning"), "paper": Named("as published")}
+
+ENCODERS = {
+    "small-vision": Named(
+        "Small networks, trained here",
+        "relcore.encoders.small_vision:SmallVision",
+        "or mlp, cnn, residual, vit: of this architecture",
+    ),
+    "swept-vision": Named("Swept networks, trained here", "relcore.encoders.swept_vision:SweptVision"),
+    "pretrained-vision": Named(
+        "Pretrained model", "relcore.encoders.transformers:PretrainedVision", "or its folder or hub name"
+    ),
+    "timm": Named("Model of timm", "relcore.encoders.timm_vision:TimmVision", "timm:NAME"),
+    "minilm": Named("MiniLM", "relcore.encoders.transformers:MiniLM"),
+    "tfidf-svd": Named("TF-IDF + SVD", "relcore.encoders.sentences:TfidfSvd", "or tfidf"),
+    "pooled-words": Named("Pooled word vectors", "relcore.encoders.sentences:PooledWords", "or words"),
+    "pretrained-text": Named("Pretrained model", "relcore.encoders.transformers:PretrainedText", "or its folder or hub name"),
+    "graph": Named(
+        "Graph networks, trained here", "relcore.encoders.graphs:GraphEncoder", "or gcn2, gin: with these convolutions"
+    ),
+}
+
+# Figures by the names that recipes give them, and the `Recipe` of each.
+FIGURES = {
+    "comparison": Named("", "relcore.compare.figures:Panes"),
+    "scores": Named("", "relcore.compare.figures:Scores"),
+    "spectrum": Named("", "relcore.compare.figures:Spectrum"),
+    "norms": Named("", "relcore.compare.figures:Norms"),
+    "anchor-audit": Named("", "relcore.compare.audit_figures:AnchorAudit"),
+    "anchor-influence": Named("", "relcore.compare.audit_figures:InfluenceChart"),
+    "anchor-curve": Named("", "relcore.compare.audit_figures:SetCurveChart"),
+    "drift": Named("", "relcore.drift.figures:DriftChart"),
+    "drift-series": Named("", "relcore.drift.figures:DriftLines"),
+    "drift-map": Named("", "relcore.drift.figures:DriftMap"),
+    "training": Named("", "relcore.compare.figures:Training"),
+    "all-pairs": Named("", "relcore.compare.figures:PairMap"),
+    "layers": Named("", "relcore.compare.layers:LayerMaps"),
+    "differences": Named("", "relcore.compare.differences:GroupDifferences"),
+    "study": Named("", "relcore.studies.figures:StudyChart"),
+    "stitch-matrix": Named("", "relcore.stitch.figures:StitchMatrix"),
+    "stitch-confusion": Named("", "relcore.stitch.figures:StitchConfusion"),
+    "try-it": Named("", "relcore.stitch.try_it:TryIt"),
+    "rescale-input": Named("", "relcore.invert.rescale:RescaleInput"),
+    "rescale-layers": Named("", "relcore.invert.rescale:RescaleLayers"),
+    "cross-lingual": Named("", "relcore.stitch.languages:CrossLingual"),
+    "across-languages": Named("", "relcore.stitch.languages:AcrossLanguages"),
+    "zero-shot": Named("", "relcore.stitch.languages:PicturesAndWords"),
+    "reconstruction": Named("", "relcore.stitch.reconstruction:ReconstructionGrid"),
+    "reconstruction-mse": Named("", "relcore.stitch.reconstruction:ReconstructionErrors"),
+    "plane-codes": Named("", "relcore.stitch.reconstruction:Planes"),
+    "inversion": Named("", "relcore.invert.figures:RecoveredRows"),
+    "inversion-errors": Named("", "relcore.invert.figures:RecoveryErrors"),
+    "inversion-grid": Named("", "relcore.invert.figures:InversionGrid"),
+    "inversion-lengths": Named("", "relcore.invert.figures:Lengths"),
+    "translation-table": Named("", "relcore.invert.translation:TranslationTable"),
+    "cross-domain": Named("", "relcore.invert.translation:CrossDomain"),
+    "migration": Named("", "relcore.migrate.figures:MigrationChart"),
+    "migration-threshold": Named("", "relcore.migrate.figures:ThresholdScores"),
+    "migration-partial": Named("", "relcore.migrate.figures:PartialCurves"),
+    "bootstrap": Named("", "relcore.bootstrap.figures:BootstrapRounds"),
+    "bootstrap-scores": Named("", "relcore.bootstrap.figures:BootstrapScores"),
+}
+
+STUDIES = {
+    "similarity-performance": Named("", "relcore.studies.similarity_performance:SimilarityPerformance"),
+    "anchor-count": Named("", "relcore.studies.anchor_count:AnchorCount"),
+    "trained-count": Named("", "relcore.studies.trained:TrainedCount"),
+    "anchor-choice": Named("", "relcore.studies.anchor_choice:AnchorChoice"),
+    "training": Named("", "relcore.studies.trained:TrainingRelative"),
+    "quasi-isometry": Named("", "relcore.studies.quantisation:QuasiIsometry"),
+    "inversion-sensitivity": Named("", "relcore.studies.inversion_sensitivity:InversionSensitivity"),
+    "robustness": Named("", "relcore.studies.robustness:Robustness"),
+    "quantisation": Named("", "relcore.studies.quantisation:Quantisation"),
+    "isometry": Named("", "relcore.studies.isometry:Isometry"),
+    "anchor-dimension": Named("", "relcore.studies.anchor_dimension:AnchorDimension"),
+    "seed-count": Named("", "relcore.studies.seed_count:SeedCount"),
+    "common-mean": Named("", "relcore.studies.common_mean:CommonMean"),
+    "migration": Named("", "relcore.studies.migration:MigrationQuality"),
+}

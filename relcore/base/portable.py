@@ -1,0 +1,141 @@
+"""Recipes and session files for other machines: files by their names, whose content the digests beside them verify.
+
+A path tells others who made a file and where it lies, and leads nowhere on their machine. So exports hold the last part of
+every absolute path, and a reader looks for a file of that name. Relative paths are as the user typed them and stay.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError
+from relcore.base.records import parse
+
+_OF_FILES = ("file", "index", "folder", "huggingface", "sample")  # sources whose name may be a path
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+Find = Callable[[Mapping[str, Any]], str]
+
+
+def without_paths(described: Any) -> Any:
+    """The JSON of a recipe, a session or a spec, with only the last part of each absolute path in it.
+
+    Where two paths have the same last part, they keep as much more as tells them apart.
+
+    Examples
+    --------
+    >>> without_paths({"source": "file", "name": "/data/ada/words.npz"})
+    {'source': 'file', 'name': 'words.npz'}
+    """
+    paths: dict[str, None] = {}
+    _rewritten(described, lambda spec, key: paths.setdefault(spec[key], None) or spec[key])
+    short = _distinct_ends([path for path in paths if is_absolute(path)])
+    return _rewritten(described, lambda spec, key: short.get(spec[key], spec[key]))
+
+
+def with_paths(described: Any, find: Find) -> Any:
+    """The JSON with ``find(spec)`` in place of the name in each spec of a file or a folder; the reverse of `without_paths`."""
+
+    def found(spec: Mapping[str, Any], key: str) -> str:
+        if key == "metadata":
+            return find({"source": "file", "name": spec[key]})
+        return find(spec) if key == "name" and "encoder" not in spec else spec[key]
+
+    return _rewritten(described, found)
+
+
+def _distinct_ends(paths: list[str]) -> dict[str, str]:
+    """For each path its last part, or as many more of the last ones as no other of the paths ends in."""
+    parts = {path: [part for part in re.split(r"[\\/]" if _WINDOWS.match(path) else "/", path) if part] for path in paths}
+    ends = {}
+    for path, steps in parts.items():
+        n = 1
+        while n < len(steps) and any(other[-n:] == steps[-n:] for name, other in parts.items() if name != path):
+            n += 1
+        ends[path] = "/".join(steps[-n:]) or path
+    return ends
+
+
+def is_absolute(text: str) -> bool:
+    """Whether a text is a path from the root of a machine, of this system or another."""
+    return text.startswith(("/", "~")) or bool(_WINDOWS.match(text))
+
+
+def last_part(path: str) -> str:
+    """The name of a file or a folder, without those around it."""
+    return _distinct_ends([path])[path]
+
+
+def candidates(spec: Mapping[str, Any], folders: Iterable[Path], deep: Iterable[Path] = ()) -> Iterator[Path]:
+    """The files, or folders, that the spec may mean: of its name in `folders`, and in `deep` ones up to two folders below."""
+    name = last_part(spec["name"]) if is_absolute(spec["name"]) else spec["name"]
+    below = (inner for folder in deep for inner in (folder, *sorted(folder.glob("*/")), *sorted(folder.glob("*/*/"))))
+    places = (folder / name for folder in chain(folders, below))
+    for path in dict.fromkeys(places):
+        if _is_there(path, spec):
+            yield path
+
+
+def finder(
+    folders: Iterable[Path], deep: Iterable[Path] = (), given: Mapping[str, Path] | None = None, remedy: str = ""
+) -> Find:
+    """``find`` for `with_paths`: what is given for a name, else the name where it leads to a file, else one of these folders.
+
+    It raises a SpaceError with the remedy where there is no file of this name.
+    """
+    folders, deep, given = list(folders), list(deep), given or {}
+
+    def find(spec: Mapping[str, Any]) -> str:
+        name, short = spec["name"], last_part(spec["name"]) if is_absolute(spec["name"]) else spec["name"]
+        if short in given:
+            return str(given[short].resolve())
+        if _is_there(expanded(name), spec):
+            return name
+        path = next(candidates(spec, folders, deep), None)
+        if path is None and spec["source"] == "file":
+            places = ", ".join(dict.fromkeys(str(folder) for folder in (*folders, *deep)))
+            raise SpaceError(
+                f"expected a file, got {short!r}, where there is none, nor in the folders {places}; {remedy or 'copy it there'}"
+            )
+        return name if path is None else str(path.resolve())
+
+    return find
+
+
+def _is_there(path: Path, spec: Mapping[str, Any]) -> bool:
+    try:
+        return path.is_dir() or (spec["source"] == "file" and path.is_file())  # a space may be a folder of parts
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
+def _rewritten(value: Any, change: Callable[[Mapping[str, Any], str], str]) -> Any:
+    """The JSON with every place of a file changed, also in the JSON texts that specs of encodings hold."""
+    if isinstance(value, Mapping):
+        places = _places(value)
+        return {key: change(value, key) if key in places else _rewritten(one, change) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rewritten(one, change) for one in value]
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            inner = parse(value, "spec")
+        except SpaceError:
+            return value
+        changed = _rewritten(inner, change)
+        return value if changed == inner else json.dumps(changed, sort_keys=True)
+    return value
+
+
+def _places(spec: Mapping[str, Any]) -> set[str]:
+    """The keys of a spec, or of its options, whose texts may be paths: of an encoder every text."""
+    texts = {key for key, value in spec.items() if isinstance(value, str) and not value.startswith("{")}
+    if isinstance(spec.get("encoder"), str) and not spec["encoder"].startswith("{"):
+        return texts - {"encoder"}
+    if spec.get("source") in _OF_FILES:
+        return texts & {"name"}
+    return texts & {"folder", "metadata"}

@@ -1,0 +1,233 @@
+"""JSON and the store's arrays of dataclasses, in one place: settings, recipes and results come and go through here.
+
+msgspec reads: it takes plain dataclasses as they are, is strict about types, needs nothing else, and names the place of what is
+wrong (cattrs turns "3" into 3 unless told otherwise for each type). What msgspec leaves open is done here: unknown settings are
+refused, tuples are lists, and arrays go beside the JSON.
+
+A class whose JSON is not simply its fields has ``to_record(self)``, and ``from_record(cls, record)`` unless it is a dataclass.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import numpy as np
+
+from relcore.base.access import regular_file
+from relcore.base.errors import SpaceError, quote
+from relcore.base.text import visible
+
+# Plain JSON from files, boxes and links: parsed strictly, and held to what a setting can be before anything reads it.
+#
+# Python's own parser takes NaN, numbers of any length, the same name twice and half a surrogate pair; each of them fails later,
+# far from the file. msgspec's keeps the last of two equal names and lets long whole numbers pass, so the rules are written here.
+
+MOST_BYTES = 32 << 20  # unpacked, a file of nothing but brackets takes twenty times as much
+_MOST_LEVELS = 40
+_MOST_WHOLE = 2**63
+
+
+def parse(text: str | bytes, where: str, what: str = "") -> Any:
+    """The value of a JSON text that is expected to be `what`.
+
+    Raises
+    ------
+    SpaceError
+        No JSON, more than 32 MB, nesting deeper than 40 levels, a name twice in one object, a number that is not finite or has
+        more than 64 bits, a character that no text has.
+    """
+    if len(text) > MOST_BYTES:
+        raise SpaceError(f"{where}: expected at most {MOST_BYTES >> 20} MB of JSON, got {len(text) / 2**20:,.0f} MB")
+    try:
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        reason = "too many levels" if isinstance(error, RecursionError) else str(error)
+        raise SpaceError(f"{where}: expected {f'{what} as ' * bool(what)}JSON, got invalid JSON ({reason:.200})") from None
+    need_plain(value, where)
+    return value
+
+
+def read_file(path: Path, what: str) -> Any:
+    """The value in a JSON file; errors as in `parse`, and for a path that leads to no file or to a large one."""
+    if not path.exists():
+        raise SpaceError(f"{path}: expected {what} as a .json file, got no such file")
+    size = regular_file(path).stat().st_size
+    if size > MOST_BYTES:
+        raise SpaceError(
+            f"{path}: expected {what} of at most {MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it this file?"
+        )
+    return parse(path.read_bytes(), str(path), what)
+
+
+def need_plain(value: Any, what: str) -> None:
+    """Raise a SpaceError unless settings can be what is in these objects and lists; errors as in `parse`."""
+    level = [(what, value)]
+    for _ in range(_MOST_LEVELS):
+        inner: list[tuple[str, Any]] = []
+        for place, one in level:
+            if isinstance(one, str):
+                _need_text(one, place)
+            elif isinstance(one, float):
+                if not math.isfinite(one):
+                    raise SpaceError(f"{place}: expected a number that is finite, got {one}; write such a number")
+            elif isinstance(one, int):
+                if not -_MOST_WHOLE <= one < _MOST_WHOLE:
+                    raise SpaceError(f"{place}: expected whole numbers of up to 64 bits, got one of {one.bit_length():,} bits")
+            elif isinstance(one, Mapping):
+                for name, held in one.items():
+                    _need_text(str(name), place)
+                    inner.append((f"{place:.200}: {visible(name, 40)}", held))
+            elif isinstance(one, list | tuple):
+                inner.extend((place, item) for item in one)
+        if not inner:
+            return
+        level = inner
+    raise SpaceError(f"{what}: expected at most {_MOST_LEVELS} levels of lists and objects, got more; write it again")
+
+
+def _need_text(text: str, what: str) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        got = f"half a surrogate pair, {text[error.start]!a}"
+        raise SpaceError(f"{what}: expected text that UTF-8 can hold, got {got}; remove it") from None
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"the name {twice!r:.60} twice in one object")
+    return found
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"the number {constant}, which JSON does not have")
+
+
+T = TypeVar("T")
+_TYPES = {
+    "object": "an object",
+    "array": "a list",
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "null": "null",
+}
+
+
+def to_json(value: Any, arrays: dict[str, np.ndarray] | None = None, place: str = "") -> Any:
+    """Plain JSON of dataclasses, mappings, tuples, strings and numbers; equal values give equal bytes.
+
+    Parameters
+    ----------
+    arrays : dict, optional
+        Filled with the arrays of numbers, under names that tell their place; the JSON then holds the name. Without it, and
+        for arrays of strings, an array becomes a list.
+    """
+    if hasattr(value, "to_record"):
+        value = value.to_record()
+    if isinstance(value, np.ndarray):
+        if arrays is None or value.dtype.kind not in "biuf":
+            return value.tolist()
+        arrays[place] = np.ascontiguousarray(value)
+        return {"array": place}
+    if is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: to_json(one, arrays, f"{place}.{name}" if place else str(name)) for name, one in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_json(one, arrays, f"{place}.{number}") for number, one in enumerate(value)]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def from_json(kind: type[T], record: Any, what: str = "settings", arrays: Mapping[str, np.ndarray] | None = None) -> T:
+    """A dataclass of this kind back from `to_json`; what is missing takes its default.
+
+    Raises
+    ------
+    SpaceError
+        ``what`` with the place of a setting that is missing, unknown, of the wrong type, or refused by the class itself; a
+        value that no setting can have (`need_plain`).
+    """
+    import msgspec
+
+    if arrays is None:
+        need_plain(record, what)
+
+    def read(inner: type, value: Any) -> Any:
+        if issubclass(inner, np.ndarray):
+            return arrays[value["array"]] if isinstance(value, Mapping) else _array(value)
+        return inner.from_record(value)
+
+    try:
+        made = msgspec.convert(record, kind, dec_hook=read)
+    except msgspec.ValidationError as error:
+        if isinstance(error.__cause__, SpaceError):
+            raise error.__cause__ from None
+        raise SpaceError(f"{what}: {_told(str(error), kind, record)}") from None
+    if arrays is None:
+        _refuse_unknown(record, to_json(made), what)
+    return made
+
+
+def pack(value: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A result as a store keeps it: arrays by name, and all else as JSON."""
+    arrays: dict[str, np.ndarray] = {}
+    return arrays, to_json(value, arrays)
+
+
+def unpack(kind: type[T], arrays: Mapping[str, np.ndarray], record: Any) -> T:
+    """Back from `pack`."""
+    return from_json(kind, record, kind.__name__, arrays)
+
+
+def _array(values: list) -> np.ndarray:
+    return np.array(values, dtype=object if values and isinstance(values[0], str) else None)
+
+
+def _refuse_unknown(given: Any, known: Any, place: str) -> None:
+    """Raise unless every name in `given` is one that the class writes itself: msgspec passes over those of other names."""
+    if isinstance(given, Mapping) and isinstance(known, Mapping):
+        if unknown := [name for name in given if name not in known]:
+            raise SpaceError(f"{place}: expected settings among {quote(known)}, got {quote(sorted(map(str, unknown)))}")
+        for name, value in given.items():
+            _refuse_unknown(value, known[name], f"{place}: {name}")
+    elif isinstance(given, list | tuple) and isinstance(known, list):
+        for one, other in zip(given, known, strict=False):
+            _refuse_unknown(one, other, place)
+
+
+def _told(message: str, kind: Any, given: Any) -> str:
+    """msgspec's ``Expected `int | null`, got `str` - at `$.n` `` as ``n: expected a whole number or null, got 'three'``."""
+    text, _, place = message.partition(" - at `$")
+    place = place.rstrip("`").lstrip(".")
+    for step in re.findall(r"\.{3}|[^.\[\]]+", place):
+        if not isinstance(given, Mapping | list) or step == "...":
+            return f"{place}: {text[:1].lower()}{text[1:]}"
+        kind = _inner(kind, step)
+        given = given[int(step)] if isinstance(given, list) else given[step]
+    head = f"{place}: " * bool(place)
+    if missing := re.fullmatch("Object missing required field `(.*)`", text):
+        return f"{head}the setting {missing[1]!r} is missing"
+    if text.startswith("Invalid enum value"):
+        return f"{head}expected one of {quote(get_args(kind))}, got {given!r:.80}"
+    types, _, more = text.partition(", got ")[0].partition("`")[2].partition("`")
+    expected = " or ".join(_TYPES.get(one, one) for one in types.split(" | ")) + more
+    return f"{head}expected {expected or text}, got {given!r:.80}"
+
+
+def _inner(kind: Any, step: str) -> Any:
+    """The type of a field, or of what a list or a mapping holds; None where it is unknown."""
+    if is_dataclass(kind):
+        return get_type_hints(kind).get(step)
+    return next((one for one in reversed(get_args(kind)) if one is not Ellipsis and one is not type(None)), None)

@@ -1,0 +1,318 @@
+"""BootstrapSpec: bootstrapping with the pairing known or hidden, as a task that resumes after its last finished round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relcore.base import records
+from relcore.base.errors import SpaceError, need_one_of, need_whole
+from relcore.base.names import BOOTSTRAPS
+from relcore.base.numbers import counted, short
+from relcore.base.text import lines_in
+from relcore.represent.bootstrap import BootstrapResult, Pairs, Round, State, bootstrap_anchors, share_found
+from relcore.represent.literal import LEARNING_RATE, STEPS
+from relcore.represent.projection import RelativeProjection
+from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import score_pair
+from relcore.scores.score import Score
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split
+from relcore.tasks.task import Task
+
+# Outcome: the anchors found, with scores of the relative spaces by true, seed and found anchors on held-out rows.
+
+FORMS = ("ground truth", "seeds", "found", "found, continuous")
+SCORES = ("jaccard", "mrr", "cosine")
+SCORED_QUERIES = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What was found, and its quality if the truth is known.
+
+    Attributes
+    ----------
+    share : float
+        Share of the anchors beyond the seeds with their true partner, 0 … 1; NaN without a truth.
+    scores : form → metric → Score
+        Of the spaces relative to all true anchors, to the seeds alone, to the found ones, on held-out rows
+        (`relative_scores`); empty without a truth.
+    n_shared : int
+        Rows whose partner is known.
+    """
+
+    result: BootstrapResult
+    share: float
+    scores: Mapping[str, Mapping[str, Score]]
+    n_shared: int
+
+    @property
+    def known(self) -> bool:
+        return self.n_shared > 0
+
+    @property
+    def n_hidden(self) -> int:
+        """Anchors beyond the seeds."""
+        return len(self.result.anchors) - self.result.n_seeds
+
+    @property
+    def headline(self) -> str:
+        """The verdict, unless the spaces fit, and what was found."""
+        result = self.result
+        verdict = "" if result.success else f"{result.verdict.capitalize()}. "
+        if self.known and self.n_hidden:
+            return f"{verdict}{100 * self.share:.1f} % of the {self.n_hidden:,} hidden anchors found."
+        return f"{verdict}{counted(len(result.anchors), 'anchor')} found, {counted(len(result.pairs), 'row')} matched."
+
+    def wrong(self) -> Pairs:
+        """Wrong anchors beyond the seeds: source id and the id it was matched to."""
+        return tuple(pair for pair in self.result.anchors[self.result.n_seeds :] if pair[0] != pair[1]) if self.known else ()
+
+
+def relative_scores(
+    source: LatentSpace,
+    target: LatentSpace,
+    result: BootstrapResult,
+    *,
+    k: int = 10,
+    center: bool = True,
+    n_queries: int | None = SCORED_QUERIES,
+    as_published: bool = False,
+    back: bool = False,
+) -> dict[str, dict[str, Score]]:
+    """Form → metric → score: Jaccard, MRR ("paper" convention) and cosine of the spaces relative to one set of anchors.
+
+    "found, continuous" takes the target's anchors as the paper's method optimised them, before they are replaced by the nearest
+    rows; only that method has it. Rows are compared that are in both spaces and held out: not seeds, not anchors, and not
+    matched with one. `as_published` compares all rows, anchors included. `center` False reproduces the paper; `back` takes the
+    target's vectors as queries among those of the source. Empty if fewer than k + 2 rows are left.
+    """
+    rows = target.index.get_indexer(source.index)
+    own = np.flatnonzero(rows >= 0)
+    split = Split.held_out(source.ids[own]) if as_published else held_out_split(source, target, result)
+    if split is None or len(split.test) < k + 2:
+        return {}
+    X, Y = source.vectors[own], target.vectors[rows[own]]
+    true = [pair for pair in ((one, one) for one, _ in result.anchors) if pair[0] in target.index]
+    seeds, found = result.anchors[: result.n_seeds], result.anchors
+    scores = {}
+    for form, pairs in zip(FORMS, (true, seeds, found, found), strict=True):
+        if not pairs or (form == FORMS[-1] and result.vectors is None):
+            continue
+        one, other = zip(*pairs, strict=True)
+        anchors = result.vectors if form == FORMS[-1] else target.rows(other)
+        first = RelativeProjection(center=center).fit(source.vectors, anchors=source.rows(one)).transform(X)
+        second = RelativeProjection(center=center).fit(target.vectors, anchors=anchors).transform(Y)
+        first, second = (second, first) if back else (first, second)
+        scores[form] = score_pair(first, second, split, k=k, n_queries=n_queries, metrics=SCORES)
+    return scores
+
+
+def held_out_split(source: LatentSpace, target: LatentSpace, result: BootstrapResult) -> Split | None:
+    """The rows in both spaces except anchors and rows matched with one; None if no row is left."""
+    ids = source.ids[source.index.isin(target.index)]
+    taken = np.array([identifier for pair in result.anchors for identifier in pair], dtype=object)
+    used = np.flatnonzero(np.isin(ids, taken))
+    return Split.held_out(ids, used) if len(used) < len(ids) else None
+
+
+_ROUND = 1.2e-8  # seconds per pair of rows
+_LARGE_ROUNDS = 3  # over all rows, after those over the most frequent ones
+_EVERY = 10  # steps of the published method between two states in the store
+
+
+@dataclass(frozen=True)
+class BootstrapSpec(Task[Outcome]):
+    """Method, seeds, anchors and rows.
+
+    Attributes
+    ----------
+    method : "self-learning" or "paper"
+    n_anchors, n_seeds : int
+        Anchors wanted, seeds among them; `n_seeds` are drawn at random from the shared ids, where no `pairs` are given.
+    pairs : tuple of (source id, target id)
+        Seeds given by hand.
+    rows : int, optional
+        The most frequent rows of each space, or the first where there are no counts; default all.
+    hide : bool
+        Two spaces of the same ids: shuffle the target, find the partners of random rows, score against the truth.
+    steps : int
+        Of the published method.
+    learning_rate : float
+        Of the published method, above 0 … 1; the paper takes .02 for retrieval and .05 for stitching.
+    """
+
+    kind: ClassVar[str] = "bootstrap"
+    result: ClassVar[str] = "relcore.bootstrap.spec:Outcome"
+    title: ClassVar[str] = "Bootstrap"
+
+    method: str = "self-learning"
+    n_anchors: int = 300
+    n_seeds: int = 15
+    pairs: Pairs = ()
+    rows: int | None = None
+    hide: bool = True
+    k: int = 10
+    random_state: int = 0
+    steps: int = STEPS
+    learning_rate: float = LEARNING_RATE
+
+    def __post_init__(self) -> None:
+        need_one_of("method", self.method, BOOTSTRAPS)
+        need_whole(self, n_anchors=1, n_seeds=0, k=1, steps=1, random_state=0)
+        if not 0 < self.learning_rate <= 1:
+            raise SpaceError(f"learning_rate: expected a number above 0, at most 1, got {self.learning_rate!r}")
+        if self.rows is not None and self.rows < 10:
+            raise SpaceError(f"rows: expected none, or a whole number, at least 10, got {self.rows!r}")
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores, within a factor of two; from runs on 3,000 to 20,000 rows."""
+        return 2 + sum(self.parts(*(min(len(space), self.rows or len(space)) for space in spaces)))
+
+    def parts(self, n: int, m: int) -> tuple[float, float]:
+        """Seconds of the rounds, and of the verdict with its chance level and the scores, for spaces of n and m rows."""
+        first = min(n, m, 4000)
+        if self.method == "paper":
+            return self.steps * n * m * (1.2e-9 + 1.2e-11 * self.n_anchors), 1 + first**2 * _ROUND * 6
+        rounds = 5 if self.n_seeds or self.pairs else 20
+        whole = n * m * _ROUND
+        large = _LARGE_ROUNDS * whole if max(n, m) > first else 0
+        return first**2 * _ROUND * rounds + large, first**2 * _ROUND * 6 + 1.5 * whole
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Outcome:
+        """Bootstrap; with a store each finished round is saved, and the same call resumes after the last one.
+
+        Raises
+        ------
+        SpaceError
+            A pairing to hide that does not exist, more seeds or anchors than rows, and the reasons of `bootstrap_anchors`.
+        """
+        source, target = (most_frequent(space, self.rows) for space in spaces)
+        seconds = self.parts(len(source), len(target))
+        saved = _Rounds(self, store, digest_of("bootstrap-state", self.key(spaces)), report, seconds) if store else None
+        literal = self.method == "paper"
+        settings: dict[str, Any] = {"n_anchors": self.n_anchors, "method": self.method, "k": self.k}
+        settings |= {"random_state": self.random_state} | (saved.settings() if saved else {})
+        settings |= {"steps": self.steps, "learning_rate": self.learning_rate} if literal else {}
+        if self.hide:
+            shuffled, seeds, wanted, truth = self._hidden(source, target)
+            found = bootstrap_anchors(source, shuffled, seeds=seeds, anchors=wanted, truth=truth, **settings)
+            scores = relative_scores(source, target, found, k=self.k, center=not literal)
+            outcome = Outcome(found, share_found(found, truth), scores, len(truth))
+        else:
+            outcome = Outcome(bootstrap_anchors(source, target, seeds=self.pairs, **settings), float("nan"), {}, 0)
+        if saved:
+            saved.remove()
+        return outcome
+
+    def _hidden(self, source: LatentSpace, target: LatentSpace) -> tuple[LatentSpace, Pairs, list[str], dict[str, str]]:
+        """The shuffled target, the seeds, the source anchors whose partners are to be found, and the truth."""
+        shared = np.array([one for one in source.ids if one in target.index], dtype=object)
+        if len(shared) < max(self.n_anchors, 3):
+            raise SpaceError(
+                f"hidden pairing: expected {self.n_anchors:,} rows or more that are in both spaces, got {len(shared):,}; ask "
+                "for fewer anchors, or bootstrap for real, without a truth"
+            )
+        n_drawn = 0 if self.pairs else self.n_seeds
+        if n_drawn > self.n_anchors:
+            raise SpaceError(f"n_seeds: expected at most {self.n_anchors}, the anchors, got {n_drawn}; ask for more anchors")
+        rng = np.random.default_rng(self.random_state)
+        shuffled = target.take(rng.permutation(len(target)))
+        given = {one for one, _ in self.pairs}
+        drawn = [one for one in rng.permutation(shared) if one not in given]
+        seeds = self.pairs or tuple((one, one) for one in drawn[:n_drawn])
+        wanted = drawn[n_drawn : n_drawn + max(self.n_anchors - len(seeds), 0)]
+        return shuffled, seeds, wanted, {one: one for one in shared}
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """The state after the last finished round, saved under `key` of the store."""
+
+    spec: BootstrapSpec
+    store: Store
+    key: str
+    report: Report
+    seconds: tuple[float, float]
+
+    def settings(self) -> dict[str, Any]:
+        """`state`, `after` and `before_verdict` of `bootstrap_anchors`."""
+        self.report(0, 1, "reading")
+        entry = self.store.get(self.key)
+        state = records.unpack(State, entry.arrays, entry.metadata) if entry else None
+        for one in state.history if state else ():
+            self.report(0, self._units(sum(self.seconds)), "resuming", _measured(one))
+        try:
+            self.store.require_writable()
+        except StoreError:  # then the result is shown, and only resuming is lost
+            return {"state": state, "after": self.show, "before_verdict": self.judge}
+        return {"state": state, "after": self.save, "before_verdict": self.judge}
+
+    def save(self, state: State) -> None:
+        self.show(state)
+        if self.spec.method != "paper" or len(state.history) % _EVERY == 0:
+            self.store.put(self.key, *records.pack(state))
+
+    def show(self, state: State) -> None:
+        """Progress counts the seconds of the rounds so far, by their rows: a round over all rows takes the most."""
+        rounds, last = self.seconds[0], state.history[-1]
+        literal = self.spec.method == "paper"
+        worked = (
+            rounds * len(state.history) / self.spec.steps if literal else sum(_ROUND * one.rows**2 for one in state.history)
+        )
+        found = f", {100 * last.found:.1f} % of the hidden anchors found" if last.found == last.found else ""
+        what = f"mean squared error {short(last.objective, 4)}" if literal else f"{last.pairs:,} of {last.rows:,} rows paired"
+        whole = f" of {self.spec.steps}" if literal else ""
+        message = f"round {len(state.history)}{whole}: {what}{found}"
+        self.report(self._units(min(worked, rounds)), self._units(sum(self.seconds)), message, _measured(last))
+
+    def judge(self) -> None:
+        """The rounds are over."""
+        self.report(self._units(self.seconds[0]), self._units(sum(self.seconds)), "comparing the anchors with the chance level")
+
+    def _units(self, seconds: float) -> int:
+        return round(100 * seconds)
+
+    def remove(self) -> None:
+        self.store.remove(self.key)
+
+
+def _measured(one: Round) -> dict[str, float]:
+    return {"objective": one.objective, "share paired": one.pairs / one.rows, "share found": one.found}
+
+
+def most_frequent(space: LatentSpace, rows: int | None) -> LatentSpace:
+    """The space of its `rows` most frequent rows, or of the first ones where it has no counts; all for None."""
+    if rows is None or rows >= len(space):
+        return space
+    order = np.arange(len(space)) if space.counts is None else np.argsort(-space.counts, kind="stable")
+    return space.take(np.sort(order[:rows]))
+
+
+# Known pairs of ids as text, one per line: what is typed on the page, and the files that the command line reads.
+
+
+def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of ids, one per line, separated by a tab or else by "="; blank lines and further columns are ignored.
+
+    Raises
+    ------
+    SpaceError
+        A line that does not have two sides.
+    """
+    pairs = []
+    for number, line in enumerate(lines_in(text), start=1):
+        if not line.strip():
+            continue
+        cells = [cell.strip() for cell in (line.split("\t") if "\t" in line else line.split("=", 1))]
+        if len(cells) < 2 or not cells[0] or not cells[1]:
+            got = f"{line.strip()!r:.60}"
+            raise SpaceError(f"line {number}: expected “id of the source = id of the target”, got {got}; mend or remove it")
+        pairs.append((cells[0], cells[1]))
+    return tuple(pairs)

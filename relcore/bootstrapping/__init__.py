@@ -1,1 +1,0 @@
-"""Bootstrapped anchors: the task, its result, its figures."""

@@ -1,0 +1,539 @@
+"""The catalogue of spaces on this machine and on the network, and the small frozen specs that name a space."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from relcore.base import access, records
+from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.records import parse
+from relcore.encoders import words
+from relcore.encoders.dataset import DatasetOptions, DatasetSpec, dataset_place
+from relcore.encoders.encoder import Encoder, encoder_from_json, encoder_to_json
+from relcore.encoders.words import BUNDLED, load_words
+from relcore.files.on_disk import MAP_FROM
+from relcore.files.places import Place
+from relcore.files.readers import suffix_of
+from relcore.files.reading import FILE_OPTIONS, load_space, matrices_of, shape_of
+from relcore.files.series import files_in, parts_of, vector_places
+from relcore.files.tensors import safetensors_shape
+from relcore.runs.digest import digest_of
+from relcore.runs.entries import Entry, Summary
+from relcore.runs.store import Store
+from relcore.spaces.rows import BLOCK_ROWS, MappedRows, Origin
+from relcore.spaces.space import LatentSpace, RowNumbers, digest_of_columns
+from relcore.stores.rows import load_rows
+
+# Encodings in the store: under which key a space that an encoder gave is kept, and how it is read again.
+
+
+def key_of(what: str, dataset_digest: str, encoder: Encoder, *parts: str | int) -> str:
+    """The store's key of anything that an encoder makes of a dataset; what is changed in either gives another key."""
+    return digest_of(what, dataset_digest, encoder, encoder.version, encoder.content(), *parts)
+
+
+def encoding_key(dataset_digest: str, encoder: Encoder, output: str = "") -> str:
+    """The store's key of one space: the same for a layer by itself and for that layer of a pass over several."""
+    return key_of("encoding", dataset_digest, encoder.only(output), output)
+
+
+def put_encoding(store: Store, key: str, space: LatentSpace, metadata: dict) -> None:
+    """Keep a space whole: vectors, ids, labels, counts, its name and digest, and what `metadata` tells of its making."""
+    arrays = {"ids": _bytes(space.ids)}
+    if space.labels is not None:
+        arrays["labels"] = _bytes(space.labels)
+    if space.counts is not None:
+        arrays["counts"] = space.counts
+    shape, facts = space.vectors.shape, {"name": space.name, "digest": space.digest, **metadata}
+    if 4 * shape[0] * shape[1] < MAP_FROM:
+        store.put(key, {"vectors": np.asarray(space.vectors), **arrays}, facts)
+    else:
+        blocks = (space.vectors[start : start + BLOCK_ROWS] for start in range(0, len(space), BLOCK_ROWS))
+        store.put_matrix(key, blocks, shape, facts, **arrays)
+
+
+def put_space(store: Store, space: LatentSpace) -> str:
+    """Put a space where workers find it: its key."""
+    key = digest_of("space", 2, space.digest, space.name)  # 2: with its counts
+    if not store.has(key):
+        put_encoding(store, key, space, {})
+    return key
+
+
+def load_encoding(store: Store, key: str) -> LatentSpace:
+    """The space under an encoding's key; the entry's metadata say what made it, and how its training went.
+
+    Raises
+    ------
+    SpaceError
+        It is not in the store (any more).
+    """
+    summary = store.summary(key)
+    large = summary is not None and 4 * math.prod(summary.shapes.get("vectors", ())) >= MAP_FROM
+    entry = (store.mapped(key) if large else None) or store.get(key)
+    if entry is None:
+        raise SpaceError(
+            f"expected the encoding {key[:8]}… in {store.root}, got none (removed: damaged, or to make room); encode it again"
+        )
+    try:
+        return space_of(entry)
+    except SpaceError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        raise SpaceError(
+            f"expected an encoding under the key {key[:8]}… in {store.root}, got another result; encode it again"
+        ) from error
+
+
+def space_of(entry: Entry) -> LatentSpace:
+    """The space that `put_encoding` put."""
+    labels = _strings(entry.arrays["labels"]) if "labels" in entry.arrays else None
+    ids, name, counts = _strings(entry.arrays["ids"]), entry.metadata["name"], entry.arrays.get("counts")
+    vectors = entry.arrays["vectors"]
+    if isinstance(vectors, np.memmap):
+        origin = KnownDigest(entry.metadata.get("digest"), digest_of_columns((ids, labels, counts)))
+        vectors = MappedRows([vectors.view(np.ndarray)], origin)
+    return LatentSpace(vectors, ids, name=name, labels=labels, counts=counts)
+
+
+class KnownDigest(Origin):
+    """Rows of an entry of the store, which tells the digest of the whole space with the columns of this digest."""
+
+    def __init__(self, digest: str | None, columns: str) -> None:
+        self._digest, self._columns = digest, columns
+
+    def known_digest(self, columns: str) -> str | None:
+        return self._digest if columns == self._columns else None
+
+
+def held_out_ids(
+    specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace], ids: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Ids of rows whose labels no encoder of these spaces saw in training, those of `ids` and in their order where given.
+
+    () where no encoder saw any labels, or where each row was seen by one.
+    """
+    unseen: dict[str, None] | None = None
+    for spec, space in zip(specs, spaces, strict=True):
+        encoder = spec.rows_of.encoder
+        seen = encoder.seen_rows(space) if encoder else ()
+        if len(seen):
+            others = dict.fromkeys(np.delete(space.ids, seen).tolist())
+            unseen = others if unseen is None else {one: None for one in unseen if one in others}
+    if not unseen:
+        return ()
+    return tuple(unseen if ids is None else (one for one in ids if one in unseen))
+
+
+def _bytes(strings: Sequence[str]) -> np.ndarray:
+    """As an array: a file's metadata may not grow beyond 100 MB, which the ids of a large dataset would."""
+    return np.frombuffer(json.dumps(list(strings)).encode(), dtype=np.uint8)
+
+
+def _strings(array: np.ndarray) -> list[str]:
+    found = json.loads(array.tobytes())
+    if not isinstance(found, list):
+        raise TypeError(f"expected a list of strings, got {type(found).__name__}")
+    return found
+
+
+# Renamed spaces: rows take the ids of their partners in another space, or their numbers, so that spaces without shared ids
+# can be paired.
+
+
+def put_pairing(store: Store, pairs: Sequence[tuple[str, str]]) -> str:
+    """Keep pairs of (new id, id of the space that is renamed) in the store: the key that `load_pairing` takes."""
+    pairs = [tuple(pair) for pair in pairs]
+    key = digest_of("pairing", pairs)
+    if not store.has(key):
+        store.put(key, {"pairs": np.frombuffer(json.dumps(pairs).encode(), dtype=np.uint8)}, {"n_pairs": len(pairs)})
+    return key
+
+
+def load_pairing(store: Store, key: str) -> list[tuple[str, str]]:
+    """The pairs of (new id, id of the space that is renamed).
+
+    Raises
+    ------
+    SpaceError
+        They are not in the store (any more).
+    """
+    entry = store.get(key)
+    if entry is None or "pairs" not in entry.arrays:
+        raise SpaceError(
+            f"expected the pairing {key[:8]}… in {store.root}, got none (removed to make room); bootstrap it again"
+        )
+    return [tuple(pair) for pair in json.loads(entry.arrays["pairs"].tobytes())]
+
+
+def rename(space: LatentSpace, pairs: Sequence[tuple[str, str]], name: str) -> LatentSpace:
+    """The paired rows of the space under their new ids, in the order of the pairs; vectors, labels and counts stay.
+
+    Raises
+    ------
+    SpaceError
+        No pairs, ids that the space lacks, new ids that are not distinct.
+    """
+    if not pairs:
+        raise SpaceError(f"{name}: expected one pair of ids or more, got none; bootstrap anchors first")
+    kept = space.take(space.rows([old for _, old in pairs]), name)
+    ids = [new for new, _ in pairs]
+    return kept.with_columns(ids=ids)
+
+
+def number_rows(space: LatentSpace, name: str) -> LatentSpace:
+    """The space with its row numbers as ids; the ids before are the payload."""
+    numbers = RowNumbers(len(space))
+    before = space.ids.tolist()
+    payload = None if before == list(numbers) else before
+    return space.with_columns(ids=numbers, name=name, payload=payload)
+
+
+# Samples of folders of shards in the store: `relcore.sharded.sample` draws them, and a spec names them by their key.
+
+
+def is_address(place: str) -> bool:
+    """Whether a folder is at an address that fsspec opens, rather than at a path of this machine."""
+    return "://" in place
+
+
+def need_sample_access(place: str) -> None:
+    """Raise a SpaceError unless whoever asks may read the folder that a sample was drawn from."""
+    if is_address(place):
+        access.need_own_machine(place)
+    else:
+        access.allowed(place)
+
+
+def folder_stamp(place: str) -> str:
+    """Changes when a file of the folder is written again, added or removed; "" for an address, which is not asked.
+
+    Raises
+    ------
+    SpaceError
+        The folder cannot be read.
+    """
+    if is_address(place):
+        return ""
+    try:
+        told = [(path.name, (about := path.stat()).st_mtime_ns, about.st_size) for path in files_in(access.allowed(place))]
+    except OSError as error:
+        raise SpaceError(f"{place!r:.200}: expected a folder of shards, got {error.strerror}; check the spelling") from error
+    return digest_of("folder", told)
+
+
+def load_sample(store: Store, place: str, key: str) -> LatentSpace:
+    """The sample under this key, which was drawn from the folder at this place.
+
+    Raises
+    ------
+    SpaceError
+        It is not in the store (any more), is of another folder, or the folder has changed since.
+    """
+    again = f"draw it again on the Spaces page, or by relscope app {place}"
+    found = store.summary(key)
+    if found is None:
+        raise SpaceError(f"expected a sample of {place!r:.200} in {store.root}, got none (removed to make room); {again}")
+    drawn_from = found.metadata.get("sample of")
+    if drawn_from is None or (access.shared() and drawn_from != place):  # a session file names any key that it likes
+        raise SpaceError(f"expected a sample of {place!r:.200} under the key {key[:8]}…, got another result; {again}")
+    if folder_stamp(drawn_from) != found.metadata["stamp"]:
+        raise SpaceError(f"{drawn_from!r:.200}: expected the shards that its sample was drawn from, got others; {again}")
+    return load_encoding(store, key)
+
+
+Source = Literal["bundled", "file", "index", "gensim-data", "encoding", "renamed", "sample"]
+_OPTIONS = {
+    "bundled": (),
+    "file": FILE_OPTIONS,
+    "index": ("kind", "table"),
+    "gensim-data": (),
+    "encoding": ("dataset", "encoder", "key", "output"),
+    "renamed": ("base", "key"),
+    "sample": ("key", "rows", "of"),
+}
+_BY_ROW = "rows"  # where a renamed space has no pairing: its ids are row numbers
+_MOST_FILES = 500
+_DESCRIPTIONS = {
+    "word2vec-novels": "Word2Vec skip-gram, 30 million words of novels, news and speeches",
+    "fasttext-novels": "FastText skip-gram, the same corpus, trained apart",
+}
+
+
+@dataclass(frozen=True)
+class SpaceSpec:
+    """Which space, in a form that hashes, goes into a cache key, and goes to JSON and back.
+
+    Attributes
+    ----------
+    source : "bundled", "file", "index", "gensim-data", "encoding", "renamed" or "sample"
+    name : str
+        The name, or the path of a file or an index. An address is refused: opening a session or a recipe asks no other host.
+    limit : int, optional
+        Only the first rows.
+    options : tuple of (key, value)
+        All strings. For files further arguments of `load_space`, ignore as a JSON list. For an index its kind in
+        `relcore.base.names.INDEXES`, and the table or collection in it. For encodings what made them: dataset
+        and encoder as JSON, output, and the key in the store; see `encoding_spec`. For a renamed space the spec of its base as
+        JSON and the key of the pairing in the store, or "rows"; see `renamed_spec` and `numbered_spec`. For a sample of a
+        folder of shards, whose path or address is the name, its key in the store, its rows and those of the folder.
+    """
+
+    source: str
+    name: str
+    limit: int | None = None
+    options: DatasetOptions = DatasetOptions()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", DatasetOptions(self.options))
+        if self.source not in _OPTIONS:
+            raise SpaceError(f"source: expected one of {quote(_OPTIONS)}, got {self.source!r:.80}")
+        if not isinstance(self.name, str) or not self.name:
+            raise SpaceError(f"name: expected the name of a space or the path of a file, got {self.name!r:.80}")
+        if self.limit is not None and (type(self.limit) is not int or self.limit < 1):
+            raise SpaceError(f"limit: expected a whole number of rows, at least 1, or none, got {self.limit!r:.80}")
+        known = _OPTIONS[self.source]
+        if unfit := [option for option, value in self.options if option not in known or not isinstance(value, str)]:
+            expected = f"some of {quote(known)}, each with a string" if known else "none"
+            raise SpaceError(f"options: expected {expected} for {self.source!r}, got {quote(unfit)}")
+        need_one_of("ids", self.option("ids"), ("", "rows"))
+        whole = {"encoding": "an encoding", "renamed": "a renamed space", "index": "an index", "sample": "a sample"}.get(
+            self.source
+        )
+        if whole and {option for option, _ in self.options} != set(known):
+            raise SpaceError(f"options: expected all of {quote(known)} for {whole}, got {quote(dict(self.options))}")
+        if self.source == "index" and _place(self).address:
+            raise SpaceError(
+                f"{self.name!r:.80}: expected a path, got an address, which a space must not have; copy the rows first: "
+                "relscope adapt none SOURCE FILE.parquet"
+            )
+
+    def option(self, name: str) -> str:
+        """The value of an option, "" where it is not set."""
+        return dict(self.options).get(name, "")
+
+    @property
+    def dataset(self) -> DatasetSpec | None:
+        """What an encoding was made of; None for a space that comes as vectors."""
+        return DatasetSpec.from_json(_json(self.option("dataset"))) if self.source == "encoding" else None
+
+    @property
+    def encoder(self) -> Encoder | None:
+        """What an encoding was made by; None for a space that comes as vectors."""
+        return encoder_from_json(_json(self.option("encoder"))) if self.source == "encoding" else None
+
+    @property
+    def rows_of(self) -> SpaceSpec:
+        """The space whose rows these are, in their order: of one under its row numbers what it was before, else itself."""
+        return base_of(self) if self.source == "renamed" and self.option("key") == _BY_ROW else self
+
+    def to_json(self) -> dict[str, Any]:
+        return records.to_json(self)
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any]) -> SpaceSpec:
+        """The spec of such a dict; keys that it does not know are an error."""
+        return records.from_json(cls, described, "space")
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """One line of the catalogue; `n` and `dimension` are None where telling would mean reading the file."""
+
+    name: str
+    kind: str
+    spec: SpaceSpec
+    where: Literal["here", "needs the network"]
+    size_bytes: int
+    n: int | None
+    dimension: int | None
+    description: str
+
+
+def encoding_spec(dataset: DatasetSpec, encoder: Encoder, output: str, key: str, name: str) -> SpaceSpec:
+    """The spec of an encoding, with all that it takes to make it again where the store does not have it."""
+    options = {
+        "dataset": json.dumps(dataset.to_json(), sort_keys=True),
+        "encoder": json.dumps(encoder_to_json(encoder.only(output)), sort_keys=True),
+        "key": key,
+        "output": output,
+    }
+    return SpaceSpec("encoding", name, options=tuple(options.items()))
+
+
+def stored_encoding_spec(summary: Summary) -> SpaceSpec | None:
+    """The spec of an encoding in the store; None where a script made it from a dataset of its own."""
+    facts = summary.metadata
+    if "dataset_spec" not in facts:
+        return None
+    dataset, encoder = DatasetSpec.from_json(facts["dataset_spec"]), encoder_from_json(facts["encoder"])
+    return encoding_spec(dataset, encoder, facts["output"], summary.key, facts["name"])
+
+
+def encoding_specs(store: Store, dataset: DatasetSpec, encoder: Encoder, keys: Mapping[str, str]) -> list[SpaceSpec]:
+    """The specs of an encoder's outputs, given as output → key, as far as the store still has them."""
+    found = {output: store.summary(key) for output, key in keys.items()}
+    return [
+        encoding_spec(dataset, encoder, output, keys[output], summary.metadata["name"])
+        for output, summary in found.items()
+        if summary is not None
+    ]
+
+
+def renamed_spec(base: SpaceSpec, key: str, name: str) -> SpaceSpec:
+    """The spec of a space whose rows bear the ids that the pairing under `key` gives them (`renamed.put_pairing`)."""
+    return SpaceSpec("renamed", name, options=(("base", json.dumps(base.to_json(), sort_keys=True)), ("key", key)))
+
+
+def numbered_spec(spec: SpaceSpec) -> SpaceSpec:
+    """The spec of the same rows with their row numbers as ids, so that two spaces pair by row order."""
+    if spec.source == "file":
+        return replace(spec, options=tuple((dict(spec.options) | {"ids": "rows"}).items()))
+    if spec.source == "sample":
+        raise SpaceError(f"{spec.name!r:.80}: expected all rows to pair by row order, got a sample; write ids in the shards")
+    return spec if spec.rows_of != spec else renamed_spec(spec, _BY_ROW, f"{spec.name} · by row")
+
+
+def base_of(spec: SpaceSpec) -> SpaceSpec:
+    """What a renamed space was made of."""
+    return SpaceSpec.from_json(_json(spec.option("base"), "renamed space: expected its base"))
+
+
+def _json(text: str, expected: str = "encoding: expected a dataset and an encoder") -> Any:
+    try:
+        return parse(text, "")
+    except SpaceError as error:
+        raise SpaceError(f"{expected} as JSON, got {text!r:.80}") from error
+
+
+def load(spec: SpaceSpec, store: Store | None = None) -> LatentSpace:
+    """The space that the spec names; errors as in `need_access`, `load_words`, `load_space` and `load_encoding` (from `store`,
+    else the environment's)."""
+    need_access(spec, store)
+    if spec.source == "encoding":
+        return load_encoding(store or Store(), spec.option("key"))
+    if spec.source == "renamed":
+        store = store or Store()
+        base, key = load(base_of(spec), store), spec.option("key")
+        return number_rows(base, spec.name) if key == _BY_ROW else rename(base, load_pairing(store, key), spec.name)
+    if spec.source == "sample":
+        return load_sample(store or Store(), spec.name, spec.option("key"))
+    if spec.source == "index":
+        return load_rows(_place(spec), spec.limit)
+    if spec.source == "file":
+        told: dict[str, Any] = {"ignore": ignored_columns(spec)} if spec.option("ignore") else {}
+        told |= {"metadata": access.allowed(spec.option("metadata"))} if spec.option("metadata") else {}
+        return load_space(access.allowed(spec.name), limit=spec.limit, store=store, **dict(spec.options) | told)
+    known = BUNDLED if spec.source == "bundled" else words.MODELS
+    if spec.name not in known:
+        raise SpaceError(f"{spec.source}: expected one of {quote(known)}, got {spec.name!r}")
+    return load_words(spec.name, limit=spec.limit)
+
+
+def _place(spec: SpaceSpec) -> Place:
+    return Place(spec.option("kind"), spec.name, spec.option("table"))
+
+
+def files_of(spec: SpaceSpec) -> tuple[str, ...]:
+    """The paths that a spec of a file or a sample names: that of the vectors, and of their metadata."""
+    on_disk = spec.source == "file" or (spec.source == "sample" and not is_address(spec.name))
+    return tuple(filter(None, (spec.name, spec.option("metadata")))) if on_disk else ()
+
+
+def ignored_columns(spec: SpaceSpec) -> tuple[str, ...]:
+    """The columns of a table that a spec leaves out."""
+    found = _json(spec.option("ignore") or "[]", "ignore: expected a list of columns")
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise SpaceError(f"ignore: expected a list of columns as JSON, got {spec.option('ignore')!r:.80}")
+    return tuple(found)
+
+
+def need_access(spec: SpaceSpec, store: Store | None = None) -> None:
+    """Raise a SpaceError unless whoever asks may open the space; to be called before anything answers from a cache.
+
+    A file must be open, see `access.allowed`. An encoding in the store of a shared app must be of this session's own making,
+    or come from a dataset, through an encoder, that this session may read: naming a key in a session file is not enough.
+    """
+    if spec.source == "file":
+        for path in files_of(spec):
+            access.allowed(path)
+    elif spec.source == "index":
+        _place(spec).need_access()
+    elif spec.source == "sample":
+        need_sample_access(spec.name)
+    elif spec.source == "renamed":
+        need_access(base_of(spec), store)
+    elif spec.source == "encoding" and not access.made(spec.option("key")):
+        found = (store or Store()).summary(spec.option("key"))
+        if found is not None and not _may_make(found):
+            raise SpaceError(
+                f"{spec.name!r:.80} is not open to this session: this app is shared, and the encoding was made of data that "
+                "this session may not read; encode your own copy"
+            )
+
+
+def _may_make(summary: Summary) -> bool:
+    """Whether whoever asks may read all that an entry of the store was made of."""
+    try:
+        spec = stored_encoding_spec(summary)
+        if spec is None:
+            return False
+        dataset_place(spec.dataset)
+        spec.encoder.content()
+    except (SpaceError, KeyError):  # KeyError: an entry that is no encoding
+        return False
+    return True
+
+
+def available(data_folder: str | Path | None = None) -> list[CatalogEntry]:
+    """Bundled spaces, files under the data folder (else RELSCOPE_DATA), and gensim-data's models; never asks the network.
+
+    Of files only names and headers are read, two folders deep, at most 500; a text or table that holds no vectors is left out.
+    """
+    folder = access.allowed(data_folder) if data_folder else access.data_folder()
+    return [*_bundled(), *(_files(folder) if folder else ()), *_gensim_models()]
+
+
+def _bundled() -> Iterator[CatalogEntry]:
+    for name, path in BUNDLED.items():
+        if path.is_file():
+            n, d = safetensors_shape(path)
+            yield CatalogEntry(
+                name, "words", SpaceSpec("bundled", name), "here", path.stat().st_size, n, d, _DESCRIPTIONS[name]
+            )
+
+
+def _gensim_models() -> Iterator[CatalogEntry]:
+    for model in words.MODELS.values():
+        where = "here" if words.downloaded(model.name) else "needs the network"
+        spec = SpaceSpec("gensim-data", model.name)
+        yield CatalogEntry(model.name, "words", spec, where, model.size_bytes, model.n, model.dimension, model.description)
+
+
+def _files(folder: Path) -> Iterator[CatalogEntry]:
+    for path in islice(vector_places(folder), _MOST_FILES):
+        name = str(path.relative_to(folder))
+        for matrix, shape in (matrices_of(path) if suffix_of(path) == ".h5ad" else {}).items():
+            spec = SpaceSpec("file", str(path), options=(("matrix", matrix),))
+            yield CatalogEntry(
+                f"{name}#matrix={matrix}", "file", spec, "here", path.stat().st_size, *shape, f"{suffix_of(path)} file"
+            )
+        shape = None if suffix_of(path) == ".h5ad" else shape_of(path) or _unchosen(path)
+        if shape is not None:
+            parts = parts_of(path) if path.is_dir() else [path]
+            kind = "folder of a dataset" if path.is_dir() else f"{suffix_of(path)} file"
+            size = sum(part.stat().st_size for part in parts)
+            yield CatalogEntry(name, "file", SpaceSpec("file", str(path)), "here", size, *shape, kind)
+
+
+def _unchosen(path: Path) -> tuple[None, None] | None:
+    """What is known of a file with several matrices, none of which is read where none is chosen."""
+    return (None, None) if len(matrices_of(path)) > 1 else None

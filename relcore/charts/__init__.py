@@ -1,1 +1,0 @@
-"""What a chart shows, as plain data: computation makes these, `relcore.figures` draws them."""

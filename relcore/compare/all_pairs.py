@@ -1,0 +1,235 @@
+"""All pairs: how alike are these spaces, each with each? One number a pair, beside what chance would give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import METRICS
+from relcore.base.numbers import in_cell
+from relcore.figures.matrices import Matrices, MatrixPanel
+from relcore.represent.anchors import shared_anchors
+from relcore.represent.similarity import unit_rows
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.cka import MeanCosine, mean_cosine
+from relcore.scores.comparison import ProjectionSpec
+from relcore.scores.metric import Metric
+from relcore.scores.pair_scores import PERMUTATIONS as BEST_PERMUTATIONS
+from relcore.scores.pair_scores import SAMPLED_ROWS as BEST_ROWS
+from relcore.scores.pair_scores import PairScores, best_by_chance
+from relcore.scores.score import Null, Score
+from relcore.spaces.space import LatentSpace, distinct_names, match
+from relcore.spaces.split import Split
+from relcore.tasks.task import Task
+
+MOST_KEPT_BYTES = 512 * 2**20  # parts of one space beyond this are computed again for each pair
+SETTINGS = ("anchors", "projection", "k", "n_queries")  # what some metrics need
+Pair = tuple[int, int]
+
+
+def metrics_among_spaces() -> dict[str, str]:
+    """Name → title of the metrics that compare many spaces."""
+    return {name: entry.title for name, entry in METRICS.items() if "spaces" in entry.of}
+
+
+def used_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings without those that the metric among them does not need."""
+    need_one_of("metric", settings["metric"], metrics_among_spaces())
+    needs = METRICS[settings["metric"]].needs
+    return {name: value for name, value in settings.items() if name not in SETTINGS or name in needs}
+
+
+@dataclass(frozen=True)
+class AllPairs(Task[PairScores]):
+    """Score every pair of spaces on the rows that the two share, paired by id; the widths may differ.
+
+    Each number equals that of the metric for the pair alone. A pair that cannot be compared (no shared ids, an anchor that one
+    lacks, too few rows) has no score but a reason.
+
+    Attributes
+    ----------
+    metric : str
+        One of `metrics_among_spaces`.
+    anchors, projection, k, n_queries
+        Settings of the metrics that need them (`names.Metric.needs`); leave the others as they are. Queries are all rows, or
+        `n_queries` of them at random.
+    """
+
+    kind = "all-pairs"
+    result = "relcore.scores.pair_scores:PairScores"
+
+    metric: str = "cka"
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = field(default_factory=ProjectionSpec)
+    k: int = 10
+    n_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        need_one_of("metric", self.metric, metrics_among_spaces())
+        if "anchors" in METRICS[self.metric].needs:
+            shared_anchors(self.anchors)
+
+    @property
+    def title(self) -> str:
+        return f"All pairs, {METRICS[self.metric].title}"
+
+    @property
+    def measure(self) -> Metric:
+        """The metric itself."""
+        return METRICS[self.metric].load()()
+
+    @classmethod
+    def of(cls, metric: str, **given: Any) -> AllPairs:
+        """Of these settings, those that the metric needs: a change of the rest gives the same task."""
+        need_one_of("metric", metric, metrics_among_spaces())
+        return cls(**used_settings({"metric": metric, **given}))
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """From the products that it forms; within a factor of three."""
+        sampled = min(max(map(len, spaces)), BEST_ROWS)
+        width = len(self.anchors) or sampled
+        by_chance = BEST_PERMUTATIONS * sampled * width * len(spaces) * (2e-9 + len(spaces) * 2e-11)
+        return float(self.measure.products(spaces, self) / 5e10 + by_chance)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> PairScores:
+        """
+        Raises
+        ------
+        SpaceError
+            Fewer than two spaces, an unknown metric, no anchors for a metric that needs them.
+        """
+        if len(spaces) < 2:
+            raise SpaceError(f"spaces: expected at least two to compare, got {len(spaces)}")
+        every = range(len(spaces))
+        return PairScores(tuple(distinct_names(spaces)), self.metric, *self.cells(spaces, every, every, report))
+
+    def cells(
+        self, spaces: Sequence[LatentSpace], rows: Sequence[int], columns: Sequence[int], report: Report = silent
+    ) -> tuple[tuple[tuple[Score | None, ...], ...], tuple[tuple[str, ...], ...], Null | None]:
+        """Scores of the spaces of the rows with those of the columns, why there is none, and the chance level of the best.
+
+        What concerns one space alone (its relative form, its neighbour lists, its moments) is worked out once where the space
+        takes part with all its rows.
+        """
+        pairs = list(dict.fromkeys((min(i, j), max(i, j)) for i in rows for j in columns))
+        names, spaces = distinct_names(spaces), _in_one_order(spaces)
+        own = _OnceASpace(self, spaces)
+        scores: dict[Pair, Score | None] = {}
+        reasons: dict[Pair, str] = {}
+        for done, (i, j) in enumerate(pairs):
+            report(done, len(pairs), f"{names[i]} and {names[j]}" if i < j else names[i])
+            try:
+                found = match(spaces[i], spaces[j])
+                scores[i, j], reasons[i, j] = self.measure.between(found.source, found.target, own, self), ""
+            except SpaceError as error:
+                scores[i, j], reasons[i, j] = None, str(error)
+        report(len(pairs), len(pairs), "")
+        cells = [tuple(tuple(one[min(i, j), max(i, j)] for j in columns) for i in rows) for one in (scores, reasons)]
+        return *cells, self._best_by_chance(spaces, scores)
+
+    def _best_by_chance(self, spaces: Sequence[LatentSpace], scores: dict[Pair, Score | None]) -> Null | None:
+        if any(len(space.zero_rows) or not space.index.equals(spaces[0].index) for space in spaces):
+            return None
+        rows = self.measure.held_out(spaces[0], self).queries(BEST_ROWS)
+        forms = self.measure.forms(spaces, rows, self)
+        if forms is None:
+            return None
+        return best_by_chance(
+            {pair: score for pair, score in scores.items() if pair[0] < pair[1]}, forms[0], both_axes=forms[1]
+        )
+
+
+class _OnceASpace:
+    """`Metric.own` of a space; what was made of one of `spaces`, whole, is kept for its next pair."""
+
+    def __init__(self, settings: AllPairs, spaces: Sequence[LatentSpace]) -> None:
+        self.settings, self.made = settings, {}
+        self.whole = {id(space) for space in spaces}
+        self.room = MOST_KEPT_BYTES
+
+    def __call__(self, space: LatentSpace) -> Any:
+        if id(space) in self.made:
+            return self.made[id(space)]
+        made = self.settings.measure.own(space, self.settings)
+        if id(space) in self.whole and getattr(made, "nbytes", 0) <= self.room:
+            self.room -= getattr(made, "nbytes", 0)
+            self.made[id(space)] = made
+        return made
+
+
+def _in_one_order(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
+    """Spaces with the same ids as the first in its order too, so that each pair takes part whole."""
+    ordered = [spaces[0]]
+    for space in spaces[1:]:
+        rows = space.index.get_indexer(spaces[0].index)
+        same_ids = len(space) == len(spaces[0]) and (rows >= 0).all()
+        moved = same_ids and not np.array_equal(rows, np.arange(len(space)))
+        ordered.append(space.take(rows) if moved else space)
+    return ordered
+
+
+# The heat map of all pairs: the score of every space with every other, its chance level beneath it, all else on hover.
+
+_MOST_TOLD = 30  # pairs in the text alternative
+
+
+def pair_matrices(scores: PairScores, framed: tuple[str, ...] = ()) -> Matrices:
+    """One panel in the order of the spaces; a space with itself is dotted, the pair named in `framed` has a frame."""
+    every = range(len(scores.names))
+    texts = tuple(tuple(_text(scores.scores[i][j], i != j) for j in every) for i in every)
+    hover = tuple(tuple(scores.told(i, j) for j in every) for i in every)
+    frames = ()
+    if len(framed) == 2 and set(framed) <= set(scores.names):
+        i, j = map(scores.names.index, framed)
+        frames = tuple({(i, j), (j, i)})
+    diagonal = tuple((i, i) for i in every)
+    panel = MatrixPanel("", scores.names, scores.names, scores.values, texts, hover, marked=diagonal, framed=frames)
+    pairs = [(i, j) for i in every for j in every if i < j]
+    told = "; ".join(
+        f"{scores.names[i]} and {scores.names[j]}: {in_cell(scores.values[i, j]) or 'none'}" for i, j in pairs[:_MOST_TOLD]
+    )
+    more = "; and more" if len(pairs) > _MOST_TOLD else ""
+    alt = f"Heat map of {scores.title}, {len(every)} by {len(every)} spaces. {told}{more}."
+    return Matrices((panel,), (0.0, 1.0), scores.title, alt)
+
+
+def _text(score: Score | None, with_chance: bool) -> str:
+    """``".87"`` and, in small print, ``"chance .031"``."""
+    if score is None:
+        return ""
+    return in_cell(float(score)) + (f"\nchance {in_cell(score.null.mean)}" if with_chance and score.null else "")
+
+
+# Relative cosine among many spaces: are their rows in the same places relative to the same anchors?
+
+
+class RelativeCosine(MeanCosine):
+    """`mean_cosine` of the rows that are no anchors, each space written relative to the same anchors."""
+
+    def held_out(self, space: LatentSpace, settings: AllPairs) -> Split:
+        return Split.held_out(space.ids, space.rows(settings.anchors))
+
+    def own(self, space: LatentSpace, settings: AllPairs) -> np.ndarray:
+        return self._relative(space, self.held_out(space, settings).test, settings)
+
+    def between(
+        self, first: LatentSpace, second: LatentSpace, own: Callable[[LatentSpace], np.ndarray], settings: AllPairs
+    ) -> Score:
+        shared_anchors(settings.anchors, first, second)
+        return mean_cosine(own(first), own(second), of_unit_length=True)
+
+    def forms(self, spaces: Sequence[LatentSpace], rows: np.ndarray, settings: AllPairs) -> tuple[list[np.ndarray], bool]:
+        return [self._relative(space, rows, settings) for space in spaces], False
+
+    def products(self, spaces: Sequence[LatentSpace], settings: AllPairs) -> float:
+        n_pairs, k = len(spaces) * (len(spaces) + 1) / 2, len(settings.anchors)
+        return max(map(len, spaces)) * (sum(space.dimension for space in spaces) * k + 2 * n_pairs * k**2)
+
+    def _relative(self, space: LatentSpace, rows: np.ndarray, settings: AllPairs) -> np.ndarray:
+        fitted = settings.projection.projection().fit(space.vectors, anchors=space.rows(settings.anchors))
+        return unit_rows(fitted.transform(space.vectors[rows]))

@@ -1,0 +1,232 @@
+"""PairAudit: which anchor pairs of two spaces are wrong, and what the scores are without them, as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.base.names import AUDITS
+from relcore.represent.anchors import shared_anchors
+from relcore.represent.audit import FALSE_SHARE, Audit, agreement_of_others, audit_pairs
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import LIVE_QUERIES, ProjectionSpec, score_differences, score_pair
+from relcore.scores.score import Difference, Score
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import Split
+from relcore.tasks.task import Task
+
+ALL, KEPT = "all anchors", "without the suspects"
+_FEWEST_SCORED = 5
+_COMPARED = 1000  # other rows
+_QUANTILES = np.linspace(0, 1, 201)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditOutcome:
+    """The audit of k pairs.
+
+    Attributes
+    ----------
+    anchors, partners : tuples of k ids
+        Of the source and of the target; mostly equal.
+    agreement : array (k,)
+        −1 … 1, see `represent.audit.Audit`.
+    suspects : array (s,)
+        Positions, the least agreement first.
+    mismatched : array (201,)
+        Quantiles 0, .005, … 1 of the agreement of mismatched pairs.
+    n_wrong : float
+        Estimated number of wrong pairs.
+    decided : bool
+        False where the pairs have too little in common to tell: then there are no suspects.
+    alike : float
+        Share of other rows that both spaces have and that agree no better than the suspects, by the rotation of the trusted
+        pairs; NaN without suspects or such rows, and for other methods than Procrustes.
+    scores : set of anchors → metric → Score
+        On the same held-out rows, of all anchors and of those that are left; empty without shared rows, the second only where
+        there are suspects.
+    differences : metric → Difference
+        What removing the suspects changes, with 95 % intervals.
+    """
+
+    anchors: tuple[str, ...]
+    partners: tuple[str, ...]
+    agreement: np.ndarray
+    suspects: np.ndarray
+    mismatched: np.ndarray
+    n_wrong: float
+    decided: bool
+    alike: float = float("nan")
+    scores: Mapping[str, Mapping[str, Score]] = field(default_factory=dict)
+    differences: Mapping[str, Difference] = field(default_factory=dict)
+
+    @property
+    def headline(self) -> str:
+        """What was found, in a sentence."""
+        k, n = len(self.anchors), len(self.suspects)
+        if not self.decided:
+            return (
+                f"Cannot tell: {min(self.n_wrong, k):.0f} of {k:,} pairs agree no better than mismatched pairs. The spaces "
+                "have too little in common, or more than 40 % of the pairs are wrong."
+            )
+        return f"{n:,} of {k:,} pairs {'is' if n == 1 else 'are'} suspect." if n else f"None of {k:,} pairs is suspect."
+
+    @property
+    def caution(self) -> str:
+        """Says that right pairs look like suspects here; "" where few do."""
+        expected = self.alike * len(self.anchors)
+        if not expected > max(1.0, 0.1 * len(self.suspects)):
+            return ""
+        right = min(expected, len(self.suspects))
+        return (
+            f"{100 * self.alike:.0f} % of the other rows that both spaces share agree no better than the suspects. If these "
+            f"rows are paired correctly, about {right:.0f} of the {len(self.suspects):,} suspects are right pairs that the two "
+            "spaces place differently."
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair, the least agreement first: anchor, partner, agreement, mismatched (share of mismatched pairs that
+        agree less), suspect."""
+        order = np.argsort(self.agreement, kind="stable")
+        share = np.interp(self.agreement, self.mismatched, _QUANTILES)
+        suspect = np.zeros(len(order), dtype=bool)
+        suspect[self.suspects] = True
+        columns = {"anchor": list(self.anchors), "partner": list(self.partners), "agreement": self.agreement}
+        return pd.DataFrame({**columns, "mismatched": share, "suspect": suspect}).iloc[order].reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class PairAudit(Task[AuditOutcome]):
+    """`audit_pairs` of anchors, and the scores with and without the suspects.
+
+    Attributes
+    ----------
+    anchors : ids of the source
+    partners : ids of the target, one for each anchor; default the same ids
+    method : see `names.AUDITS`
+    false_share : float
+        Share of the suspects that may be right, on average.
+    projection, k, convention
+        Of the scores, as on Compare.
+    """
+
+    kind: ClassVar[str] = "audit"
+    result: ClassVar[str] = "relcore.compare.audit:AuditOutcome"
+    title: ClassVar[str] = "Audit of the anchors"
+    version: ClassVar[int] = 2
+
+    anchors: tuple[str, ...]
+    partners: tuple[str, ...] = ()
+    method: str = "procrustes"
+    false_share: float = FALSE_SHARE
+    projection: ProjectionSpec = ProjectionSpec()
+    k: int = 10
+    convention: str = "paper"
+
+    def __post_init__(self) -> None:
+        for name in ("anchors", "partners"):
+            need_strings(name, getattr(self, name))
+        need_one_of("method", self.method, AUDITS)
+        if self.partners and len(self.partners) != len(self.anchors):
+            raise SpaceError(f"partners: expected {len(self.anchors):,}, one per anchor, got {len(self.partners):,}")
+        if not 0 < self.false_share < 1:
+            raise SpaceError(f"false_share: expected a share between 0 and 1, got {self.false_share!r}")
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores: twenty Procrustes fits, and two sets of scores."""
+        low, high = sorted(space.dimension for space in spaces)
+        return 0.2 + 5e-8 * low**2 * high + 4e-10 * len(spaces[0]) * len(self.anchors) * (low + high)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> AuditOutcome:
+        """
+        Raises
+        ------
+        SpaceError
+            Anchors that a space lacks or has twice, fewer than 10 of them.
+        """
+        report(0, 2, "comparing the pairs")
+        source, target = spaces
+        if not self.partners or self.partners == self.anchors:
+            pair = match(source, target)
+            source, target = pair.source, pair.target
+        anchors = shared_anchors(self.anchors, source)
+        partners = shared_anchors(self.partners or self.anchors, target)
+        rows = source.rows(anchors), target.rows(partners)
+        directions = _directions(source, target, rows)
+        found = audit_pairs(*directions, self.method, self.false_share)
+        report(1, 2, "scoring with and without the suspects")
+        others = _others(source, target, rows)
+        scores, differences = self._scored(source, target, rows, others, found.suspects)
+        mismatched = np.quantile(found.mismatched, _QUANTILES)
+        alike = self._alike(source, target, directions, others, found)
+        told = (found.of_pairs, found.suspects, mismatched, found.n_wrong, found.decided, alike)
+        return AuditOutcome(tuple(anchors), tuple(partners), *told, scores, differences)
+
+    def _alike(
+        self,
+        source: LatentSpace,
+        target: LatentSpace,
+        anchors: tuple[np.ndarray, np.ndarray],
+        others: tuple[np.ndarray, np.ndarray],
+        found: Audit,
+    ) -> float:
+        if self.method != "procrustes" or not len(found.suspects) or not len(others[0]):
+            return float("nan")
+        some = Split.held_out(source.ids[others[0]]).queries(_COMPARED)
+        agreement = agreement_of_others(
+            *anchors, found.trusted, *_directions(source, target, (others[0][some], others[1][some]))
+        )
+        return float(np.mean(agreement <= found.of_pairs[found.suspects].max()))
+
+    def _scored(
+        self,
+        source: LatentSpace,
+        target: LatentSpace,
+        anchors: tuple[np.ndarray, np.ndarray],
+        others: tuple[np.ndarray, np.ndarray],
+        suspects: np.ndarray,
+    ) -> tuple[dict[str, dict[str, Score]], dict[str, Difference]]:
+        """Of the other rows; nothing where hardly a row is left."""
+        kept = np.setdiff1d(np.arange(len(anchors[0])), suspects)
+        if len(others[0]) < _FEWEST_SCORED or not len(kept):
+            return {}, {}
+        split = Split.held_out(source.ids[others[0]])
+        convention = self.convention
+        k = max(1, min(self.k, len(split.test) - (convention == "mutual")))
+        settings = {"k": k, "convention": convention, "n_queries": LIVE_QUERIES}
+
+        def relative(chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            projection = self.projection.projection()
+            first = projection.fit(source.vectors, anchors=anchors[0][chosen]).transform(source.vectors[others[0]])
+            second = projection.fit(target.vectors, anchors=anchors[1][chosen]).transform(target.vectors[others[1]])
+            return first, second
+
+        before = relative(np.arange(len(anchors[0])))
+        scores = {ALL: score_pair(*before, split, **settings)}
+        if not len(suspects):
+            return scores, {}
+        after = relative(kept)
+        scores[KEPT] = score_pair(*after, split, **settings)
+        return scores, score_differences(before, after, split, **settings)
+
+
+def _directions(source: LatentSpace, target: LatentSpace, rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    first, second = (
+        unit_rows(space.vectors[own], mean_row(space.vectors)) for space, own in zip((source, target), rows, strict=True)
+    )
+    return first, second
+
+
+def _others(source: LatentSpace, target: LatentSpace, anchors: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers, in either space, of the ids that both have and that are in no pair."""
+    places = target.index.get_indexer(source.index)
+    taken = np.isin(np.arange(len(source)), anchors[0]) | np.isin(places, anchors[1])
+    rows = np.flatnonzero((places >= 0) & ~taken)
+    return rows, places[rows]

@@ -1,0 +1,532 @@
+"""Differences: which rows, classes and clusters have other neighbours in the second space, and is it more than chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_one_of, need_strings, need_whole
+from relcore.base.magnitude import brought, centred
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec
+from relcore.charts.lines import Line, Lines
+from relcore.compare.columns import LEAST_ROWS, class_groups, clusters_of, queries_of_groups
+from relcore.figures.export import Exportable, lines_exportable
+from relcore.represent.anchors import shared_anchors
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import ProjectionSpec, held_out
+from relcore.scores.groups import lowest_groups
+from relcore.scores.neighbours import find_neighbours, jaccard_rows, neighbours_within
+from relcore.spaces.space import LatentSpace, Match, match
+from relcore.tasks.recipe import Recipe, load_all
+from relcore.tasks.task import Task
+
+# Neighbourhood agreement that the same noise everywhere would leave: what the agreement of each row is compared with.
+#
+# Rows in a dense part of a space lose their neighbours to a little noise, rows far from all others keep them. So agreement
+# differs from class to class even if no class has moved. Adding noise to either space, as much as lowers the mean agreement
+# to what was measured, tells how much each row would keep then.
+
+_CALIBRATED_ROWS = 400
+_STEPS = 9  # halvings of the range of noise levels, 10⁻² … 10² of the spread of the rows
+_LEVELS = (-2.0, 2.0)
+
+
+def agreement_under_noise(
+    vectors: tuple[np.ndarray, np.ndarray],
+    represent: Callable[[np.ndarray], np.ndarray],
+    own: tuple[np.ndarray, np.ndarray],
+    queries: np.ndarray,
+    agreement: float,
+    n_draws: int,
+    random_state: int = 0,
+) -> np.ndarray:
+    """Jaccard overlap of each query's neighbours in a space with those in the same space with noise, (n_draws, m), 0 … 1.
+
+    Even draws add the noise to the first space, odd ones to the second; its standard deviation is the same for all rows and
+    dimensions. Noise comes before the projection, so that relative spaces get that of their anchors, too.
+
+    Parameters
+    ----------
+    vectors : two arrays (n, d)
+    represent : (n, d) → (t, c)
+        The rows among which neighbours are searched, in the representation that is compared.
+    own : two arrays (m, k)
+        The neighbours of the queries in each represented space, without noise.
+    queries : array (m,)
+        Row numbers of the represented space.
+    agreement : float
+        The mean overlap that the noise is to leave.
+    """
+    rng = np.random.default_rng(random_state)
+    some = np.sort(rng.choice(len(queries), min(_CALIBRATED_ROWS, len(queries)), replace=False))
+    spaces = tuple(brought(X)[0] for X in vectors)
+    spreads = tuple(float(centred(X, mean_row(X)).std(dtype=np.float64)) for X in spaces)
+
+    def noisy_overlap(side: int, level: float, which: np.ndarray) -> np.ndarray:
+        moved = rng.standard_normal(spaces[side].shape, dtype=np.float32)
+        moved *= level * spreads[side]
+        moved += spaces[side]
+        found = neighbours_within(unit_rows(represent(moved)), queries[which], own[side].shape[1])
+        return jaccard_rows(own[side][which], found)
+
+    levels = []
+    for side in (0, 1):
+        low, high = _LEVELS
+        for _ in range(_STEPS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if noisy_overlap(side, 10.0**middle, some).mean() > agreement else (low, middle)
+        levels.append(10.0 ** ((low + high) / 2))
+    every = np.arange(len(queries))
+    return np.stack([noisy_overlap(draw % 2, levels[draw % 2], every) for draw in range(n_draws)])
+
+
+# Which groups of rows kept fewer neighbours than the same noise everywhere would leave them, in whichever space it is?
+
+
+@dataclass(frozen=True)
+class NoiseTest:
+    """Groups compared with what noise leaves; one number per group, (g,).
+
+    Attributes
+    ----------
+    z, p : arrays
+        Those of the noise that explains the group better: of the source or of the target.
+    expected, reach : arrays
+        Mean agreement of the group under this noise, and half the width of its 95 % band.
+    between : float
+        Variance of group means beyond that of random groups, the larger one of the two spaces.
+    n_permutations : int
+    """
+
+    z: np.ndarray
+    p: np.ndarray
+    expected: np.ndarray
+    reach: np.ndarray
+    between: float
+    n_permutations: int
+
+
+def moved_beyond_noise(agreement: np.ndarray, under_noise: np.ndarray, groups: np.ndarray, random_state: int = 0) -> NoiseTest:
+    """Test the agreement (m,) of rows against `agreement_under_noise`, (n_draws, m), in which the two spaces take turns.
+
+    Nobody knows which of two spaces has the noise, and dense groups lose more neighbours to noise in the space that is
+    sharper. The mean of the two expectations is that of neither: with 8 draws, noise in one space alone gave a finding in 4,
+    8 and 11 % of 200 draws in absolute, relative and whitened spaces at p < .05. So each space's noise has a test of its own,
+    with its own variance between groups, and a group has moved only if neither explains it: 1 to 3 % of 200 draws (noise in
+    the first, the second or both spaces, three representations). A third of a class that was shuffled is still found in 20 of
+    20 draws.
+
+    Parameters
+    ----------
+    groups : array (m,) of int
+        0 … g − 1, −1 for none; see `lowest_groups`.
+    """
+    shared = groups[groups >= 0]
+    sizes = np.bincount(shared)
+    found, expected, variances = [], [], []
+    for draws in (under_noise[::2], under_noise[1::2]):
+        under = draws.mean(axis=0, dtype=np.float64)
+        variances.append(_between(draws, groups))
+        residual = agreement - under
+        found.append(lowest_groups(residual, groups, between=variances[-1], random_state=random_state))
+        expected.append(np.bincount(shared, under[groups >= 0]) / sizes + residual.mean())
+    sides, every = np.argmax([test.z for test in found], axis=0), np.arange(len(sizes))
+    return NoiseTest(
+        z=np.maximum(*(test.z for test in found)),
+        p=np.maximum(*(test.p for test in found)),
+        expected=np.array(expected)[sides, every],
+        reach=np.array([test.reach for test in found])[sides, every],
+        between=max(variances),
+        n_permutations=found[0].n_permutations,
+    )
+
+
+def _between(draws: np.ndarray, groups: np.ndarray) -> float:
+    """Variance of group means under the noise of one space beyond that of random groups of the same size, 0 or more.
+
+    Each draw is compared with the mean of the others, m of them, which raises all variances by (1 + 1/m); the measured
+    agreement is compared with the mean of all draws.
+    """
+    belongs, sizes, n = groups[groups >= 0], np.bincount(groups[groups >= 0]), len(groups)
+    excess, others = [], len(draws) - 1
+    for draw in draws:
+        residual = draw - (draws.sum(axis=0) - draw) / others
+        means = np.bincount(belongs, residual[groups >= 0]) / sizes - residual.mean()
+        random = residual.var() / sizes * (n - sizes) / max(n - 1, 1)
+        excess.append((means**2 - random) / (1 + 1 / others))
+    return float(max(0.0, np.mean(excess) * (1 + 1 / len(draws))))
+
+
+FORMS = ("absolute", "relative", "whitened")
+GROUPS = ("classes", "clusters")
+NEIGHBOURS = 50
+SIGNIFICANT = 0.05
+_DRAWS = 8  # of noise; even, as the two spaces take turns
+_EXAMPLES, _ANCHORS = 6, 3
+
+
+@dataclass(frozen=True)
+class MovedGroup:
+    """A class or a cluster: how much of its neighbourhoods the other space keeps.
+
+    Attributes
+    ----------
+    name : str
+    n, n_queries : int
+        Its held-out rows, and those of them that were compared.
+    agreement, expected : float
+        Mean Jaccard overlap of its rows, and what the same noise everywhere would leave, 0 … 1: noise in the source or in the
+        target, whichever explains the group better.
+    low, high : float
+        95 % band of a random group of `n_queries` rows with this expectation.
+    z, p : float
+        Of the test; p is corrected for the number of groups.
+    examples : ids
+        Its rows that lost most neighbours, compared with what was expected.
+    source_anchors, target_anchors : ids
+        The anchors nearest to its mean direction in either absolute space, nearest first; see `with_anchors`.
+    """
+
+    name: str
+    n: int
+    n_queries: int
+    agreement: float
+    expected: float
+    low: float
+    high: float
+    z: float
+    p: float
+    examples: tuple[str, ...] = ()
+    source_anchors: tuple[str, ...] = ()
+    target_anchors: tuple[str, ...] = ()
+
+    @property
+    def significant(self) -> bool:
+        return self.p < SIGNIFICANT
+
+
+@dataclass(frozen=True, eq=False)
+class FoundDifferences:
+    """All groups, the one that moved most first, and the rows that were compared.
+
+    Attributes
+    ----------
+    n : int
+        Rows among which neighbours were searched.
+    rows : array (m,)
+        Numbers of the compared rows in the matched spaces, ascending.
+    agreement, expected : arrays (m,)
+        Expected is the mean of both spaces' noise.
+    belongs : array (n_pair,)
+        The place of each matched row's group in `groups`, anchors included, −1 for none.
+    between : float
+        Variance of group means beyond that of random groups: rows of a group share neighbours and anchors, so their agreement
+        rises and falls together; estimated from the draws of noise, the larger one of the two spaces.
+    left_out : int
+        Groups with fewer than `LEAST_ROWS` compared rows.
+    """
+
+    groups: tuple[MovedGroup, ...]
+    n: int
+    k: int
+    rows: np.ndarray
+    agreement: np.ndarray
+    expected: np.ndarray
+    belongs: np.ndarray
+    between: float
+    n_permutations: int
+    left_out: int
+
+    @property
+    def moved(self) -> tuple[MovedGroup, ...]:
+        """The groups that moved more than chance."""
+        return tuple(group for group in self.groups if group.significant)
+
+
+@dataclass(frozen=True)
+class Differences(Task[FoundDifferences]):
+    """Where two spaces with the same rows differ: neighbourhood agreement by class or by cluster, tested against chance.
+
+    Agreement is the Jaccard overlap of a row's k nearest neighbours in either space, each space with its own (mutual kNN):
+    "absolute" after centring, other representations as they are, their anchors left out. `noise_test.moved_beyond_noise`
+    tests it against `noise_level.agreement_under_noise`: without this correction a dense class would count as moved although
+    every row got the same noise. Where there are more rows than `n_queries`, half of these are shared among the groups.
+    """
+
+    kind = "differences"
+    version = 2
+    result = "relcore.compare.differences:FoundDifferences"
+
+    representation: str = "absolute"
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = ProjectionSpec()
+    groups: str = "classes"
+    n_clusters: int = 20
+    k: int = NEIGHBOURS
+    n_queries: int = 4000
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        need_one_of("representation", self.representation, FORMS)
+        need_one_of("groups", self.groups, GROUPS)
+        need_whole(self, n_clusters=2, k=1, n_queries=2 * LEAST_ROWS)
+
+    @property
+    def title(self) -> str:
+        return f"Differences, {self.representation}"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        n, width = len(spaces[0]), spaces[0].dimension if self.representation == "absolute" else len(self.anchors)
+        searches = (_DRAWS + 2) * min(self.n_queries, n) + 18 * 400
+        return n * searches * (width + 100) / 2e10 + 26 * n * width / 1e8 + 0.3
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> FoundDifferences:
+        report(0, 3, "searching the neighbours in both spaces")
+        pair = match(*spaces)
+        split = held_out(pair, self.anchors, self.representation)
+        rows = split.test
+        k = min(self.k, len(rows) - 1)
+        if k < 1:
+            raise SpaceError(f"differences: expected two held-out rows or more, got {len(rows)}; choose fewer anchors")
+        remake = self._representation(pair, rows)
+        made = tuple(remake(space.vectors) for space in (pair.source, pair.target))
+        numbers, names = self._groups(pair)
+        queries = queries_of_groups(numbers[rows], pair.ids[rows], self.n_queries)
+        found = find_neighbours(*made, k=k, convention="mutual", queries=queries)
+        report(1, 3, "measuring what noise would leave")
+        lists, vectors = (found.own, found.other), (pair.source.vectors, pair.target.vectors)
+        under_noise = agreement_under_noise(vectors, remake, lists, queries, found.overlap.mean(), _DRAWS, self.random_state)
+        report(2, 3, "comparing groups with random ones")
+        return _grouped(pair, numbers, names, rows, queries, found.overlap, under_noise, k, self.random_state)
+
+    def _representation(self, pair: Match, rows: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """From the vectors (n, d) of either space to those rows of it in which neighbours are searched."""
+        if self.representation == "absolute":
+            return lambda vectors: centred(vectors[rows], mean_row(vectors[rows]))
+        projection = self.projection.projection(whiten=self.representation == "whitened")
+        anchors = pair.source.rows(shared_anchors(self.anchors, pair.source, pair.target))
+        return lambda vectors: projection.fit(vectors, anchors=anchors).transform(vectors)[rows]
+
+    def _groups(self, pair: Match) -> tuple[np.ndarray, list[str]]:
+        """The number of each row's group (n,), −1 for none, and the names of the groups."""
+        if self.groups == "classes":
+            return class_groups(pair.source)
+        return clusters_of(pair.source, min(self.n_clusters, len(pair)), self.random_state)
+
+
+def _grouped(
+    pair: Match,
+    numbers: np.ndarray,
+    names: Sequence[str],
+    rows: np.ndarray,
+    queries: np.ndarray,
+    agreement: np.ndarray,
+    under_noise: np.ndarray,
+    k: int,
+    random_state: int,
+) -> FoundDifferences:
+    compared = numbers[rows[queries]]
+    enough = np.flatnonzero(np.bincount(compared[compared >= 0], minlength=len(names)) >= LEAST_ROWS)
+    if not len(enough):
+        raise SpaceError(f"differences: expected a group of {LEAST_ROWS} compared rows or more, got none; compare clusters")
+    renumbered = np.full(len(names) + 1, -1)  # the last place is that of −1
+    renumbered[enough] = np.arange(len(enough))
+    compared = renumbered[compared]
+    expected = under_noise.mean(axis=0, dtype=np.float64)
+    test = moved_beyond_noise(agreement, under_noise, compared, random_state)
+    every, order = renumbered[numbers], np.argsort(test.z, kind="stable")
+    groups = tuple(
+        MovedGroup(
+            name=names[enough[number]],
+            n=int(np.count_nonzero(every[rows] == number)),
+            n_queries=int(np.count_nonzero(compared == number)),
+            agreement=float(agreement[compared == number].mean()),
+            expected=float(test.expected[number]),
+            low=float(test.expected[number] - test.reach[number]),
+            high=float(test.expected[number] + test.reach[number]),
+            z=float(test.z[number]),
+            p=float(test.p[number]),
+            examples=_examples(pair.ids[rows[queries]], agreement - expected, compared == number),
+        )
+        for number in order.tolist()
+    )
+    return FoundDifferences(
+        groups,
+        len(rows),
+        k,
+        rows[queries],
+        agreement,
+        expected,
+        np.append(np.argsort(order), -1)[every],
+        test.between,
+        test.n_permutations,
+        len(names) - len(enough),
+    )
+
+
+def _examples(ids: np.ndarray, residual: np.ndarray, members: np.ndarray) -> tuple[str, ...]:
+    """The compared rows of a group that lost most neighbours, compared with what noise would cost them."""
+    return tuple(ids[members][np.argsort(residual[members], kind="stable")[:_EXAMPLES]].tolist())
+
+
+def with_anchors(found: FoundDifferences, pair: Match, anchors: Sequence[str]) -> FoundDifferences:
+    """The same differences, each group with the anchors nearest to it: those of highest cosine to its mean direction."""
+    if not len(anchors):
+        return found
+    nearest = {}
+    for side, space in (("source", pair.source), ("target", pair.target)):
+        directions = unit_rows(space.vectors, mean_row(space.vectors))
+        stars = directions[space.rows(anchors)]
+        centres = [directions[found.belongs == place].mean(axis=0) for place in range(len(found.groups))]
+        order = np.argsort(-(np.array(centres) @ stars.T), axis=1, kind="stable")[:, :_ANCHORS]
+        nearest[f"{side}_anchors"] = [tuple(anchors[place] for place in row) for row in order.tolist()]
+    groups = (
+        replace(group, **{side: lists[place] for side, lists in nearest.items()}) for place, group in enumerate(found.groups)
+    )
+    return replace(found, groups=tuple(groups))
+
+
+# The figure "differences" from a recipe: each group's agreement beside that of random groups of its size.
+
+SHOWN = 30  # groups with a name beneath that can still be read
+_LONGEST = 28  # characters of a group's name on the axis
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupDifferences(Recipe):
+    """Classes or clusters by how much of their neighbourhoods the other space keeps.
+
+    The result is that of `Differences`, `with_anchors`.
+    """
+
+    figure: ClassVar[str] = "differences"
+
+    spaces: tuple[SpaceSpec, SpaceSpec]
+    digests: tuple[str, ...] = ()
+    representation: str = "absolute"
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = ProjectionSpec()
+    groups: str = "classes"
+    n_clusters: int = 20
+    k: int = NEIGHBOURS
+    n_queries: int = 4000
+
+    def __post_init__(self) -> None:
+        need_strings("recipe: anchors", self.anchors)
+        _ = self.task  # it checks the settings
+
+    @property
+    def task(self) -> Differences:
+        """What computes it; the absolute spaces need no anchors."""
+        settings = {name: getattr(self, name) for name in ("representation", "groups", "n_clusters", "k", "n_queries")}
+        needed = {} if self.representation == "absolute" else {"anchors": self.anchors, "projection": self.projection}
+        return Differences(**settings, **needed)
+
+    def draw(self, result: FoundDifferences | None = None) -> Exportable:
+        if result is None:
+            pair = match(*load_all(self.spaces, self.digests, self.figure))
+            result = with_anchors(self.task.run((pair.source, pair.target)), pair, self.anchors)
+        described: dict[str, Any] = self.to_json()
+        drawn = lines_exportable(differences_lines(result, self.groups), described, "relscope-differences")
+        return Exportable(
+            drawn.name,
+            drawn.interactive,
+            drawn.publication,
+            lambda: differences_table(result),
+            described,
+            lambda: printed_table(result),
+        )
+
+
+def differences_lines(found: FoundDifferences, kind: str) -> Lines:
+    """Groups side by side, the one that moved most first; bars are the 95 % bands of random groups of the same size."""
+    shown = found.groups[:SHOWN]
+    places = {True: [], False: []}
+    for place, group in enumerate(shown):
+        places[group.significant].append(place)
+    chance = Line(
+        "random group of that size, 95 %",
+        range(len(shown)),
+        [group.expected for group in shown],
+        [group.low for group in shown],
+        [group.high for group in shown],
+    )
+    lines = [chance]
+    for significant, name in ((True, f"moved more than chance, p < {short(SIGNIFICANT, 2)}"), (False, "not more than chance")):
+        if some := places[significant]:
+            told = [f"{shown[place].name}: {p_told(shown[place], found)}" for place in some]
+            lines.append(Line(name, some, [shown[place].agreement for place in some], labels=told, keys=[str(p) for p in some]))
+    return Lines(
+        tuple(lines),
+        "",
+        f"neighbours kept (Jaccard, k = {found.k})",
+        kind="points",
+        note=summary(found, kind),
+        x_names=tuple(_short_name(group.name) for group in shown),
+    )
+
+
+def summary(found: FoundDifferences, kind: str) -> str:
+    """``"2 of 10 classes moved more than chance (p < .05, corrected for 10 classes)"``."""
+    n = len(found.groups)
+    told = f"{len(found.moved)} of {n} {kind} moved more than chance (p < .05, corrected for {n} {kind})"
+    return f"{told}; the {SHOWN} that moved most are shown" if n > SHOWN else told
+
+
+def p_told(group: MovedGroup, found: FoundDifferences) -> str:
+    """``"p = .012"``, or ``"p < .001"`` at the smallest p that the permutations can give."""
+    least = 1 / (1 + found.n_permutations)
+    return "p < .001" if group.p <= max(least, 0.0009) else f"p = {short(group.p)}"
+
+
+def differences_table(found: FoundDifferences) -> pd.DataFrame:
+    """A row per group.
+
+    Columns: group, rows, compared (of these rows), agreement, expected, low, high (95 % band of a random group), z, p
+    (corrected for the number of groups), k, n, examples, source_anchors, target_anchors (ids, separated by "; ").
+    """
+    return pd.DataFrame(
+        [
+            {
+                "group": group.name,
+                "rows": group.n,
+                "compared": group.n_queries,
+                "agreement": group.agreement,
+                "expected": group.expected,
+                "low": group.low,
+                "high": group.high,
+                "z": group.z,
+                "p": group.p,
+                "k": found.k,
+                "n": found.n,
+                "examples": "; ".join(group.examples),
+                "source_anchors": "; ".join(group.source_anchors),
+                "target_anchors": "; ".join(group.target_anchors),
+            }
+            for group in found.groups
+        ]
+    )
+
+
+def printed_table(found: FoundDifferences) -> pd.DataFrame:
+    """What a paper prints: group, rows, agreement, the band by chance, p."""
+    return pd.DataFrame(
+        {
+            "group": [group.name for group in found.groups],
+            "n": [group.n_queries for group in found.groups],
+            f"agreement, k = {found.k}": [f"{group.agreement:.3f}" for group in found.groups],
+            "chance (95 %)": [f"{group.low:.3f} to {group.high:.3f}" for group in found.groups],
+            "p": ["< .001" if group.p < 0.001 else f"{group.p:.3f}" for group in found.groups],
+        }
+    )
+
+
+def _short_name(name: str) -> str:
+    return name if len(name) <= _LONGEST else name[: _LONGEST - 1].rstrip(" ,") + "…"

@@ -1,0 +1,144 @@
+"""Scores of one representation of a pair with every held-out row as a query, as a task that resumes after its last block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import METRICS, SEARCHES
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import (
+    ProjectionSpec,
+    class_labels,
+    held_out,
+    metrics_of_a_pair,
+    represent,
+    representation_maps,
+    score_pair,
+)
+from relcore.scores.neighbours import need_k
+from relcore.scores.score import Score
+from relcore.spaces.space import LatentSpace, Match, match
+from relcore.tasks.task import Task
+
+if TYPE_CHECKING:
+    from relcore.scores.lists import Parts
+
+TARGET_RECALL = 0.95
+MANY_ROWS = 100_000  # above it an exact search takes minutes, and approximate ones are offered
+
+
+def need_search(search: str, target_recall: float) -> None:
+    """Raise a SpaceError unless both can be the settings of a search."""
+    need_one_of("neighbours", search, SEARCHES)
+    if not 0 < target_recall <= 1:
+        raise SpaceError(f"recall: expected a share above 0 and at most 1, got {target_recall!r}")
+
+
+@dataclass(frozen=True)
+class FoundScores:
+    """Scores by the names of their metrics."""
+
+    scores: dict[str, Score]
+
+
+@dataclass(frozen=True)
+class ExactScores(Task[FoundScores]):
+    """`score_pair` of two spaces with the same rows; `metrics` are those registered when it is made.
+
+    The neighbours are searched in blocks of queries, each of which is saved: a run that is stopped or killed resumes after
+    the last one. Neither space is held in its representation, unless `scores.approximate.KEPT_BYTES` allow it, or a metric reads
+    rows. `search` is one of `names.SEARCHES`; the settings of an approximate one are chosen for `target_recall`.
+    """
+
+    kind = "scores"
+    result = "relcore.compare.exact:FoundScores"
+
+    representation: str
+    anchors: tuple[str, ...]
+    projection: ProjectionSpec
+    k: int
+    convention: str
+    metrics: tuple[str, ...]
+    search: str = "exact"
+    target_recall: float = TARGET_RECALL
+
+    def __post_init__(self) -> None:
+        need_search(self.search, self.target_recall)
+
+    @classmethod
+    def of(cls, *settings: object, **search: object) -> ExactScores:
+        """By all metrics."""
+        return cls(*settings, tuple(metrics_of_a_pair()), **search)
+
+    @classmethod
+    def on(
+        cls, representation: str, anchors: Sequence[str], projection: ProjectionSpec, k: int, convention: str, **search: object
+    ) -> ExactScores:
+        """By all metrics, without the settings that do not change the scores of this representation."""
+        needed = () if representation == "absolute" else tuple(anchors)
+        used = projection if representation in ("relative", "whitened") else ProjectionSpec()
+        return cls.of(representation, needed, used, k, convention, **search)
+
+    @property
+    def title(self) -> str:
+        how = "" if self.search == "exact" else f", {SEARCHES[self.search].title}"
+        return f"Scores, {self.representation}{how}"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        n = len(spaces[0])
+        width = spaces[0].dimension if self.representation in ("absolute", "procrustes") else len(self.anchors)
+        return n * (n if self.search == "exact" else 20_000) * width * 2 / 5e10
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> FoundScores:
+        from relcore.scores.lists import Parts
+        from relcore.scores.scoring import score_forms  # every start of the app imports this module, and needs none of it
+
+        pair = match(*spaces)
+        labels = class_labels(pair)
+        reading = {name: METRICS[name].load().reads for name in self.metrics}
+        listed, summed, others = ([name for name in self.metrics if reading[name] == one] for one in ("lists", "sums", "rows"))
+        parts = Parts(store, self.key(spaces))
+        scores = self._listed(pair, labels, listed, report, parts) if listed else {}
+        report(1, 1, "scores")
+        if summed:
+            of = (pair, (self.representation,), self.anchors, self.projection)
+            scores |= score_forms(*of, k=1, n_queries=1, metrics=summed)[self.representation]
+        if others:
+            made = represent(pair, self.representation, self.anchors, self.projection)
+            split = held_out(pair, self.anchors, self.representation)
+            settings = {"k": self.k, "convention": self.convention, "metrics": others, "labels": labels}
+            scores |= score_pair(*made, split, **settings)
+        parts.clear()
+        return FoundScores({name: scores[name] for name in self.metrics if name in scores})
+
+    def _listed(
+        self, pair: Match, labels: np.ndarray | None, metrics: Sequence[str], report: Report, parts: Parts
+    ) -> dict[str, Score]:
+        """The scores that read neighbour lists."""
+        from relcore.scores.approximate import UnitRows
+        from relcore.scores.lists import NeighbourLists, SearchedPair, searches_of
+
+        split = held_out(pair, self.anchors, self.representation)
+        n, labels = len(split.test), None if labels is None else labels[split.test]
+        need_k(self.k, n, n - (self.convention == "mutual"), f" of {pair.source.name!r} and {pair.target.name!r}")
+        maps = representation_maps(pair, self.representation, self.anchors, self.projection)
+        source, target = (
+            UnitRows(space.vectors, made, split.test) for space, made in zip((pair.source, pair.target), maps, strict=True)
+        )
+        same_width = source.shape[1] == target.shape[1]
+        if self.convention == "paper" and not same_width:
+            return {}
+        searches, labelled = searches_of(
+            self.convention, self.k, n, same_width, labels if "class agreement" in metrics else None
+        )
+        rows = {"source": source, "target": target}
+        lists, recall = NeighbourLists(rows, searches, labelled, self.search, self.target_recall, parts).search(report)
+        found = SearchedPair(source, target, split, self.k, self.convention, None, labels, lists)
+        scores = {name: METRICS[name].load()().score(found) for name in metrics}
+        return {name: score.approximated(recall) for name, score in scores.items() if score is not None}

@@ -1,0 +1,233 @@
+"""The figures of the Compare, Anchors and Spaces pages, each with the recipe that draws it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from relcore.base.errors import SpaceError
+from relcore.catalog.catalog import SpaceSpec
+from relcore.charts.scene import Scene, StarLook
+from relcore.compare.all_pairs import SETTINGS, AllPairs, pair_matrices, used_settings
+from relcore.compare.exact import TARGET_RECALL, ExactScores, need_search
+from relcore.compare.scene import ComparisonRecipe, MapLook, comparison_scene, load_pair
+from relcore.figures.export import (
+    Exportable,
+    histogram_exportable,
+    scores_exportable,
+    spectrum_exportable,
+)
+from relcore.figures.matrices import matrices_exportable
+from relcore.figures.training import Curves, curve_of, training_exportable
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import default_view
+from relcore.panes.page import scene_exportable
+from relcore.represent.anchors import AnchorDiagnostics, diagnose_anchors
+from relcore.runs.store import Store
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec, class_labels, score_table
+from relcore.scores.pair_scores import PairScores
+from relcore.scores.score import Score
+from relcore.scores.scoring import score_forms
+from relcore.spaces.space import LatentSpace, Match, distinct_names
+from relcore.tasks.recipe import Recipe, load_all, recipe_of
+
+MOST_TOGETHER = 3  # distributions whose outlines stay legible in one chart; of more, each has a panel
+
+
+def exportable(recipe: Mapping[str, Any]) -> Exportable:
+    """The figure that a recipe describes, with its data loaded and everything computed; ``recipe["figure"]`` says which.
+
+    Raises
+    ------
+    SpaceError
+        An unknown figure, settings that are missing, unknown or wrong, data that is gone or has changed.
+    """
+    return recipe_of(recipe).draw()
+
+
+def need_counts(k: Any, n_queries: Any) -> None:
+    """Raise a SpaceError unless both are whole numbers above 0; no `n_queries` is all rows."""
+    for name, value in (("k", k), ("n_queries", n_queries)):
+        if not (isinstance(value, int) and value > 0) and not (name == "n_queries" and value is None):
+            raise SpaceError(f"{name}: expected a whole number above 0, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Panes(Recipe, ComparisonRecipe):
+    """The linked panes of a comparison; `oriented` turns the maps so that they agree, `stars` and `look` are the screen's."""
+
+    figure: ClassVar[str] = "comparison"
+    newer: ClassVar[tuple[str, ...]] = ("stars", "oriented", "look")
+
+    stars: StarLook | None = None
+    oriented: bool = False
+    look: MapLook | None = None
+
+    def draw(self, result: Scene | None = None) -> Exportable:
+        scene = result
+        if scene is None:
+            made = comparison_scene(self, oriented=self.oriented, look=self.look)
+            scene = replace(made, stars=self.stars or StarLook())
+        return scene_exportable(scene, self.to_json(), "relscope-panes")
+
+
+def panes_of(pair: Match, anchors: Sequence[str]) -> Exportable:
+    """All rows of two spaces, absolute above and relative below, by PCA fitted on the first space; anchors by id.
+
+    For scripts and notebooks that hold the spaces already: a notebook shows the figure, ``save("panes.pdf")`` writes it. It
+    carries no recipe, since only the caller knows where the spaces come from.
+
+    Examples
+    --------
+    >>> from relcore import load_words, match, select_anchors
+    >>> pair = match(*(load_words(name, limit=300) for name in ("word2vec-novels", "fasttext-novels")))
+    >>> figure = panes_of(pair, select_anchors(pair.source, 30))
+    >>> len(figure.table())
+    300
+    """
+    named = (SpaceSpec("file", space.name) for space in (pair.source, pair.target))
+    view = replace(default_view(pair.source), everything=True)
+    recipe = ComparisonRecipe(*named, tuple(anchors), view=view, reduction=ReductionSpec(fit="first"))
+    return scene_exportable(comparison_scene(recipe, pair))
+
+
+@dataclass(frozen=True)
+class Scores(Recipe, ComparisonRecipe):
+    """Scores of all representations on held-out rows beside their chance levels; queries are all of them, or `n_queries`.
+
+    The neighbours of all may be searched approximately: see `ExactScores`.
+    """
+
+    figure: ClassVar[str] = "scores"
+    newer: ClassVar[tuple[str, ...]] = ("class_agreement",)
+
+    k: int = 10
+    convention: str = "paper"
+    n_queries: int | None = None
+    class_agreement: bool = False
+    neighbours: str = "exact"
+    target_recall: float = TARGET_RECALL
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need_counts(self.k, self.n_queries)
+        need_search(self.neighbours, self.target_recall)
+        if self.neighbours != "exact" and self.n_queries is not None:
+            raise SpaceError(f"n_queries: expected none with approximate neighbours, got {self.n_queries}; leave it out")
+
+    def to_json(self) -> dict[str, Any]:
+        """Without the settings of an approximate search where the search is exact, as earlier versions wrote it."""
+        exact = ("neighbours", "target_recall") if self.neighbours == "exact" else ()
+        return {name: value for name, value in super().to_json().items() if name not in exact}
+
+    def draw(self, result: Mapping[str, Mapping[str, Score]] | None = None) -> Exportable:
+        return scores_exportable(score_table(result or self._scores()), self.to_json(), "relscope-scores")
+
+    def _scores(self) -> dict[str, dict[str, Score]]:
+        pair, settings = load_pair(self), {"k": self.k, "convention": self.convention, "n_queries": self.n_queries}
+        settings["labels"] = class_labels(pair) if self.class_agreement else None
+        if self.neighbours != "exact":
+            search = {"search": self.neighbours, "target_recall": self.target_recall}
+            shared = self.anchors, self.projection, self.k, self.convention
+            tasks = {form: ExactScores.on(form, *shared, **search) for form in REPRESENTATIONS}
+            return {form: task.run((pair.source, pair.target)).scores for form, task in tasks.items()}
+        return score_forms(pair, REPRESENTATIONS, self.anchors, self.projection, **settings)
+
+
+@dataclass(frozen=True)
+class Spectrum(Recipe, ComparisonRecipe):
+    """Singular values of the anchors in both spaces; the result is by `distinct_names` of the two."""
+
+    figure: ClassVar[str] = "spectrum"
+
+    def draw(self, result: Mapping[str, AnchorDiagnostics] | None = None) -> Exportable:
+        if result is None:
+            pair = load_pair(self)
+            spaces = pair.source, pair.target
+            found = (diagnose_anchors(space, self.anchors) for space in spaces)
+            result = dict(zip(distinct_names(spaces), found, strict=True))
+        spectra = {name: found.singular_values for name, found in result.items()}
+        return spectrum_exportable(spectra, self.to_json(), "relscope-anchor-spectrum")
+
+
+@dataclass(frozen=True)
+class Norms(Recipe):
+    """Distribution of vector lengths, one curve per space, or with `panels` one panel per space on common axes."""
+
+    figure: ClassVar[str] = "norms"
+    newer: ClassVar[tuple[str, ...]] = ("digests", "panels")
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    panels: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.spaces:
+            raise SpaceError("spaces: expected at least one to draw the norms of, got none")
+
+    def draw(self, result: Sequence[LatentSpace] | None = None) -> Exportable:
+        spaces = result or load_all(self.spaces, self.digests, self.figure)
+        norms = {name: space.norms for name, space in zip(distinct_names(spaces), spaces, strict=True)}
+        return histogram_exportable(norms, "Norm of a vector", self.to_json(), "relscope-norms", self.panels)
+
+
+@dataclass(frozen=True)
+class PairMap(Recipe):
+    """Every space with every other, one number a pair; the result comes in the order of the spaces, not yet grouped."""
+
+    figure: ClassVar[str] = "all-pairs"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    metric: str = "cka"
+    grouped: bool = False
+    anchors: tuple[str, ...] = ()
+    projection: ProjectionSpec = ProjectionSpec()
+    k: int = 10
+    n_queries: int | None = None
+
+    def __post_init__(self) -> None:
+        need_counts(self.k, self.n_queries)
+
+    def to_json(self) -> dict[str, Any]:
+        """Without the settings that the metric does not need."""
+        return used_settings(super().to_json())
+
+    def draw(self, result: PairScores | None = None) -> Exportable:
+        if result is None:
+            task = AllPairs.of(**{name: getattr(self, name) for name in ("metric", *SETTINGS)})
+            result = task.run(load_all(self.spaces, self.digests, self.figure))
+        shown = result.grouped() if self.grouped else result
+        return matrices_exportable(pair_matrices(shown), self.to_json(), "relscope-all-pairs", table=shown.table)
+
+
+@dataclass(frozen=True)
+class Training(Recipe):
+    """Loss and held-out accuracy by epoch of the encoders behind these encodings; the result is by the spaces' names."""
+
+    figure: ClassVar[str] = "training"
+
+    spaces: tuple[SpaceSpec, ...]
+
+    def draw(self, result: Curves | None = None) -> Exportable:
+        curves = result or {spec.name: training_of(spec) for spec in self.spaces}
+        return training_exportable(curves, self.to_json(), "relscope-training")
+
+
+def training_of(spec: SpaceSpec, store: Store | None = None) -> dict[str, list[float]]:
+    """The curve of an encoding's encoder by its metadata, empty where nothing was trained by epochs.
+
+    Raises
+    ------
+    SpaceError
+        No encoding, or one that is gone and cannot be made again.
+    """
+    if spec.source != "encoding":
+        raise SpaceError(f"training: expected encodings, got {spec.name!r} of the source {spec.source!r}; leave it out")
+    from relcore.catalog.encoding import encode_again  # other recipes do without, and a start should
+
+    store = store or Store()
+    encode_again(spec, store)
+    found = store.summary(spec.option("key"))
+    return curve_of(found.metadata.get("training", {})) if found else {}

@@ -1,0 +1,156 @@
+"""show: the linked panes of two spaces in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_distinct
+from relcore.base.libraries import extra
+from relcore.charts.scene import Scene
+from relcore.compare.columns import colored, named_clusters, needs_clusters
+from relcore.compare.scene import PANES, MapLook, assemble_scene, dressed, prominent_rows
+from relcore.encoders.words import load_words
+from relcore.maps.pane_maps import map_pair, orient_pairs
+from relcore.maps.reduction import ReductionSpec
+from relcore.maps.views import COLUMN, View, default_view, make_view
+from relcore.represent.anchors import select_anchors
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
+from relcore.spaces.space import LatentSpace, Match, match
+
+if TYPE_CHECKING:
+    from relcore.panes.widget import PanesWidget
+
+Shown = LatentSpace | np.ndarray | str | Path
+N_ANCHORS = 300
+_MAP = ReductionSpec(fit="first")
+
+
+@extra("notebook")
+def show(
+    source: Shown,
+    target: Shown,
+    anchors: Sequence[str] | int | None = None,
+    *,
+    panes: Sequence[str] = PANES,
+    color_by: str | Sequence[object] | None = None,
+    link_zoom: bool = False,
+    height: int = 640,
+) -> PanesWidget:
+    """The linked panes of two spaces as a widget for Jupyter, VS Code and marimo, by PCA fitted on the first space.
+
+    The widget's `selection` (ids), `selected_rows` (numbers of the rows that both spaces share, in the source's order) and
+    `anchors` (ids) can be read, set, and observed with ``widget.observe``. It needs the extra ``notebook``, and no network.
+
+    Parameters
+    ----------
+    source, target : LatentSpace, array (n, d), or path
+        Spaces pair by id, arrays by row. A path may be the name of a bundled space.
+    anchors : ids, or how many, optional
+        A number of rows at random; by default 300, or a third of the rows where these are fewer. An empty list draws the
+        absolute panes alone.
+    panes : representations
+        One or two of "absolute", "relative", "whitened" and "procrustes", each a row of two panes.
+    color_by : str or one value per row of `source`, optional
+        As `relcore.maps.views.ViewSpec`: "pivots", "labels", "counts", "source norm", "target norm" or "agreement"; or numbers or
+        names of your own. By default the labels where they are classes, else some rows with their neighbourhoods.
+    link_zoom : bool
+        Zoom all panes together.
+    height : int
+        Pixels for all panes together.
+
+    Raises
+    ------
+    SpaceError
+        No such file, no shared rows, anchors that a space lacks, an unknown pane or colour; anywidget is not installed.
+
+    Examples
+    --------
+    >>> from relcore import load_words, show
+    >>> source, target = (load_words(name, limit=500) for name in ("word2vec-novels", "fasttext-novels"))
+    >>> widget = show(source, target, anchors=50)
+    >>> widget.selection = ["time", "man"]
+    >>> [source.ids[row] for row in widget.selected_rows]
+    ['time', 'man']
+    """
+    from relcore.panes.widget import PanesWidget
+
+    need_distinct("panes", _listed("panes", panes, "a list of representations"), REPRESENTATIONS)
+    if len(panes) > 2:
+        raise SpaceError(f"panes: expected one or two representations, got {len(panes)}")
+    spaces = _spaces(source, target)
+    pair = match(*spaces)
+    if anchors is None or (isinstance(anchors, int | np.integer) and not isinstance(anchors, bool)):
+        n_anchors = min(N_ANCHORS, len(pair) // 3) if anchors is None else int(anchors)
+        anchors = select_anchors(pair.source, n_anchors) if n_anchors else ()
+    anchors = _listed("anchors", anchors, "a list of ids, or how many")
+    drawing = _drawing(pair, _view(pair, spaces[0], color_by), tuple(panes))
+    return PanesWidget(pair.ids, drawing, anchors=anchors, height=height, link_zoom=link_zoom)
+
+
+def _listed(name: str, given: Any, what: str) -> tuple:
+    """What was given as a tuple; a single text is no list of its letters."""
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise SpaceError(f"{name}: expected {what}, got {given!r:.80}")
+    return tuple(given)
+
+
+def _spaces(source: Shown, target: Shown) -> tuple[LatentSpace, LatentSpace]:
+    """Both as spaces; an array takes the ids of the other one."""
+    given = {"source": source, "target": target}
+    found = {name: load_words(one) if isinstance(one, str | Path) else one for name, one in given.items()}
+    known = next((one for one in found.values() if isinstance(one, LatentSpace)), None)
+    for name, one in found.items():
+        if isinstance(one, LatentSpace):
+            continue
+        rows = np.asarray(one)
+        other = found["target" if name == "source" else "source"]
+        if rows.ndim == 2 and len(rows) != len(other):
+            raise SpaceError(
+                f"{name}: an array is paired by row, expected {len(other):,} rows, got {len(rows):,}; "
+                "make both a LatentSpace with ids to pair them by id"
+            )
+        found[name] = LatentSpace(rows, known.ids if known else list(map(str, range(len(rows)))), name=name)
+    return found["source"], found["target"]
+
+
+def _view(pair: Match, source: LatentSpace, color_by: str | Sequence[object] | None) -> View:
+    """All rows in their colours."""
+    spec = replace(default_view(pair.source), everything=True)
+    if color_by is None:
+        return make_view(pair.source, spec)
+    if isinstance(color_by, str):
+        spec = replace(spec, color_by=color_by)
+        return colored(pair, make_view(pair.source, spec), spec)
+    values = list(_listed("color_by", color_by, "a name, or one value per row of the source"))
+    if len(values) != len(source):
+        raise SpaceError(f"color_by: expected {len(source):,} values, one per row of the source, got {len(values):,}")
+    spec, own = replace(spec, color_by=f"{COLUMN}colour"), pd.Series(values, index=source.ids)
+    return colored(pair, make_view(pair.source, spec), spec, lambda name: own)
+
+
+def _drawing(pair: Match, view: View, panes: tuple[str, ...]) -> Callable[[Sequence[str]], tuple[Scene, np.ndarray]]:
+    """Anchors → the scene with them; what does not depend on them is computed once."""
+
+    def picture(pane: str, anchors: Sequence[str]) -> tuple[list[np.ndarray], str]:
+        return map_pair(pair, view.rows, pane, anchors, ProjectionSpec(), _MAP)
+
+    absolute = picture("absolute", ())
+    names = named_clusters(pair.source, view.rows, absolute[0][0]) if needs_clusters(view, None) else None
+    prominence = prominent_rows(pair.source, view)
+
+    def draw(anchors: Sequence[str]) -> tuple[Scene, np.ndarray]:
+        forms = [pane for pane in panes if anchors or pane == "absolute"]
+        if not forms:
+            raise SpaceError(f"anchors: expected at least one for the {panes[0]} panes, got none")
+        pictures = {pane: absolute if pane == "absolute" else picture(pane, anchors) for pane in forms}
+        oriented = orient_pairs(pictures, absolute[0][0], pair, _MAP)
+        scene = assemble_scene((pair.source, pair.target), view, oriented, anchors)
+        return replace(dressed(scene, MapLook(), None, names), prominence=prominence), view.rows
+
+    return draw

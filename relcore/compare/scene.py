@@ -1,0 +1,240 @@
+"""What the figures of one comparison share: their settings, the pair of spaces, and the linked panes as a scene."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.base.numbers import counted
+from relcore.catalog.catalog import SpaceSpec
+from relcore.catalog.row_items import row_texts
+from relcore.charts.coloring import Coloring
+from relcore.charts.scene import Clusters, Pane, Scene
+from relcore.compare.columns import Cells, cells_of, colored, named_clusters, needs_clusters
+from relcore.maps.pane_maps import map_pair, orient_pairs
+from relcore.maps.reduction import ReductionSpec, reduce_spaces
+from relcore.maps.views import COLUMN, NUMBERS, View, ViewSpec, make_view, need_color, same_rows, sample_view
+from relcore.represent.similarity import mean_of, row_blocks, unit_rows
+from relcore.scores.comparison import REPRESENTATIONS, ProjectionSpec
+from relcore.spaces.space import LatentSpace, Match, distinct_names, match
+from relcore.tasks.recipe import load_again, need_same_content
+
+# MapLook: how the linked maps are shown beside where their points lie: a second colouring, hidden classes, names, the turn.
+
+RIGHT, LOWER = "right", "lower"
+FACING = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class MapLook:
+    """What a figure of the linked maps shows as the screen does.
+
+    Attributes
+    ----------
+    named : bool
+        Write the names of classes or clusters on the maps.
+    turn : tuple of 9 floats
+        How maps of three dimensions are turned, the rows of a rotation matrix: right, up, to the viewer; empty is not turned.
+    hidden : tuple of str
+        Classes whose rows are hidden, as `Coloring.hidden`.
+    second : str
+        What colours the other panes, as `ViewSpec.color_by`; "" is the same for all.
+    second_panes : "right" or "lower"
+    second_hidden : tuple of str
+        Classes of the second colouring whose rows are hidden, in all panes.
+    """
+
+    named: bool = True
+    turn: tuple[float, ...] = ()
+    hidden: tuple[str, ...] = ()
+    second: str = ""
+    second_panes: str = RIGHT
+    second_hidden: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        need_strings("look: hidden", self.hidden)
+        need_strings("look: second_hidden", self.second_hidden)
+        need_one_of("look: second_panes", self.second_panes, (RIGHT, LOWER))
+        if self.second:
+            need_color("look: second", self.second)
+        if self.turn:
+            matrix = np.array(self.turn, dtype=np.float64)
+            if len(matrix) != len(FACING) or not np.allclose(
+                matrix.reshape(3, 3) @ matrix.reshape(3, 3).T, np.eye(3), atol=1e-3
+            ):
+                raise SpaceError(f"look: turn: expected the 9 numbers of a rotation, got {self.turn!r:.80}")
+
+    def panes(self, n_panes: int) -> tuple[int, ...]:
+        """Which of the panes have the second colouring."""
+        if not self.second:
+            return ()
+        chosen = (2, 3) if self.second_panes == LOWER else (1, 3)
+        return tuple(pane for pane in chosen if pane < n_panes)
+
+
+PANES = ("absolute", "relative")  # the rows of the 2 × 2 grid
+
+
+@dataclasses.dataclass(frozen=True)
+class ComparisonRecipe:
+    """Settings of the figures of two spaces: anchors by id, how to project, choose rows and reduce.
+
+    The digests are of the matched spaces, the rows that are left once both are paired: they tell whether the data has changed.
+    """
+
+    source: SpaceSpec
+    target: SpaceSpec
+    anchors: tuple[str, ...]
+    projection: ProjectionSpec = ProjectionSpec()
+    view: ViewSpec = ViewSpec()
+    reduction: ReductionSpec = ReductionSpec()
+    panes: tuple[str, ...] = PANES
+    source_digest: str = ""
+    target_digest: str = ""
+
+    def __post_init__(self) -> None:
+        need_strings("recipe: anchors", self.anchors)
+        for pane in self.panes:
+            need_one_of("recipe: panes", pane, REPRESENTATIONS)
+
+    @classmethod
+    def of(cls, settings: ComparisonRecipe, **own: Any) -> Self:
+        """Another figure of the same comparison, with settings of its own."""
+        return cls(**{field.name: getattr(settings, field.name) for field in dataclasses.fields(ComparisonRecipe)}, **own)
+
+
+def load_pair(recipe: ComparisonRecipe) -> Match:
+    """Load and match the two spaces of a recipe.
+
+    Raises
+    ------
+    SpaceError
+        A space cannot be loaded, or is not the one that the recipe was made with.
+    """
+    matched = match(load_again(recipe.source), load_again(recipe.target))
+    for space, digest in ((matched.source, recipe.source_digest), (matched.target, recipe.target_digest)):
+        need_same_content(space, digest)
+    return matched
+
+
+def drawn_view(space: LatentSpace, view: ViewSpec, anchors: Sequence[str], reduction: ReductionSpec) -> View:
+    """The rows to draw; t-SNE takes a sample where there are more than its `max_points`."""
+    drawn = make_view(space, view, anchors)
+    return sample_view(drawn, reduction.max_points, reduction.random_state) if reduction.method == "tsne" else drawn
+
+
+def assemble_scene(
+    spaces: tuple[LatentSpace, LatentSpace],
+    view: View,
+    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]],
+    anchor_ids: Sequence[str],
+) -> Scene:
+    """Put coordinates by representation and the view's colours together, two panes a row; the notes go into the caption."""
+    names = distinct_names(spaces)
+    panes = tuple(
+        Pane(f"{name} · {representation}", coordinates)
+        for representation, (pair, _) in pairs.items()
+        for name, coordinates in zip(names, pair, strict=True)
+    )
+    ids = spaces[0].ids if len(view.rows) == len(spaces[0]) else spaces[0].ids[view.rows]  # rows are distinct and ascending
+    anchor_rows = spaces[0].rows(anchor_ids) if len(anchor_ids) else np.empty(0, dtype=np.int64)
+    places = np.searchsorted(view.rows, anchor_rows)
+    drawn = (places < len(view.rows)) & (view.rows[np.minimum(places, len(view.rows) - 1)] == anchor_rows)
+    caption = (
+        f"{len(view.rows):,} of the {counted(len(spaces[0]), 'row')} of {names[0]} and {names[1]}; "
+        + "; ".join(f"{representation}: {note}" for representation, (_, note) in pairs.items())
+        + f"; {counted(len(anchor_ids), 'anchor')}"
+        + (f"; {view.about}" if view.about else "")
+    )
+    number = {"scale": view.scale, "values": view.values, "color_title": view.scale.title} if view.scale else {}
+    return Scene(panes, ids, view.categories, view.category_names, places[drawn], caption, **number)
+
+
+def second_view(matched: Match, view: View, spec: ViewSpec, look: MapLook, cells: Cells | None) -> View | None:
+    """The same rows in the colours of the second colouring; None where there is none. Errors as in `colored`."""
+    if not look.second:
+        return None
+    spec = dataclasses.replace(spec, color_by=look.second)
+    if look.second in NUMBERS or look.second.startswith(COLUMN):
+        return colored(matched, view, spec, cells)
+    return same_rows(matched.source, spec, view.rows)
+
+
+def dressed(scene: Scene, look: MapLook, second: View | None, clusters: Clusters | None = None) -> Scene:
+    """The scene with hidden classes, names, a turn and, where it has such panes, a second colouring; the caption says so."""
+    panes, title = look.panes(len(scene.panes)), look.second.removeprefix(COLUMN)
+    colors = None
+    if second and panes:
+        scale = second.scale
+        shown = (scale.colors if scale else (), title, scale, second.values, look.second_hidden)
+        colors = Coloring(second.categories, second.category_names, *shown)
+    scene = dataclasses.replace(scene, hidden=look.hidden, second=colors, second_panes=panes if colors else ())
+    caption = scene.caption
+    if colors:
+        caption += f"; the {look.second_panes} panes coloured by {second.about or title}"
+    if hidden := len(scene) - int(scene.shown.sum()):
+        caption += f"; {counted(hidden, 'row')} hidden"
+    return dataclasses.replace(scene, caption=caption, clusters=clusters, named=look.named, turn=look.turn or FACING)
+
+
+def _reference(
+    pairs: Mapping[str, tuple[Sequence[np.ndarray], str]], source: LatentSpace, view: View, reduction: ReductionSpec
+) -> np.ndarray:
+    """PCA of the drawn rows of the absolute source space, (m, c), which may be among the maps."""
+    if reduction.method == "pca" and "absolute" in pairs:
+        return pairs["absolute"][0][0]
+    vectors = source.vectors if len(view.rows) == len(source) else source.vectors[view.rows]
+    return reduce_spaces([vectors], dataclasses.replace(reduction, method="pca", align=False))[0]
+
+
+def comparison_scene(
+    recipe: ComparisonRecipe, matched: Match | None = None, oriented: bool = False, look: MapLook | None = None
+) -> Scene:
+    """From a recipe to the picture, without a screen; `oriented` turns maps as `orient_pairs` does, `look` is the screen's."""
+    matched = matched or load_pair(recipe)
+    cells = cells_of(recipe.source, recipe.target, load_again)
+    view = colored(matched, drawn_view(matched.source, recipe.view, recipe.anchors, recipe.reduction), recipe.view, cells)
+    pairs = {
+        pane: map_pair(matched, view.rows, pane, recipe.anchors, recipe.projection, recipe.reduction) for pane in recipe.panes
+    }
+    if oriented:
+        pairs = orient_pairs(pairs, _reference(pairs, matched.source, view, recipe.reduction), matched, recipe.reduction)
+    scene = assemble_scene((matched.source, matched.target), view, pairs, recipe.anchors)
+    if look is None:
+        return scene
+    second = second_view(matched, view, recipe.view, look, cells)
+    clusters = None
+    if look.named and needs_clusters(view, second):
+        texts = row_texts((recipe.source, recipe.target), load_again) if matched.source.labels is None else None
+        clusters = named_clusters(matched.source, view.rows, scene.panes[0].coordinates, texts)
+    return dressed(scene, look, second, clusters)
+
+
+# Prominence: which of the drawn rows get their names first.
+
+
+def prominent_rows(space: LatentSpace, view: View) -> np.ndarray:
+    """Positions among the view's rows (m,), all of them: the most frequent first, or the most central where none has a count.
+
+    Central is a high cosine with the mean of the row's own category, of all rows without one, in the centred space. There
+    are two passes over blocks of rows: a copy of a million rows would be the largest thing in memory.
+    """
+    if space.counts is not None:
+        return np.argsort(-np.asarray(space.counts)[view.rows], kind="stable")
+    mean, vectors = mean_of(space), space.vectors
+    _, groups = np.unique(view.categories, return_inverse=True)
+    sums = np.zeros((groups.max(initial=-1) + 1, space.dimension))
+    for block in row_blocks(len(view.rows)):
+        members = np.zeros((len(sums), block.stop - block.start), dtype=np.float32)
+        members[groups[block], np.arange(members.shape[1])] = 1
+        sums += members @ unit_rows(vectors[view.rows[block]], mean)
+    middles = unit_rows(sums)
+    central = np.empty(len(view.rows), dtype=np.float32)
+    for block in row_blocks(len(view.rows)):
+        central[block] = np.vecdot(unit_rows(vectors[view.rows[block]], mean), middles[groups[block]])
+    return np.argsort(-central, kind="stable")

@@ -1,1 +1,0 @@
-"""Comparison of two or more spaces: panes, score tables, all pairs, layer by layer."""

@@ -1,0 +1,334 @@
+"""DriftCheck: how far two versions of the same rows differ, as a task. Whether that matters is for `verdict.judge`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_whole, quote
+from relcore.base.numbers import general, short
+from relcore.drift.measures import (
+    EVERYTHING_NEW,
+    FEWEST,
+    JITTER,
+    NEW_QUERIES,
+    STEPS,
+    Decomposition,
+    Measure,
+    chance_churn,
+    decompose,
+    measures_of,
+    neighbour_rows,
+)
+from relcore.drift.verdict import QUANTITIES, SITUATIONS, Check, DriftVerdict, Thresholds, judge
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.comparison import class_labels
+from relcore.spaces.space import LatentSpace, Match, distinct_names, match
+from relcore.spaces.split import Split
+from relcore.tasks.task import Task
+
+QUERIES = 1000
+FEWEST_ROWS = 10
+_DRAWS = 2  # pairs of versions with noise
+_UNRELATED = 0.98  # of the churn by chance
+
+
+@dataclass(frozen=True, eq=False)
+class Drift:
+    """What changed between two versions of the same rows.
+
+    Attributes
+    ----------
+    names : (old, new)
+    n, k, n_queries : int
+        Rows that both versions have, neighbours of each query, and queries.
+    widths : (d_old, d_new)
+    only_old, only_new, n_zero : int
+        Rows that were left out: of one version only, or zero in either.
+    shares : array (4,)
+        Of the squared change, in the order of `decomposition.STEPS`; NaN between different widths.
+    shift, scale, spread, turn, rho : float
+        See `decomposition.Decomposition`; shift and turn are None between different widths.
+    chance_rho : float
+        The ρ of rows that are paired at random: with few rows of many dimensions, a rotation explains much of them.
+    churn_uncentred : float
+        The churn if rows are not centred first, as most search indexes leave them.
+    reciprocal_rank : float or None
+        Mean over the new queries of 1 / rank of the own old vector, 0 beyond k + 1.
+    measures : tuple of Measure
+        Of all rows first, then class by class.
+    left_out : int
+        Classes with fewer than `FEWEST` queries: only their ρ is measured.
+    """
+
+    names: tuple[str, str]
+    n: int
+    k: int
+    n_queries: int
+    widths: tuple[int, int]
+    only_old: int
+    only_new: int
+    n_zero: int
+    shares: np.ndarray
+    shift: float | None
+    scale: float
+    spread: float
+    turn: float | None
+    rho: float
+    chance_rho: float
+    churn_uncentred: float
+    reciprocal_rank: float | None
+    measures: tuple[Measure, ...]
+    left_out: int
+
+    @cached_property
+    def chance_churn(self) -> float:
+        """The churn of rows that are paired at random."""
+        return chance_churn(self.n, self.k)
+
+    @property
+    def unrelated(self) -> bool:
+        """Whether the neighbours have no more in common than those of rows that are paired at random."""
+        return self.of("everything_new", "churn").value >= _UNRELATED * self.chance_churn
+
+    def of(self, situation: str, quantity: str, group: str = "") -> Measure:
+        """One measure.
+
+        Raises
+        ------
+        KeyError
+            It was not measured.
+        """
+        for measure in self.measures:
+            if (measure.situation, measure.quantity, measure.group) == (situation, quantity, group):
+                return measure
+        raise KeyError((situation, quantity, group))
+
+    def judged(self, thresholds: Thresholds) -> DriftVerdict:
+        """The verdict by these thresholds."""
+        return judge(self.measures, thresholds, self.widths)
+
+
+@dataclass(frozen=True)
+class DriftCheck(Task[Drift]):
+    """Compare two versions of the same rows, paired by id: old first, then new.
+
+    Attributes
+    ----------
+    k : int
+        Neighbours of each query.
+    n_queries : int
+        Queries, drawn by a hash of their ids; their neighbours are searched among all rows.
+    jitter : float
+        Numeric noise of a model that runs twice, as a share of a row's length; default: rounding to float16.
+    shared : bool
+        Compare the rows that both versions have; otherwise a row that only one of them has is an error.
+    """
+
+    kind: ClassVar[str] = "drift"
+    result: ClassVar[str] = "relcore.drift.check:Drift"
+    title: ClassVar[str] = "Drift between two versions"
+
+    k: int = 10
+    n_queries: int = QUERIES
+    jitter: float = JITTER
+    shared: bool = False
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores: the two products of the decomposition in float64, and eight searches."""
+        n, (low, high) = len(spaces[0]), sorted(space.dimension for space in spaces)
+        return 0.2 + n * low * high * 1.5e-10 + 1e-8 * low**2 * high + 8 * n * min(n, self.n_queries) * (low + 50) / 2e10
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Drift:
+        """
+        Raises
+        ------
+        SpaceError
+            No shared rows, rows that only one version has (unless `shared`), fewer than `FEWEST_ROWS` rows.
+        """
+        pair = paired(*spaces, shared=self.shared)
+        report(0, 3, "splitting the change")
+        old, new = pair.source.vectors, pair.target.vectors
+        k = min(self.k, len(pair) - 2)
+        queries = Split.held_out(pair.ids, random_state=self.random_state).queries(self.n_queries)
+        split = decompose(old, new)
+        unrelated = _by_chance(old, new, self.random_state)
+        report(1, 3, "searching the neighbours")
+        rows = neighbour_rows(old, new, queries, k, self.jitter, _DRAWS, self.random_state)
+        report(2, 3, "measuring by class")
+        groups = classes(pair)
+        measures = measures_of(split, rows, queries, self.jitter, groups)
+        measured = {measure.group for measure in measures if measure.quantity == "churn"}
+        return Drift(
+            tuple(distinct_names((pair.source, pair.target))),
+            len(pair),
+            k,
+            len(queries),
+            (old.shape[1], new.shape[1]),
+            pair.n_source_only,
+            pair.n_target_only,
+            pair.n_zero,
+            split.shares,
+            _known(split.shift),
+            split.scale,
+            split.spread,
+            _known(split.turn),
+            split.rho,
+            unrelated.rho,
+            rows.churn_uncentred,
+            rows.reciprocal_rank,
+            measures,
+            len(groups.keys() - measured),
+        )
+
+
+def paired(old: LatentSpace, new: LatentSpace, shared: bool = False) -> Match:
+    """The rows of both versions, by id.
+
+    Raises
+    ------
+    SpaceError
+        No shared rows, rows that only one version has (unless `shared`), fewer than `FEWEST_ROWS` rows.
+    """
+    pair = match(old, new)
+    if not shared and (pair.n_source_only or pair.n_target_only):
+        lacking = [old.index.difference(new.index, sort=False)[:3], new.index.difference(old.index, sort=False)[:3]]
+        told = [
+            f"{n:,} only in the {side} version ({quote(ids)})"
+            for n, side, ids in zip((pair.n_source_only, pair.n_target_only), ("old", "new"), lacking, strict=True)
+            if n
+        ]
+        raise SpaceError(
+            f"drift: expected the same rows in {old.name!r} and {new.name!r}, got {' and '.join(told)}; embed the same rows "
+            f"with both, or compare the {len(pair):,} rows that both have with --shared"
+        )
+    if len(pair) < FEWEST_ROWS:
+        raise SpaceError(
+            f"drift: expected {FEWEST_ROWS} rows or more that both versions have, got {len(pair)} in {old.name!r} and "
+            f"{new.name!r}; compare more"
+        )
+    return pair
+
+
+def classes(pair: Match) -> dict[str, np.ndarray]:
+    """Row numbers of each class, in alphabetical order; none where most rows have no class, or all have the same."""
+    labels = class_labels(pair)
+    names = [] if labels is None else sorted(set(labels) - {""})
+    if len(names) < 2:
+        return {}
+    found = {name: np.flatnonzero(labels == name) for name in names}
+    return {name: rows for name, rows in found.items() if len(rows) >= FEWEST}
+
+
+def _by_chance(old: np.ndarray, new: np.ndarray, random_state: int) -> Decomposition:
+    """The decomposition once the rows of the new version are permuted."""
+    return decompose(old, new[np.random.default_rng(random_state).permutation(len(new))])
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def shares_told(drift: Drift) -> dict[str, float]:
+    """Share of the change by step; empty between different widths."""
+    return {} if np.isnan(drift.shares).any() else dict(zip(STEPS, map(float, drift.shares), strict=True))
+
+
+def check_settings(task: Any) -> None:
+    """Raise a SpaceError unless k, queries, random state and jitter of a comparison of versions can be used."""
+    need_whole(task, k=1, n_queries=FEWEST_ROWS, random_state=0)
+    if isinstance(task.jitter, bool) or not isinstance(task.jitter, int | float) or not 0 <= task.jitter < 1:
+        raise SpaceError(f"jitter: expected a share of a row's length from 0, below 1, got {task.jitter!r:.80}")
+
+
+# What a drift means, in sentences: the first thing that the page, the command and the reports show.
+
+_LENIENT = 0.5  # ρ of unrelated rows: below it, a rotation explains them better than not
+
+
+def headline(drift: Drift, verdict: DriftVerdict) -> str:
+    """One sentence: what may be deployed."""
+    old, new = (repr(name) for name in drift.names)
+    alarms = {situation: verdict.alarmed([situation]) for situation in SITUATIONS}
+    if drift.unrelated:
+        return f"{new} and {old} have no more neighbours in common than rows that are paired at random."
+    if not any(alarms.values()):
+        return f"No drift beyond the thresholds: {new} can replace {old}, for queries alone or for everything."
+    if not alarms[EVERYTHING_NEW]:
+        return f"{new} can replace {old} once all rows are embedded again; until then its queries miss the vectors of {old}."
+    if not alarms[NEW_QUERIES]:
+        return f"Drift: {new} has other neighbourhoods than {old}, although its queries still rank the old vectors alike."
+    return f"Drift: {new} has other neighbourhoods than {old}, and its queries rank the vectors of {old} in another order."
+
+
+def told(drift: Drift, verdict: DriftVerdict, situation: str) -> str:
+    """One sentence on a situation: its numbers without an alarm, else the largest excess."""
+    title = SITUATIONS[situation].title
+    if situation in verdict.impossible:
+        return f"{title}: alarm. {verdict.impossible[situation][0].upper()}{verdict.impossible[situation][1:]}."
+    alarms = verdict.alarms(situation)
+    if not alarms:
+        return f"{title}: no alarm, {_numbers(drift, situation)}."
+    more = f", and {len(alarms) - 1:,} more" if len(alarms) > 1 else ""
+    return f"{title}: alarm, {excess(alarms[0])}{more}."
+
+
+def excess(check: Check) -> str:
+    """``"churn .547, threshold .050 above the noise level of .001"``."""
+    value, noise = short(check.measure.value), _low(check.measure.noise)
+    return f"{check.name} {value}, threshold {short(check.threshold)} above the noise level of {noise}"
+
+
+def cautions(drift: Drift, verdict: DriftVerdict) -> list[str]:
+    """What the numbers do not show by themselves, a sentence each."""
+    found = []
+    if drift.unrelated:
+        found.append("Check that both files have the same rows under the same ids: rows in another order look like this.")
+    if drift.chance_rho < _LENIENT:
+        found.append(
+            f"{drift.n:,} rows of {max(drift.widths):,} dimensions are few: a rotation explains much even of rows paired "
+            f"at random (ρ {short(drift.chance_rho)}). Judge by the neighbours, or compare more rows."
+        )
+    centred = drift.of(EVERYTHING_NEW, "churn")
+    threshold = next(check.threshold for check in verdict.checks if check.measure is centred)
+    if drift.churn_uncentred - centred.noise > threshold >= centred.value - centred.noise:
+        found.append(
+            "Rows are centred before neighbours are searched. An index that does not centre would see a churn of "
+            f"{short(drift.churn_uncentred)}: there the shift matters even if everything is new."
+        )
+    if drift.only_old or drift.only_new:
+        found.append(f"Left out: {drift.only_old:,} rows only in the old version, {drift.only_new:,} only in the new one.")
+    if drift.n_zero:
+        found.append(f"Left out: {drift.n_zero:,} rows that are zero in either version.")
+    if drift.left_out:
+        found.append(f"Classes with too few queries for a churn of their own: {drift.left_out:,}.")
+    return found
+
+
+def circumstances(drift: Drift) -> str:
+    """On how many rows, with what chance and noise level."""
+    queries = "all of them" if drift.n_queries == drift.n else f"{drift.n_queries:,} of them"
+    return (
+        f"{drift.n:,} rows, {queries} as queries, k = {drift.k}. Chance level: churn {short(drift.chance_churn)}, "
+        f"ρ {short(drift.chance_rho)}. Noise level: two runs of the old version that differ by numeric noise."
+    )
+
+
+def _numbers(drift: Drift, situation: str) -> str:
+    quantities = ("churn", "rho") if situation == EVERYTHING_NEW else ("lost", "churn")
+    values = [drift.of(situation, quantity) for quantity in quantities]
+    return ", ".join(f"{QUANTITIES[one.quantity].title} {_low(one.value)} (noise level {_low(one.noise)})" for one in values)
+
+
+def _low(value: float) -> str:
+    """A share that may be far below .001."""
+    return short(value) if value >= 0.001 or value == 0 else "< .001" if value < 1e-4 else general(value, 1)

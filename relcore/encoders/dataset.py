@@ -1,0 +1,256 @@
+"""Dataset: the raw items that encoders turn into spaces, read from disk piece by piece; DatasetSpec says which one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from relcore.base import access, records
+from relcore.base.errors import SpaceError, quote
+
+Kind = Literal["images", "texts", "graph"]
+Source = Literal["digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid"]
+SOURCES = ("digits", "wikipedia", "parallel", "file", "folder", "huggingface", "planetoid")
+BLOCK = 256
+
+
+class DatasetOptions(tuple):
+    """Pairs of a name and a value, sorted by name, that JSON holds as an object."""
+
+    def to_record(self) -> dict[str, Any]:
+        return dict(self)
+
+    @classmethod
+    def from_record(cls, record: Any) -> DatasetOptions:
+        if not isinstance(record, Mapping | None):
+            raise SpaceError(f"options: expected names with their values, got {record!r:.80}")
+        return cls(sorted((record or {}).items()))
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """Which items, in a form that hashes, goes into a cache key, and goes to JSON and back.
+
+    Attributes
+    ----------
+    source : "digits", "wikipedia", "parallel", "file", "folder", "huggingface" or "planetoid"
+    name : str
+        The path, the hub's name of it, the graph's name, or the language of the parallel sentences (``"en"``).
+    split : str
+        ``"train"``, ``"test"``, … of folders and Hugging Face datasets; not needed where there is one only.
+    column, label_column : str
+        The image or text column that is encoded, and that of the labels; ``""``: found by name and kind.
+    limit : int, optional
+        At most n items: the first ones, or equally many of each class if the items are sorted by class
+        (folders of images, Wikipedia).
+    options : tuple of (key, value)
+        Of digits ``("look", "inverted")``: see `digits.LOOKS`; of tables ``("empty", "drop")``: leave rows with empty text out;
+        of Wikipedia ``("articles", 16)`` and ``("per_article", 400)``: the number of articles, the longest ones, and of
+        sentences from each, and ``("fewest", 250)``: instead of the longest articles the first ones with at least 250
+        sentences; of Hugging Face ``("config", name)``;
+        of Planetoid ``("folder", path)``.
+    """
+
+    source: str
+    name: str = ""
+    split: str = ""
+    column: str = ""
+    label_column: str = ""
+    limit: int | None = None
+    options: DatasetOptions = DatasetOptions()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", DatasetOptions(self.options))
+        if self.source not in SOURCES:
+            raise SpaceError(f"source: expected one of {quote(SOURCES)}, got {self.source!r:.80}")
+        if self.limit is not None and (not isinstance(self.limit, int) or self.limit < 1):
+            raise SpaceError(f"limit: expected a whole number of items, at least 1, got {self.limit!r:.80}")
+
+        if unfit := [name for name, value in self.options if not isinstance(value, str | int | float | None)]:
+            raise SpaceError(f"options: expected a string or a number for each, got something else for {quote(unfit)}")
+
+    def settings(self, **defaults: Any) -> dict[str, Any]:
+        """The options over their defaults; an option that has no default here is an error."""
+        unknown = [key for key, _ in self.options if key not in defaults]
+        if unknown:
+            known = quote(defaults) if defaults else "none"
+            raise SpaceError(f"options: expected {known} for the source {self.source!r}, got {quote(unknown)}")
+        return {**defaults, **dict(self.options)}
+
+    def to_json(self) -> dict[str, Any]:
+        return records.to_json(self)
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any]) -> DatasetSpec:
+        """The spec of such a dict; keys that it does not know are an error."""
+        return records.from_json(cls, described, "dataset")
+
+
+class Dataset:
+    """Items in order, with ids and perhaps labels; immutable. An item is read when it is needed.
+
+    Parameters
+    ----------
+    read : function (start, stop) → list
+        PIL images in the mode in which they are stored, strings, or node numbers.
+    ids : n distinct strings
+        Equal for two columns of one table, so that their spaces match; different for the rows of different datasets.
+    name : str
+        What people call it: ``"mnist/test"``.
+    kind : "images", "texts" or "graph"
+    labels : n strings, optional
+        ``""`` where a row has none.
+    content : function () → iterable of bytes, optional
+        What the digest is made of, in pieces; default the items, which must then be strings.
+    graph : function () → torch_geometric.data.Data, optional
+        For the kind "graph".
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int, int], list[Any]],
+        ids: Sequence[str],
+        *,
+        name: str,
+        kind: Kind,
+        labels: Sequence[str] | None = None,
+        content: Callable[[], Iterable[bytes]] | None = None,
+        graph: Callable[[], Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.ids = _strings(ids)
+        self.labels = None if labels is None else _strings(labels)
+        self._read, self._content, self._graph = read, content or self._texts, graph
+        if not len(self.ids):
+            raise SpaceError(f"{name}: expected at least one item, got none")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, kind={self.kind!r}, n={len(self)})"
+
+    def items(self, start: int, stop: int) -> list[Any]:
+        """The items of these rows; nothing else is decoded.
+
+        Raises
+        ------
+        SpaceError
+            An image that cannot be read, with its row.
+        """
+        if not 0 <= start <= stop <= len(self):
+            raise IndexError(f"{self.name}: expected 0 ≤ start ≤ stop ≤ {len(self)}, got {start} and {stop}")
+        return self._read(start, stop)
+
+    def blocks(self, size: int = 1024) -> Iterator[tuple[int, list[Any]]]:
+        """All items, block by block: the number of the first row, and the items."""
+        for start in range(0, len(self), size):
+            yield start, self._read(start, min(start + size, len(self)))
+
+    def item(self, row: int) -> Any:
+        return self.items(row, row + 1)[0]
+
+    def graph(self) -> Any:
+        """The torch_geometric Data of a graph: `x`, `edge_index`, `y` and the masks."""
+        if self._graph is None:
+            raise SpaceError(f"{self.name}: expected a graph, got {self.kind}; choose an encoder for {self.kind}")
+        return self._graph()
+
+    @cached_property
+    def digest(self) -> str:
+        """Hexadecimal digest of items, ids and labels (encoders may train on them): equal content, equal digest.
+
+        Read in pieces, once, on first use; never the whole in memory.
+        """
+        digest = hashlib.blake2b(f"{self.kind} {len(self)}".encode(), digest_size=16)
+        for column in (self.ids, self.labels):
+            digest.update(b"\x1e" if column is None else "\x1f".join(column).encode("utf-8", "surrogatepass"))
+        for piece in self._content():
+            digest.update(len(piece).to_bytes(8, "little"))
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def _texts(self) -> Iterator[bytes]:
+        for _, texts in self.blocks(BLOCK):
+            for text in texts:
+                yield text.encode("utf-8", "surrogatepass")
+
+
+@dataclass(frozen=True)
+class DatasetEntry:
+    """One line of the list of datasets; `n` is None where telling would mean reading the data."""
+
+    name: str
+    kind: Kind
+    spec: DatasetSpec
+    where: Literal["here", "needs the network"]
+    n: int | None
+    description: str
+
+
+def evenly(labels: Sequence[str], limit: int | None) -> np.ndarray:
+    """At most `limit` row numbers, in order: the first ones of each class, and as equally many as there are."""
+    labels = np.asarray(labels, dtype=object)
+    if limit is None or limit >= len(labels):
+        return np.arange(len(labels))
+    seen: dict[str, int] = {}
+    rank = np.empty(len(labels), dtype=np.int64)
+    for row, label in enumerate(labels):
+        rank[row] = seen[label] = seen.get(label, -1) + 1
+    return np.sort(np.argsort(rank, kind="stable")[:limit])
+
+
+def _strings(items: Sequence[str]) -> np.ndarray:
+    strings = np.empty(len(items), dtype=object)
+    strings[:] = [str(item) for item in items]
+    strings.flags.writeable = False
+    return strings
+
+
+# Places: where the data of a spec lie on this machine, once it is known that whoever asks may read them.
+
+HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def dataset_place(spec: DatasetSpec) -> Path | None:
+    """The file or folder that holds a dataset; None for one that has no path.
+
+    Raises
+    ------
+    SpaceError
+        A path that is not open to whoever asks; see `access.allowed`.
+    """
+    if spec.source in ("file", "folder"):
+        return access.allowed(spec.name)
+    if spec.source == "huggingface":
+        return hub_folder(spec.name)
+    folder = dict(spec.options).get("folder") if spec.source == "planetoid" else None
+    return access.allowed(folder) if folder else None
+
+
+def hub_folder(name: str) -> Path | None:
+    """The folder of a dataset or model that goes by a folder or a hub's name; None where there is no such folder.
+
+    In a shared app only an absolute path is a folder, and never one of uploads: its files (README.md, tokenizer_config.json)
+    can name others on this machine, which the libraries then read.
+
+    Raises
+    ------
+    SpaceError
+        A path that is not open to whoever asks.
+    """
+    if access.shared():
+        if HUB_NAME.fullmatch(name):
+            return None
+        folder = access.allowed(name, uploads=False)
+        return folder if folder.is_dir() else None
+    folder = access.expanded(name)
+    return access.allowed(folder) if name and folder.is_dir() else None

@@ -1,0 +1,232 @@
+"""Images: encoded bytes to a picture and back to a thumbnail."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from relcore.base.access import regular_file
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm", ".pbm")
+_MOST_BYTES = 256 << 20
+_FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")  # Pillow would also start Ghostscript on PostScript
+
+
+def image_file(path: Path) -> bytes:
+    """The bytes of a picture's file.
+
+    Raises
+    ------
+    SpaceError, OSError
+        No regular file, more than 256 MB: a picture of as many pixels as `decode_image` takes has fewer.
+    """
+    size = regular_file(path).stat().st_size
+    if size > _MOST_BYTES:
+        raise SpaceError(
+            f"{str(path)!r:.200}: expected an image of at most {_MOST_BYTES >> 20} MB, got {size / 2**20:,.0f} MB; is it one?"
+        )
+    return path.read_bytes()
+
+
+def decode_image(content: bytes | None, where: str) -> Image:
+    """The picture in its own mode, turned as its camera says.
+
+    Raises
+    ------
+    SpaceError
+        No picture, a damaged one, or one of more than about 180 million pixels; `where` says which.
+    """
+    from PIL import Image, ImageOps
+
+    if not content:
+        raise SpaceError(f"{where}: expected an image, got nothing; fill the row, or leave it out of the file")
+    try:
+        with Image.open(io.BytesIO(content), formats=_FORMATS) as image:
+            image.load()
+            return ImageOps.exif_transpose(image)
+    except Exception as error:  # Pillow's plugins raise OSError, SyntaxError, ValueError, struct.error, …
+        reason = str(error) if isinstance(error, Image.DecompressionBombError) else "one that cannot be read"
+        raise SpaceError(
+            f"{where}: expected an image ({', '.join(_FORMATS)}), got {reason} ({len(content):,} bytes); "
+            "write it again, or leave it out"
+        ) from error
+
+
+def png_thumbnail(image: Image, size: int = 96) -> bytes:
+    """PNG of a picture, its longer side `size` pixels."""
+    from PIL import Image
+
+    image = _shown(image)
+    scale = size / max(image.size)
+    shape = tuple(max(1, round(side * scale)) for side in image.size)
+    content = io.BytesIO()
+    image.resize(shape, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS).save(content, "PNG")
+    return content.getvalue()
+
+
+def _shown(image: Image) -> Image:
+    """In a mode that PNG and browsers have; more than 8 bits are stretched from the darkest to the brightest pixel."""
+    from PIL import Image
+
+    if image.mode in ("L", "RGB", "RGBA", "LA"):
+        return image
+    if image.mode[0] in "IF":
+        values = np.asarray(image, dtype=np.float64)
+        low, high = values.min(), values.max()
+        return Image.fromarray(np.round((values - low) * (255 / (high - low or 1))).astype(np.uint8))
+    return image.convert({"1": "L"}.get(image.mode, "RGBA" if image.has_transparency_data else "RGB"))
+
+
+# Pixels: pictures of any mode as 8-bit grey or RGB, one by one or as one array of equal size.
+
+Mode = Literal["L", "RGB"]
+_GREY = ("1", "L", "LA", "I;16", "I;16L", "I;16B", "I;16N")
+
+
+def mode_of(images: Sequence[Image]) -> Mode:
+    """Grey when all of them are."""
+    return "L" if all(image.mode in _GREY for image in images) else "RGB"
+
+
+def eight_bits(image: Image, mode: Mode, where: str) -> Image:
+    """The picture in this mode; 16-bit grey keeps its upper 8 bits, transparency is dropped.
+
+    Raises
+    ------
+    SpaceError
+        32 bits a pixel, whose range nobody knows.
+    """
+    from PIL import Image
+
+    if image.mode in ("I", "F"):
+        raise SpaceError(
+            f"{where}: expected pictures of 8 or 16 bits a channel, got 32 bits (mode {image.mode!r}); save as 8 bits"
+        )
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    return image if image.mode == mode else image.convert(mode)
+
+
+def pixel_array(images: Sequence[Image], mode: Mode, size: tuple[int, int], where: str) -> np.ndarray:
+    """All pictures as (m, channels, height, width) uint8, resized where they are not (height, width) already."""
+    from PIL import Image
+
+    height, width = size
+    pictures = []
+    for image in images:
+        image = eight_bits(image, mode, where)
+        if image.size != (width, height):
+            image = image.resize((width, height), Image.Resampling.BILINEAR)
+        pictures.append(np.asarray(image))
+    stacked = np.stack(pictures)
+    return stacked[:, None] if mode == "L" else np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))
+
+
+# Look: what the pictures of a dataset have in common, to make a new picture like them.
+
+_LOOK_AT = 100
+_DARK, _INK = 64, 48  # of 255: a border below the first is dark; a pixel above the second is drawn
+
+
+@dataclass(frozen=True)
+class Look:
+    """Measured on the first pictures of a dataset.
+
+    Attributes
+    ----------
+    mode : "L" or "RGB"
+    size : (width, height), or None
+        None where they differ.
+    on_dark : bool
+        Grey strokes on a dark background, as the scans of digits are.
+    extent : float
+        Share of the side that the longer side of what is drawn takes; of strokes on dark only.
+    """
+
+    mode: Mode
+    size: tuple[int, int] | None
+    on_dark: bool
+    extent: float = 1.0
+
+
+def look_of(dataset: Dataset) -> Look:
+    """The look of a dataset of images.
+
+    Raises
+    ------
+    SpaceError
+        It holds no images.
+    """
+    if dataset.kind != "images":
+        raise SpaceError(f"{dataset.name}: expected images, got {dataset.kind}; choose a dataset of images")
+    pictures = dataset.items(0, min(_LOOK_AT, len(dataset)))
+    mode, sizes = mode_of(pictures), {picture.size for picture in pictures}
+    size = sizes.pop() if len(sizes) == 1 else None
+    if mode != "L" or size is None:
+        return Look(mode, size, on_dark=False)
+    pixels = np.stack([np.asarray(eight_bits(picture, "L", dataset.name)) for picture in pictures])
+    if _border(pixels) >= _DARK:
+        return Look(mode, size, on_dark=False)
+    boxes = [box for picture in pixels if (box := _box(picture)) is not None]
+    sides = [max(right - left, bottom - top) for left, top, right, bottom in boxes]
+    return Look(mode, size, on_dark=True, extent=float(np.median(sides)) / max(size) if sides else 1.0)
+
+
+def made_like(picture: Image, look: Look, where: str = "picture") -> Image:
+    """A picture in the mode and size of a dataset; strokes are turned light on dark, cut out, and centred at its scale.
+
+    Raises
+    ------
+    SpaceError
+        32 bits a pixel; nothing drawn, where strokes are expected.
+    """
+    from PIL import Image, ImageOps
+
+    if picture.mode in ("RGBA", "LA", "PA") or "transparency" in picture.info:
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA")).convert("RGB")
+    picture = eight_bits(picture, look.mode, where)
+    if look.size is None:
+        return picture
+    if not look.on_dark:
+        return ImageOps.fit(picture, look.size, Image.Resampling.LANCZOS)
+    if _border(np.asarray(picture)[None]) >= 128:
+        picture = ImageOps.invert(picture)
+    box = _box(np.asarray(picture))
+    if box is None:
+        raise SpaceError(
+            f"{where}: expected something drawn that stands out from its background, got an even grey; draw thicker"
+        )
+    strokes = picture.crop(box)
+    scale = look.extent * min(look.size) / max(strokes.size)
+    shape = tuple(max(1, round(side * scale)) for side in strokes.size)
+    # BOX takes the mean over whole pixels, which is how scans of strokes were shrunk.
+    strokes = strokes.resize(shape, Image.Resampling.BOX if scale < 1 else Image.Resampling.BILINEAR)
+    blank = Image.new("L", look.size, 0)
+    blank.paste(strokes, tuple((side - part) // 2 for side, part in zip(look.size, shape, strict=True)))
+    return ImageOps.autocontrast(blank)
+
+
+def _border(pixels: np.ndarray) -> float:
+    """Median of the outermost pixels of pictures (m, height, width)."""
+    edges: Sequence[np.ndarray] = (pixels[:, 0], pixels[:, -1], pixels[:, :, 0], pixels[:, :, -1])
+    return float(np.median(np.concatenate([edge.ravel() for edge in edges])))
+
+
+def _box(pixels: np.ndarray) -> tuple[int, int, int, int] | None:
+    """Left, top, right, bottom of what is brighter than the background; None where nothing is."""
+    drawn = pixels > _INK
+    if not drawn.any():
+        return None
+    rows, columns = np.flatnonzero(drawn.any(axis=1)), np.flatnonzero(drawn.any(axis=0))
+    return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1

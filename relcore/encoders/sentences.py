@@ -1,0 +1,230 @@
+"""TfidfSvd: latent semantic analysis, sentences without any pretrained model: TF-IDF, then a truncated SVD."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+
+from relcore.base.access import allowed
+from relcore.base.errors import SpaceError
+from relcore.encoders.dataset import Dataset
+from relcore.encoders.encoder import EncodeBatch, Trained, TrainedEncoder, setting
+from relcore.encoders.transformers import file_digest, require_texts
+from relcore.encoders.words import BUNDLED, MODELS, load_words
+from relcore.runs.progress import Report
+from relcore.spaces.space import LatentSpace
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True)
+class TfidfSvd(TrainedEncoder):
+    """Words weighted by 1 + log(count) and inverse document frequency, rows of length 1, reduced by a truncated SVD."""
+
+    kind: ClassVar = "texts"
+    short: ClassVar = "tfidf"
+    n_components: int = setting(
+        384, label="Dimensions", option="dimensions", low=1, usual=lambda data: min(384, max(data.n // 4, 1))
+    )
+    min_texts: int = setting(
+        2, low=1, more=True, help="Leaves out words in fewer texts. A text with no other words becomes a zero vector."
+    )
+    max_words: int = setting(50_000, low=1, more=True, help="Keeps the most frequent words.")
+    fit_texts: int = setting(
+        50_000, low=1, more=True, help="Of more texts, only every second, third, … is fitted on, to save memory."
+    )
+    random_state: int = setting(0, low=0, more=True)
+
+    def seconds(self, n: int, pixels: int = 64) -> float:
+        return 1.0 + n * 5e-4  # 2,000 sentences in 1.0 s
+
+    @property
+    def title(self) -> str:
+        return f"TF-IDF + SVD {self.n_components}"
+
+    def train(self, dataset: Dataset, report: Report) -> Trained:
+        from sklearn.decomposition import TruncatedSVD
+        from threadpoolctl import threadpool_limits
+
+        require_texts(dataset)
+        report(0, 2, "counting words")
+        step = -(-len(dataset) // self.fit_texts)
+        texts = (text for _, block in dataset.blocks() for text in block)
+        vectorizer = self._vectorizer(min_df=self.min_texts, max_features=self.max_words)
+        try:
+            matrix = vectorizer.fit_transform(islice(texts, 0, None, step))
+        except ValueError as error:  # scikit-learn raises it for an empty vocabulary
+            raise SpaceError(
+                f"{dataset.name}: expected words that occur in at least {self.min_texts} texts, got none; lower min_texts"
+            ) from error
+        if self.n_components >= min(matrix.shape):
+            raise SpaceError(
+                f"n_components: expected fewer than the {matrix.shape[0]} texts and the {matrix.shape[1]} words that occur in "
+                f"{self.min_texts} or more of them, got {self.n_components}; lower it, or take more texts"
+            )
+        report(1, 2, f"SVD of {matrix.shape[0]:,} texts × {matrix.shape[1]:,} words")
+        # More threads wait for each other in these small products (seven times the work on a busy machine), and their number
+        # would show in the last bits of the result.
+        with threadpool_limits(1, "blas"):
+            svd = TruncatedSVD(self.n_components, random_state=self.random_state).fit(matrix)
+        report(2, 2, "ready")
+        arrays = {
+            "words": np.frombuffer("\n".join(vectorizer.get_feature_names_out()).encode(), np.uint8),
+            "idf": vectorizer.idf_,
+            "components": svd.components_.astype(np.float32),
+        }
+        explained = float(svd.explained_variance_ratio_.sum())
+        facts = {"texts": matrix.shape[0], "words": matrix.shape[1], "explained variance": explained}
+        return Trained(arrays, facts)
+
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        vectorizer = self._vectorizer(vocabulary=trained.arrays["words"].tobytes().decode().split("\n"))
+        vectorizer.idf_ = trained.arrays["idf"]
+        basis = np.ascontiguousarray(trained.arrays["components"].T)
+        return lambda texts: {"": np.asarray(vectorizer.transform(texts) @ basis, dtype=np.float32)}
+
+    def _vectorizer(self, **settings: Any) -> Any:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        return TfidfVectorizer(sublinear_tf=True, dtype=np.float32, **settings)
+
+
+# PooledWords: a sentence as the weighted mean of its words' vectors, a strong baseline.
+
+_NAMES = {"plain": "mean", "idf": "IDF", "sif": "SIF"}
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+
+
+@dataclass(frozen=True)
+class PooledWords(TrainedEncoder):
+    """(1 / n) Σ w(word) · vector(word) over the n words of a text that the word space knows; a zero vector where n = 0.
+
+    Attributes
+    ----------
+    words : str
+        A word space, as in `relcore.encoders.words.load_words`: a bundled one, a path, a gensim-data name.
+    weighting : "plain", "idf" or "sif"
+        w = 1; w = 1 + ln((1 + texts) / (1 + texts with the word)), of this dataset; or smooth inverse frequency,
+        w = a / (a + p(word)), after which each row loses its part along the first singular vector of all rows (Arora, Liang,
+        Ma, "A simple but tough-to-beat baseline for sentence embeddings", ICLR 2017, algorithm 1).
+    smoothing : float
+        The a of SIF. p(word) comes from the word space's counts, else from this dataset.
+    """
+
+    kind: ClassVar = "texts"
+    short: ClassVar = "words"
+    words: str = setting(
+        "word2vec-novels", label="Word vectors", suggestions=tuple(BUNDLED), help="A bundled space, or the path of a file."
+    )
+    weighting: Literal["plain", "idf", "sif"] = setting(
+        "sif",
+        choices={"plain": "Plain mean", "idf": "IDF", "sif": "SIF"},
+        several=True,
+        help="IDF: rare words count more. SIF: rare words count more, and the direction common to all rows is removed.",
+    )
+    smoothing: float = setting(1e-3, above=0, more=True, help="The a of SIF: words more frequent than this count less.")
+
+    def seconds(self, n: int, pixels: int = 64) -> float:
+        return 1.0 + n * 2e-4  # 2,000 sentences in 0.4 s
+
+    @property
+    def title(self) -> str:
+        return f"{Path(self.words).name} {_NAMES[self.weighting]}"
+
+    def content(self) -> str:
+        path = BUNDLED.get(self.words) or Path(self._source())
+        return file_digest(path) if path.is_file() else ""
+
+    def _source(self) -> str:
+        """The name of the word space, or the path of its file, if whoever asks may read it."""
+        return self.words if self.words in (*BUNDLED, *MODELS) else str(allowed(self.words))
+
+    def train(self, dataset: Dataset, report: Report) -> Trained:
+        require_texts(dataset)
+        report(0, 2, f"loading {self.words}")
+        pooling = _Pooling(load_words(self._source()))
+        n, known, texts_with, occurrences = len(dataset), 0, 0, 0
+        for _, texts in dataset.blocks():
+            counts = pooling.counts(texts)
+            known += np.count_nonzero(np.diff(counts.indptr))
+            texts_with = texts_with + np.bincount(counts.indices, minlength=counts.shape[1])
+            occurrences = occurrences + np.asarray(counts.sum(axis=0)).ravel()
+        if not known:
+            raise SpaceError(
+                f"{dataset.name}: expected texts with words of {self.words!r}, got none of {n}; choose other words"
+            )
+        weights = self._weights(pooling.space, n, texts_with, occurrences)
+        arrays = {"weights": weights}
+        if self.weighting == "sif":
+            report(1, 2, "common direction")
+            arrays["common"] = _first_direction(lambda block: pooling.rows(block, weights), dataset)
+        report(2, 2, "ready")
+        return Trained(arrays, {"texts": n, "texts without a known word": n - int(known)})
+
+    def restore(self, trained: Trained, dataset: Dataset) -> EncodeBatch:
+        pooling = _Pooling(load_words(self._source()))
+        weights, common = trained.arrays["weights"], trained.arrays.get("common")
+
+        def encode(texts: list[str]) -> dict[str, np.ndarray]:
+            rows = pooling.rows(texts, weights)
+            if common is not None:
+                rows = rows - np.outer(rows @ common, common)
+            return {"": rows.astype(np.float32)}
+
+        return encode
+
+    def _weights(self, space: LatentSpace, n: int, texts_with: np.ndarray, occurrences: np.ndarray) -> np.ndarray:
+        if self.weighting == "plain":
+            return np.ones(len(space))
+        if self.weighting == "idf":
+            return 1 + np.log((1 + n) / (1 + texts_with))
+        counts = occurrences if space.counts is None else space.counts
+        return self.smoothing / (self.smoothing + counts / counts.sum())
+
+
+class _Pooling:
+    """Counts and weighted means of the words in a space, looked up as written, else in lower case."""
+
+    def __init__(self, space: LatentSpace) -> None:
+        self.space = space
+        self.row_of = {word: row for row, word in enumerate(space.ids)}
+
+    def counts(self, texts: list[str]) -> csr_matrix:
+        """How often each word occurs in each text, (m, words)."""
+        from scipy.sparse import csr_matrix
+
+        known = [self._known(text) for text in texts]
+        ends = np.cumsum([0, *map(len, known)])
+        columns = np.array([row for rows in known for row in rows], dtype=np.int64)
+        matrix = csr_matrix((np.ones(len(columns)), columns, ends), shape=(len(texts), len(self.space)))
+        matrix.sum_duplicates()
+        return matrix
+
+    def rows(self, texts: list[str], weights: np.ndarray) -> np.ndarray:
+        """(m, d) in float64."""
+        counts = self.counts(texts)
+        n_known = np.asarray(counts.sum(axis=1)).ravel()
+        counts.data *= weights[counts.indices]
+        used = np.unique(counts.indices)  # SciPy would make a float64 copy of all vectors, gigabytes for some spaces
+        return (counts[:, used] @ self.space.vectors[used]) / np.maximum(n_known, 1)[:, None]
+
+    def _known(self, text: str) -> list[int]:
+        words = _WORD.findall(text.replace("’", "'"))
+        rows = (self.row_of.get(word, self.row_of.get(word.lower())) for word in words)
+        return [row for row in rows if row is not None]
+
+
+def _first_direction(rows_of: Callable[[list[str]], np.ndarray], dataset: Dataset) -> np.ndarray:
+    """The first right singular vector of all rows, not centred (as in the paper), from the d × d matrix of their products."""
+    products = 0.0
+    for _, texts in dataset.blocks():
+        rows = rows_of(texts)
+        products = products + rows.T @ rows
+    return np.linalg.eigh(products)[1][:, -1]

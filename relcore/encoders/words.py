@@ -1,0 +1,262 @@
+"""load_words: word spaces by name. Two are bundled, more come from gensim-data or from files."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from relcore.base.access import data_folder, expanded
+from relcore.base.errors import SpaceError, quote
+from relcore.base.libraries import extra
+from relcore.encoders.network import answers
+from relcore.files.readers import suffix_of
+from relcore.files.reading import load_space
+from relcore.files.rows import readable
+from relcore.runs.digest import digest_of
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+
+# Word categories, for colour: what the analogy questions of Mikolov et al. (2013) say of their words.
+
+
+@cache
+def word_categories() -> dict[str, str]:
+    """Word in lower case → its category; the bundled file, which ``assets/words/word_categories.py`` writes."""
+    lines = (files("relcore") / "data" / "words" / "categories.tsv").read_text(encoding="utf-8").splitlines()
+    return dict(line.split("\t") for line in lines)
+
+
+def categorise(words: Sequence[str]) -> list[str]:
+    """One category a word, ``""`` where it has none."""
+    categories = word_categories()
+    return [categories.get(word.lower(), "") for word in words]
+
+
+# The word vectors of gensim-data: the list, the files on this machine, and downloads by gensim.
+
+
+@dataclass(frozen=True)
+class GensimModel:
+    """One model: its rows, dimensions, packed size in bytes, and what it was trained on."""
+
+    name: str
+    n: int
+    dimension: int
+    size_bytes: int
+    description: str
+
+
+_WIKI, _TWITTER = "GloVe, Wikipedia 2014 and Gigaword 5", "GloVe, two billion tweets"
+MODELS = {
+    model.name: model
+    for model in (
+        GensimModel("word2vec-google-news-300", 3_000_000, 300, 1_743_563_840, "Word2Vec, 100 billion words of Google News"),
+        GensimModel("glove-wiki-gigaword-50", 400_000, 50, 69_182_535, _WIKI),
+        GensimModel("glove-wiki-gigaword-100", 400_000, 100, 134_300_434, _WIKI),
+        GensimModel("glove-wiki-gigaword-200", 400_000, 200, 264_336_934, _WIKI),
+        GensimModel("glove-wiki-gigaword-300", 400_000, 300, 394_362_229, _WIKI),
+        GensimModel("glove-twitter-25", 1_193_514, 25, 109_885_004, _TWITTER),
+        GensimModel("glove-twitter-50", 1_193_514, 50, 209_216_938, _TWITTER),
+        GensimModel("glove-twitter-100", 1_193_514, 100, 405_932_991, _TWITTER),
+        GensimModel("glove-twitter-200", 1_193_514, 200, 795_373_100, _TWITTER),
+        GensimModel("fasttext-wiki-news-subwords-300", 999_999, 300, 1_005_007_116, "FastText, Wikipedia 2017 and news"),
+        GensimModel("conceptnet-numberbatch-17-06-300", 1_917_247, 300, 1_225_497_562, "ConceptNet Numberbatch, multilingual"),
+        GensimModel(
+            "word2vec-ruscorpora-300", 184_973, 300, 208_427_381, "Word2Vec, Russian National Corpus, lemmas with tags"
+        ),
+    )
+}
+
+
+def folder() -> Path:
+    """Where gensim keeps its downloads: GENSIM_DATA_DIR, else ``~/gensim-data``."""
+    return Path(os.environ.get("GENSIM_DATA_DIR") or Path.home() / "gensim-data")
+
+
+def downloaded(name: str) -> Path | None:
+    """The model's file on this machine, or None. Needs no network."""
+    path = folder() / name / f"{name}.gz"
+    return path if path.is_file() else None
+
+
+def fetch(name: str) -> Path:
+    """The model's file, downloaded where it is not here yet.
+
+    Raises
+    ------
+    SpaceError
+        No answer from the network within two seconds, or a download that failed.
+    """
+    here = downloaded(name)
+    if here is not None:
+        return here
+    with extra():
+        import gensim.downloader
+
+    size = readable(MODELS[name].size_bytes)
+    if not answers(gensim.downloader.DATA_LIST_URL):
+        raise SpaceError(
+            f"{name}: expected it in {folder()}, or the network to download it ({size}), got neither; where there is one run "
+            f"'python -m gensim.downloader --download {name}' and copy its folder {name} there, or choose a bundled space"
+        )
+    try:
+        # The path only: gensim would load the vectors by running code that comes with the download.
+        return Path(gensim.downloader.load(name, return_path=True))
+    except Exception as error:  # from urllib, the disk or gensim's checksum, which raises a bare Exception
+        raise SpaceError(f"{name}: expected to download {size}, got {error}; try again, or choose a bundled space") from error
+
+
+_FOLDER = files("relcore") / "data" / "words"
+BUNDLED = {name: _FOLDER / f"{name}.safetensors" for name in ("word2vec-novels", "fasttext-novels")}
+
+
+def load_words(name_or_path: str | Path, *, limit: int | None = None) -> LatentSpace:
+    """A bundled word space, with categories as labels and corpus counts; a file; or a model of gensim-data.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        ``"word2vec-novels"``, ``"fasttext-novels"``, a name in `relcore.encoders.words.MODELS`, or a path.
+    limit : int, optional
+        Only the first words, which in all of these are the most frequent ones.
+
+    Raises
+    ------
+    SpaceError
+        An unknown name; a model that is not here when there is no network; whatever is wrong with the file.
+
+    Examples
+    --------
+    >>> from relcore import load_words
+    >>> space = load_words("word2vec-novels", limit=1000)
+    >>> len(space), space.dimension
+    (1000, 100)
+    >>> space.labels[space.rows(["king", "london"])].tolist()
+    ['family', 'city']
+    """
+    name = str(name_or_path)
+    if name in BUNDLED:
+        return _bundled(name, limit)
+    if name in MODELS:
+        return load_space(fetch(name), name=name, limit=limit, duplicates="first")
+    path = expanded(name_or_path)
+    if isinstance(name_or_path, Path) or path.exists() or suffix_of(path) or path.name != name:
+        return load_space(path, limit=limit)
+    raise SpaceError(f"expected {quote(BUNDLED)}, a path, or one of gensim-data's {quote(MODELS)}; got {name!r}")
+
+
+def _bundled(name: str, limit: int | None) -> LatentSpace:
+    if not BUNDLED[name].is_file():
+        raise SpaceError(
+            f"{name}: expected {BUNDLED[name]}, which comes with the project, got no such file; "
+            "check it out again, or make it with assets/words/train_words.py"
+        )
+    return read_bundled(BUNDLED[name], name, limit)
+
+
+@lru_cache(maxsize=4)  # they do not change; the app reads them before its first visitor comes
+def read_bundled(path: Path, name: str, limit: int | None) -> LatentSpace:
+    """A bundled word space; the same object for the same arguments."""
+    space = load_space(path, name=name, limit=limit)
+    return LatentSpace(space.vectors, space.ids, name=name, labels=categorise(space.ids), counts=space.counts)
+
+
+# Words of a corpus in the data folder: skip-gram vectors trained on the spot and kept in the store; pairs of basic words.
+
+WIDTH, EPOCHS, WINDOW = 100, 5, 5
+TOKENS = 4_000_000
+MOST_WORDS = 6_000
+_VERSION = 1
+
+
+def corpus_words(path: Path, store: Store, report: Callable[..., None], tokens: int = TOKENS) -> LatentSpace:
+    """The 6,000 most frequent words of a corpus, one sentence a line (.xz), with their counts; 100 d.
+
+    Skip-gram of gensim on sentences spread evenly over the corpus, about `tokens` in all; with one thread, so that equal
+    settings give equal vectors. Minutes the first time, then read from the store.
+    """
+    key = digest_of("corpus words", _VERSION, path.name, path.stat().st_size, tokens, WIDTH, EPOCHS, WINDOW, MOST_WORDS)
+    entry = store.get(key)
+    if entry is None:
+        from gensim.models import Word2Vec
+
+        report(0, 1, f"training word vectors on {path.name}")
+        try:
+            sentences = list(_sentences(path, tokens))
+        except (lzma.LZMAError, EOFError, UnicodeDecodeError) as error:
+            raise SpaceError(f"{path}: expected UTF-8 text in xz, got a damaged file ({error}); copy it again") from error
+        settings = {"vector_size": WIDTH, "epochs": EPOCHS, "window": WINDOW, "max_final_vocab": MOST_WORDS}
+        words = Word2Vec(sentences, sg=1, negative=5, sample=1e-4, min_count=5, workers=1, seed=0, **settings).wv
+        counts = np.array([words.get_vecattr(word, "count") for word in words.index_to_key])
+        store.put(key, {"vectors": words.vectors.astype(np.float32), "counts": counts}, {"ids": list(words.index_to_key)})
+        entry = store.get(key)
+    name = path.name.partition(".")[0]
+    return LatentSpace(entry.arrays["vectors"], entry.metadata["ids"], name=name, counts=entry.arrays["counts"])
+
+
+def swadesh_pairs(source: Path, target: Path) -> list[tuple[str, str]]:
+    """Words of two Swadesh lists that mean the same, line by line; of variants the first, and no word twice in a language.
+
+    Raises
+    ------
+    SpaceError
+        No UTF-8 text; lists of different lengths, whose lines would not belong together.
+    """
+    columns = [[_first_variant(line) for line in _lines(path)] for path in (source, target)]
+    if len(columns[0]) != len(columns[1]):
+        raise SpaceError(
+            f"{target}: expected {len(columns[0]):,} lines as in {source.name}, got {len(columns[1]):,}; line i means the same "
+            "in both, so copy the lists again"
+        )
+    kept: dict[str, str] = {}
+    for one, other in zip(*columns, strict=True):
+        if one.isalpha() and other.isalpha() and one not in kept and other not in kept.values():
+            kept[one] = other
+    return list(kept.items())
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise SpaceError(f"{path}: expected UTF-8 text, got {error.reason}; copy the list again") from None
+
+
+def _first_variant(line: str) -> str:
+    """``"you (singular), thou"`` → ``"you"``."""
+    return re.split(r"[,/(]", line)[0].strip().lower()
+
+
+def in_data_folder(*parts: str) -> Path:
+    """A file of the data folder.
+
+    Raises
+    ------
+    SpaceError
+        RELSCOPE_DATA is not set, or has no such file.
+    """
+    data = data_folder()
+    path = (data or Path()).joinpath(*parts)
+    if not data or not path.is_file():
+        got = "none" if data else "no data folder"
+        raise SpaceError(f"expected {'/'.join(parts)} in the data folder, got {got}; set RELSCOPE_DATA to a folder that has it")
+    return path
+
+
+def _sentences(path: Path, tokens: int) -> Iterator[list[str]]:
+    """Every n-th line, as words: a corpus of novels differs from its beginning to its end. The first pass counts lines."""
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        total = sum(line.count(" ") + 1 for line in lines)
+    step = max(1, round(total / tokens))
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        for number, line in enumerate(lines):
+            if number % step == 0 and (words := [word for word in line.replace("'", " ").split() if word.isalpha()]):
+                yield words

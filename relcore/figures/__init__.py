@@ -1,1 +1,0 @@
-"""Figures: pure functions of results. interactive.py draws with Plotly, publication.py with Matplotlib."""

@@ -1,0 +1,182 @@
+"""Folders of vector files: one space in several parts, as `datasets` saves it, or a series of spaces, as checkpoints are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
+from pathlib import Path
+
+from relcore.base import access
+from relcore.base.errors import SpaceError, quote
+from relcore.base.records import read_file
+from relcore.files.arrow import ARROW
+from relcore.files.on_disk import JoinedOrigin
+from relcore.files.readers import suffix_of
+from relcore.files.rows import GrowingMatrix, Rows
+from relcore.spaces.rows import BLOCK_ROWS, MappedRows
+
+STATE = "state.json"
+MOST_SPACES = 500
+_SHARD = re.compile(r"(.*)-\d{5}-of-\d{5}(\.parquet|\.arrow|\.feather)", re.IGNORECASE)
+_NUMBERS = re.compile(r"(\d+)")
+_TEXTS = (".csv", ".tsv", ".txt", ".gz", ".vec")  # beside arrays these are metrics, ids and the like
+_COLUMNS = ("ids", "labels", "counts")
+
+
+def natural(path: Path) -> list[tuple[int, str, int]]:
+    """A key that sorts "step-20" before "step-100"."""
+    parts = _NUMBERS.split(str(path).lower())
+    return [(1, "", int(part)) if part.isdecimal() else (0, part, 0) for part in parts if part]
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The files that make one space of a folder, in their order: of `datasets.save_to_disk`, or shards of one table; else [].
+
+    Raises
+    ------
+    SpaceError
+        A state.json that names no files of the folder.
+    """
+    if (folder / STATE).is_file():
+        return _saved_parts(folder)
+    found = [path for path in _files(folder) if path.suffix.lower() in (".parquet", *ARROW)]
+    shards = [_SHARD.fullmatch(path.name) for path in found]
+    of_one = None not in shards and len({(shard[1], shard[2]) for shard in shards}) == 1
+    return found if of_one else []
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files of a space that is a folder: its parts, else all."""
+    return parts_of(folder) or _files(folder)
+
+
+def is_one_space(folder: Path) -> bool:
+    """Whether a folder has parts that make one space; False where what names them is damaged."""
+    try:
+        return bool(parts_of(folder))
+    except (SpaceError, OSError):
+        return False
+
+
+def series_of(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
+    """The spaces in a folder, in natural order: its vector files, and its sub-folders that hold one space each.
+
+    Parameters
+    ----------
+    folder : Path
+        A folder such as "checkpoints", with step-100.npy, step-200.npy, … or step-100/embeddings.npy, …
+    is_space : path → bool
+        Whether a file holds vectors.
+
+    Raises
+    ------
+    SpaceError
+        There is none, or more than 500.
+    """
+    files = set(_vector_files(folder, is_space))
+    found = []
+    for child in sorted(folder.iterdir(), key=natural):
+        if child in files:
+            found.append(child)
+        elif not child.name.startswith(".") and _open(folder, child) and child.is_dir():
+            inner = [child] if parts_of(child) else _vector_files(child, is_space)
+            found += inner if len(inner) == 1 else []
+    if not found or len(found) > MOST_SPACES:
+        raise SpaceError(
+            f"{folder}: expected 1 to {MOST_SPACES} vector files, or folders that hold one each, got {len(found) or 'none'}; "
+            "name one of the files, or another folder"
+        )
+    return found
+
+
+def vector_places(folder: Path) -> Iterator[Path]:
+    """Vector files, and folders that are one space each, whose files are not listed on their own."""
+    spaces: set[Path] = set()
+    for pattern in ("*", "*/*", "*/*/*"):
+        for path in sorted(folder.glob(pattern), key=natural):
+            if path.parent in spaces or not access.may_read(path):
+                continue
+            if path.is_dir() and is_one_space(path):
+                spaces.add(path)
+                yield path
+            elif suffix_of(path) and path.is_file():
+                yield path
+
+
+def series_around(path: Path, known: Collection[Path], within: Path) -> list[Path]:
+    """The known spaces of the series that one of them belongs to, in its folder or the one around it, `within` one; else []."""
+    for folder in (path.parent, path.parent.parent):
+        if not folder.is_relative_to(within):
+            continue
+        try:
+            found = series_of(folder, known.__contains__)
+        except (SpaceError, OSError):
+            continue
+        if path in found and len(found) > 1:
+            return found
+    return []
+
+
+def read_parts(folder: Path, read: Callable[..., Rows], limit: int | None, max_bytes: int) -> Rows:
+    """The rows of all parts of a folder, one after the other, as `read(part, limit=…)` gives them: on disk where all are."""
+    mapped: list[MappedRows] = []
+    vectors, columns = GrowingMatrix(folder, max_bytes), {name: [] for name in _COLUMNS}
+    n = width = 0
+    for part in parts_of(folder):
+        if n == limit:
+            break
+        rows = read(part, limit=None if limit is None else limit - n)
+        width = width or rows.vectors.shape[1]
+        if rows.vectors.shape[1] != width:
+            raise SpaceError(
+                f"{folder.name}, {part.name}: expected vectors of {width} numbers as in the files before it, got "
+                f"{rows.vectors.shape[1]}; write the parts again"
+            )
+        for name, items in columns.items():
+            found = getattr(rows, name)
+            if found is not None:
+                items += list(found)
+            if len(items) != (0 if found is None else n + len(found)):
+                raise SpaceError(f"{folder.name}, {part.name}: expected {name} in all parts or none; write the parts again")
+        n += len(rows.vectors)
+        if isinstance(rows.vectors, MappedRows) and not len(vectors):
+            mapped.append(rows.vectors)
+            continue
+        for one in (*mapped, rows.vectors):  # a part that cannot be mapped brings those before it into memory
+            for start in range(0, len(one), BLOCK_ROWS):
+                vectors.append(one[start : start + BLOCK_ROWS])
+        mapped = []
+    found = MappedRows.joined(mapped, JoinedOrigin(mapped)) if mapped else vectors.matrix()
+    return Rows(found, *(columns[name] or None for name in _COLUMNS))
+
+
+def _saved_parts(folder: Path) -> list[Path]:
+    state = read_file(folder / STATE, "the state of a dataset")
+    listed = state.get("_data_files") if isinstance(state, dict) else None
+    names = [one.get("filename") if isinstance(one, dict) else None for one in listed] if isinstance(listed, list) else []
+    paths = [folder / name for name in names if isinstance(name, str) and name == Path(name).name and name.endswith(".arrow")]
+    missing = [path.name for path in paths if not (_open(folder, path) and path.is_file())]
+    if not names or len(paths) < len(names) or missing:
+        got = f"{quote(missing[:3])}, which are not there" if missing else "another list of files"
+        raise SpaceError(
+            f"{folder.name}/{STATE}: expected the .arrow files of datasets.save_to_disk beside it, got {got}; save it again"
+        )
+    return paths
+
+
+def _vector_files(folder: Path, is_space: Callable[[Path], bool]) -> list[Path]:
+    """The files that hold vectors; texts and tables only where nothing else does."""
+    found = list(islice((path for path in _files(folder) if is_space(path)), MOST_SPACES + 1))
+    arrays = [path for path in found if path.suffix.lower() not in _TEXTS]
+    return arrays or found
+
+
+def _files(folder: Path) -> list[Path]:
+    children = sorted(folder.iterdir(), key=natural)
+    return [path for path in children if not path.name.startswith(".") and _open(folder, path) and path.is_file()]
+
+
+def _open(folder: Path, path: Path) -> bool:
+    """Whether a child of an open folder may be read: always, unless it is a link that leads out."""
+    return access.beside(folder / "x", path)

@@ -1,0 +1,336 @@
+"""Word vectors as word2vec, fastText and GloVe write them: .bin, .vec and .txt, plain or gzipped, read row by row."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain, count, islice
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.files.rows import GrowingMatrix, Rows, check_size, readable, rows_to_read
+
+# A gzip file, unpacked as it is read, and no further once it proves to be a bomb.
+
+_FREE = 32 << 20  # however well so much was packed, reading it takes seconds
+_MOST_TIMES = 50  # vectors as text pack to a half or a third; gzip's best, on one byte repeated, is 1,030
+
+
+def open_unpacked(path: Path) -> io.BufferedReader:
+    """The unpacked bytes of a .gz file.
+
+    Raises
+    ------
+    SpaceError
+        While reading: more than 32 MB came out, and more than 50 times the file's size.
+    """
+    return io.BufferedReader(_Counted(path), 1 << 17)
+
+
+class _Counted(io.RawIOBase):
+    def __init__(self, path: Path) -> None:
+        self._path, self._packed = path, path.stat().st_size
+        self._stream, self._unpacked = gzip.open(path), 0  # noqa: SIM115 - see close
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        n = self._stream.readinto(buffer)
+        self._unpacked += n
+        if self._unpacked > max(_FREE, _MOST_TIMES * self._packed):
+            raise SpaceError(
+                f"{self._path.name}: expected vectors, got {readable(self._packed)} that unpack to more than "
+                f"{readable(self._unpacked)}, nearly all of it the same; where you trust the file, unpack it"
+            )
+        return n
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+_HEADER = re.compile(rb"(\d{1,15})[ \t]+(\d{1,9})[ \t]*\r?\n?")
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE)
+_DIGITS = b"0123456789+-.eE"
+_FASTTEXT_MODEL = b"\xba\x16\x4f\x2f"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BLOCK = 1 << 20
+_LONGEST_WORD = 1 << 16
+_WORDS_AHEAD = 10
+_LONGEST_LINE = 1 << 24
+_MOST_BLANK = 100_000  # in a row
+_LINES_AT_ONCE = 2_000
+_BYTES_AT_ONCE = 1 << 25
+_COLUMNS_AT_ONCE = 20_000  # Arrow makes an object of each column
+
+
+def read_word2vec_binary(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
+    """A word2vec .bin: a line "n d", then a word, a space and d little-endian float32 a row; stops reading at the limit."""
+    with _opened(path) as stream:
+        if stream.peek(4)[:4] == _FASTTEXT_MODEL:
+            raise SpaceError(
+                f"{path.name}: expected word2vec vectors, got a whole fastText model; load its .vec file, "
+                "or save the words' vectors in word2vec form"
+            )
+        n, d = _header(stream.readline(64), path)
+        wanted = rows_to_read(path, n, limit)
+        check_size(path, wanted, d, max_bytes)
+        vectors, ids = np.empty((wanted, d), dtype=np.float32), []
+        buffer, at, width = b"", 0, 4 * d
+        for row in range(wanted):
+            while (space := buffer.find(b" ", at)) < 0 or len(buffer) <= space + width:
+                if space < 0 and len(buffer) - at > _LONGEST_WORD:
+                    raise _no_word(path, row, n, d, buffer[at:])
+                chunk = stream.read(max(_BLOCK, width))
+                if not chunk:
+                    raise _cut_short(path, row, n)
+                buffer, at = buffer[at:] + chunk, 0
+            if row == 1:
+                ends = buffer.startswith(b"\n", at)  # word2vec ends every row so, gensim none: a lost byte shows in the next
+            if row and buffer.startswith(b"\n", at) != ends:
+                raise _no_word(path, row, n, d, buffer[at:space])
+            ids.append(_word(buffer[at:space], path, row, n, d))
+            vectors[row] = np.frombuffer(buffer, dtype="<f4", count=d, offset=space + 1)
+            at = space + 1 + width
+        if wanted == n and (buffer[at:] + stream.read(2)).strip():
+            raise _goes_on(path, n)
+        # After a limit, a header with another d shows only in the words that follow.
+        ahead, at = buffer[at:] + stream.read(_WORDS_AHEAD * width), 0
+        for row in range(wanted, min(n, wanted + _WORDS_AHEAD)):
+            space = ahead.find(b" ", at)
+            if space < 0:
+                break
+            _word(ahead[at:space], path, row, n, d)
+            at = space + 1 + width
+    vectors.flags.writeable = False
+    return Rows(vectors, ids)
+
+
+def read_word2vec_text(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
+    """A word and d numbers per row, after a line "n d" (word2vec, fastText) or without one (GloVe); stops at the limit.
+
+    Fields are separated by ASCII spaces or tabs, so a word may hold any other space. GloVe's 840B has words with ASCII spaces
+    (". . ."): a word may hold them, too, unless what follows one is a number, as it is where a row has a number too many.
+    """
+    with _opened(path) as stream:
+        lines = _numbered(stream, path)
+        number, first = next(lines, (1, b""))
+        header = _HEADER.fullmatch(first) if number == 1 else None
+        n, d = _header(first, path) if header else (None, _dimension(number, first, path))
+        if n is not None:
+            check_size(path, rows_to_read(path, n, limit), d, max_bytes)
+        else:
+            lines = chain([(number, first)], lines)
+        ids, vectors = [], GrowingMatrix(path, max_bytes)
+        wanted = n if limit is None else min(limit, n or limit)
+        while batch := _batch(lines, _LINES_AT_ONCE if wanted is None else min(_LINES_AT_ONCE, wanted - len(ids))):
+            words, block = _parse(batch, d, path)
+            ids += words
+            vectors.append(block)
+        if n is not None and len(ids) < wanted:
+            raise _cut_short(path, len(ids), n)
+        if n is not None and wanted == n and next(lines, None):
+            raise _goes_on(path, n)
+    return Rows(vectors.matrix(), ids)
+
+
+def read_word2vec(path: Path, *, limit: int | None = None, max_bytes: int) -> Rows:
+    """Either form, told apart by what follows the first line, for names that do not say (gensim-data's .gz)."""
+    with _opened(path) as stream:
+        stream.readline(_LONGEST_LINE)
+        sample = stream.read(4096)
+    # Numbers as text are printable; among a thousand binary floats some byte is a control character.
+    binary = re.search(rb"[\x00-\x08\x0e-\x1f]", sample) is not None
+    return (read_word2vec_binary if binary else read_word2vec_text)(path, limit=limit, max_bytes=max_bytes)
+
+
+def word2vec_shape(path: Path) -> tuple[int, int] | None:
+    """(n, d) where the first line tells it, else None."""
+    with _opened(path) as stream:
+        header = _HEADER.fullmatch(stream.readline(64).removeprefix(_BYTE_ORDER_MARK))
+    return (int(header[1]), int(header[2])) if header else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[io.BufferedReader]:
+    """The file's bytes, unpacked where it is gzipped."""
+    try:
+        with open_unpacked(path) if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+            yield stream
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise SpaceError(
+            f"{path.name}: the compressed file is damaged or cut short ({error}); copy or download it again"
+        ) from error
+
+
+def _header(line: bytes, path: Path) -> tuple[int, int]:
+    header = _HEADER.fullmatch(line)
+    if not header or int(header[2]) == 0:
+        raise SpaceError(
+            f"{path.name}: expected a first line 'n d' (rows and dimensions), got {_shown(line)}; "
+            "a binary file ends in .bin, a text file in .vec or .txt"
+        )
+    return int(header[1]), int(header[2])
+
+
+def _numbered(stream: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
+    """Line numbers and lines, blank ones left out; never a line longer than memory allows."""
+    n_blank = 0
+    for number in count(1):
+        line = stream.readline(_LONGEST_LINE + 1)
+        if len(line) > _LONGEST_LINE:
+            raise SpaceError(
+                f"{path.name}, line {number}: expected at most {_LONGEST_LINE:,} bytes per line, got more; is it word2vec text?"
+            )
+        if not line:
+            return
+        if number == 1:
+            if line[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                raise SpaceError(f"{path.name}, line 1: expected UTF-8 text, got UTF-16; save it as UTF-8")
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        if line.strip():
+            n_blank = 0
+            yield number, line
+        elif (n_blank := n_blank + 1) > _MOST_BLANK:
+            raise SpaceError(
+                f"{path.name}, line {number}: expected a word and its numbers, got {_MOST_BLANK:,} blank lines; remove them"
+            )
+
+
+def _dimension(number: int, first: bytes, path: Path) -> int:
+    """How many numbers follow the word of the first row, which may be of digits, but holds no spaces here."""
+    fields = first.split()
+    d = len(fields) - 1
+    if d < 1 or not all(map(_NUMBER.fullmatch, fields[1:])):
+        _check_text(number, first, path)
+        raise SpaceError(
+            f"{path.name}, line {number}: expected 'n d' or a word and its numbers, got {_shown(first)}; is it word2vec text?"
+        )
+    return d
+
+
+def _batch(lines: Iterator[tuple[int, bytes]], most: int) -> list[tuple[int, bytes]]:
+    batch, size = [], 0
+    for line in islice(lines, most):
+        batch.append(line)
+        size += len(line[1])
+        if size > _BYTES_AT_ONCE:
+            break
+    return batch
+
+
+def _parse(batch: list[tuple[int, bytes]], d: int, path: Path) -> tuple[list[str], np.ndarray]:
+    """Words and vectors (m, d) of m lines: all at once where words hold no spaces, else line by line, which finds the fault."""
+    words, _, numbers = zip(*(line.rstrip(b" \t\r\n").partition(b" ") for _, line in batch), strict=True)
+    joined = b"\n".join(words)
+    plain = b"" not in words and b"\r" not in joined and b"\0" not in joined
+    block = _numbers_at_once(b"\n".join(numbers), len(batch), d) if plain else None
+    if block is None:
+        words, rows = zip(*(_parse_line(number, line, d, path) for number, line in batch), strict=True)
+        block = np.stack(rows)
+        joined = b"\n".join(words)
+    try:
+        return joined.decode().split("\n"), block
+    except UnicodeDecodeError:
+        for (number, line), word in zip(batch, words, strict=True):
+            _check_utf8(number, line, word, path)
+        raise
+
+
+def _numbers_at_once(numbers: bytes, m: int, d: int) -> np.ndarray | None:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    if d > _COLUMNS_AT_ONCE or b"\r" in numbers:
+        return None
+    names = [str(column) for column in range(d)]
+    try:
+        table = csv.read_csv(
+            io.BytesIO(numbers),
+            read_options=csv.ReadOptions(column_names=names, use_threads=False, block_size=len(numbers) + 1),
+            parse_options=csv.ParseOptions(delimiter=" ", quote_char=False),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.float32()), null_values=[]),
+        )
+    except pa.ArrowInvalid:
+        return None
+    return np.column_stack([column.to_numpy() for column in table.columns]) if table.num_rows == m else None
+
+
+def _parse_line(number: int, line: bytes, d: int, path: Path) -> tuple[bytes, np.ndarray]:
+    line = line.rstrip(b" \t\r\n")
+    _check_text(number, line, path)
+    word, *numbers = line.rsplit(None, d)
+    if (
+        len(numbers) == d
+        and not line[:1].isspace()
+        and not any(map(_NUMBER.fullmatch, word.split()[1:]))
+        and (not b"".join(numbers).translate(None, _DIGITS) or all(map(_NUMBER.fullmatch, numbers)))
+    ):
+        with suppress(ValueError), np.errstate(over="ignore"):
+            return word, np.array(numbers, dtype=np.float32)
+    raise SpaceError(
+        f"{path.name}, line {number}: expected a word and {d:,} number{'s' * (d > 1)}, got {_shown(line)}; mend or remove the "
+        "line, or mend line 1, which says how many numbers there are"
+    )
+
+
+def _check_text(number: int, line: bytes, path: Path) -> None:
+    found = {b"\r": "lines that end in a line feed, got a carriage return", b"\0": "text, got a zero byte"}
+    for byte, fault in found.items():
+        if byte in line.rstrip(b"\r\n"):
+            raise SpaceError(
+                f"{path.name}, line {number}: expected {fault} in {_shown(line)}; save it as UTF-8 with line feeds"
+            )
+
+
+def _check_utf8(number: int, line: bytes, word: bytes, path: Path) -> None:
+    try:
+        word.decode()
+    except UnicodeDecodeError as error:
+        raise SpaceError(
+            f"{path.name}, line {number}: expected UTF-8 text, got byte 0x{word[error.start]:02x} in {_shown(line)}; "
+            "save it as UTF-8"
+        ) from None
+
+
+def _word(word: bytes, path: Path, row: int, n: int, d: int) -> str:
+    """The word before a row of a .bin, after the line end of the row before."""
+    word = word.lstrip(b"\n")
+    if word and b"\n" not in word and b"\0" not in word:
+        with suppress(UnicodeDecodeError):
+            return word.decode()
+    raise _no_word(path, row, n, d, word)
+
+
+def _no_word(path: Path, row: int, n: int, d: int, got: bytes) -> SpaceError:
+    return SpaceError(
+        f"{path.name}: expected a word at row {row + 1} of {n:,}, got {got[:20]!r}, which is not UTF-8 text; is it a word2vec "
+        f".bin, and are there {d:,} dimensions, as its first line says?"
+    )
+
+
+def _cut_short(path: Path, n_whole: int, n: int) -> SpaceError:
+    fix = f", or pass limit={n_whole} to take what is there" if n_whole else ""
+    return SpaceError(
+        f"{path.name}: the header promises {n:,} rows, but the file ends within row {n_whole + 1:,}; "
+        f"copy or download it again{fix}"
+    )
+
+
+def _goes_on(path: Path, n: int) -> SpaceError:
+    return SpaceError(
+        f"{path.name}: the header promises {n:,} rows, but more follow; correct it, or pass limit={n} to take those"
+    )
+
+
+def _shown(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").strip()
+    return repr(text if len(text) <= 60 else text[:59] + "…")

@@ -1,0 +1,499 @@
+"""Translation of every space into every other, by each method, with chance levels.
+
+Tables 1 and 2 of Maiorca et al. 2024: every ordered pair of spaces over the same ids, anchors that are paired by id, scored on
+the rows that are not anchors.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base import records
+from relcore.base.errors import SpaceError, need_one_of, need_strings, need_whole, quote
+from relcore.base.names import HEADS
+from relcore.base.names import METHODS as ALL_METHODS
+from relcore.base.numbers import counted, in_cell, short
+from relcore.catalog.catalog import SpaceSpec
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.encoder import Encoder
+from relcore.figures.export import Exportable
+from relcore.figures.matrices import Margins, Matrices, MatrixPanel, margins_exportable, matrices_exportable
+from relcore.invert.cross_domain import CrossDomainResult, CrossDomainSpec, DomainsSpec, SessionDomains, TrainedDomains
+from relcore.represent.anchors import shared_anchors
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.cka import mean_cosine
+from relcore.scores.neighbours import Neighbours
+from relcore.scores.search import nearest
+from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
+from relcore.spaces.split import Split
+from relcore.stitch.heads import fit_head
+from relcore.stitch.methods import MethodSettings, Side, carrier
+from relcore.tasks.recipe import Recipe, load_all, need_same_datasets
+from relcore.tasks.task import Task
+
+# TranslationResult: scores of every ordered pair of spaces by each method, as Tables 1 and 2 print them.
+
+METHODS = {name: method.title for name, method in ALL_METHODS.items() if method.heads == "absolute"}
+METRICS = {
+    "cosine": "cosine",
+    "raw cosine": "cosine, not centred",
+    "jaccard": "Jaccard",
+    "mrr": "MRR",
+    "accuracy": "accuracy",
+}
+
+
+@dataclass(frozen=True)
+class TranslationSpec:
+    """How rows are translated and scored.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Some of `METHODS`.
+    k, n_queries : int
+        Number of neighbours, and of queries, drawn at random from the rows that are not anchors; None takes all.
+    head : str
+        Of `heads.HEADS`, trained on the target's rows where there are labels.
+    test_fraction : float
+        Share of the rows that the head is tested on, drawn by their ids, never anchors; it is trained on all others.
+    test_ids : tuple of str
+        Test rows instead, such as those that no encoder was trained on; anchors among them are left out.
+    settings : MethodSettings
+    random_state : int
+        Draws test rows, queries, prunings.
+    """
+
+    methods: tuple[str, ...] = ("absolute", "irp-pruned", "irp-ridge", "irp-whitened", "procrustes", "least-squares")
+    k: int = 10
+    n_queries: int | None = 300
+    head: str = "logistic"
+    test_fraction: float = 0.2
+    test_ids: tuple[str, ...] = ()
+    settings: MethodSettings = MethodSettings()
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        need_strings("test_ids", self.test_ids)
+        if not isinstance(self.methods, tuple) or not self.methods or len(set(self.methods)) < len(self.methods):
+            raise SpaceError(f"methods: expected at least one, none twice, got {self.methods!r}")
+        for method in self.methods:
+            need_one_of("methods", method, METHODS)
+        need_one_of("head", self.head, HEADS)
+        if not 0 < self.test_fraction < 1:
+            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {self.test_fraction!r}")
+        need_whole(self, random_state=0)
+        for name in ("k", "n_queries"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise SpaceError(f"{name}: expected a whole number above 0, got {value!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class TranslationResult:
+    """Scores of every ordered pair, each space with itself among them.
+
+    Attributes
+    ----------
+    names : s distinct names
+    n, n_anchors, n_test : int
+        Rows that are not anchors, anchors, and test rows of the heads (0 without labels).
+    scores : method → metric → array (s, s, 2)
+        Score and chance level by source and target; NaN if the widths differ and the method needs them equal.
+    own : s accuracies
+        Of each head on its own space, not stitched; empty without labels.
+    """
+
+    spec: TranslationSpec
+    names: tuple[str, ...]
+    n: int
+    n_anchors: int
+    n_test: int
+    scores: Mapping[str, Mapping[str, np.ndarray]]
+    own: tuple[float, ...] = ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(metric for metric in METRICS if metric != "accuracy" or self.n_test)
+
+    def title(self, metric: str) -> str:
+        """The metric's title: ``"MRR, k = 10"``."""
+        return METRICS[metric] + (f", k = {self.spec.k}" if metric in ("jaccard", "mrr") else "")
+
+    def matrix(self, method: str, metric: str) -> np.ndarray:
+        """Scores (s, s), rows sources, columns targets; NaN where there is none."""
+        return self.scores[method][metric][..., 0]
+
+    def chance(self, method: str, metric: str) -> float:
+        """The mean chance level over the pairs of two spaces: of permuted rows; for accuracy, of the most frequent class."""
+        return self._mean(method, metric, 1)
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair, method and metric: source, target, method, metric, score, chance, n, anchors."""
+        rows = []
+        for (i, source), (j, target) in product(enumerate(self.names), repeat=2):
+            for method, metric in product(self.spec.methods, self.metrics):
+                score, chance = self.scores[method][metric][i, j]
+                if not np.isnan(score):
+                    n = self.n_test if metric == "accuracy" else self.n
+                    rows.append((source, target, METHODS[method], self.title(metric), score, chance, n, self.n_anchors))
+        return pd.DataFrame(rows, columns=["source", "target", "method", "metric", "score", "chance", "n", "anchors"])
+
+    def wide(self, metric: str) -> pd.DataFrame:
+        """As Table 1 of the paper: a row per pair, a column per method, and the mean chance level of the methods."""
+        methods = self.spec.methods
+        found = np.stack([self.scores[method][metric] for method in methods], axis=2).reshape(-1, len(methods), 2)
+        names = pd.DataFrame(list(product(self.names, repeat=2)), columns=["source", "target"])
+        scores = pd.DataFrame(found[..., 0], columns=[METHODS[method] for method in methods])
+        chance = pd.DataFrame(found[..., 1]).mean(axis=1)
+        return pd.concat([names, scores], axis=1).assign(chance=chance)
+
+    def summary(self) -> pd.DataFrame:
+        """A row per method (Table 2): the mean of each metric over the pairs of two spaces, and how many it can translate.
+
+        Columns: method, the metrics' titles, pairs, of; with accuracy also not stitched (heads on their own spaces) and chance.
+        """
+        others = ~np.eye(len(self.names), dtype=bool)
+        rows = []
+        for method in self.spec.methods:
+            row: dict[str, Any] = {"method": METHODS[method]}
+            row |= {self.title(metric): self._mean(method, metric, 0) for metric in self.metrics}
+            if self.n_test:
+                row |= {"not stitched": float(np.mean(self.own)), "chance": self.chance(method, "accuracy")}
+            able = ~np.isnan(self.matrix(method, "cosine")[others])
+            rows.append(row | {"pairs": int(able.sum()), "of": able.size})
+        return pd.DataFrame(rows)
+
+    def _mean(self, method: str, metric: str, part: int) -> float:
+        found = self.scores[method][metric][..., part][~np.eye(len(self.names), dtype=bool)]
+        found = found[~np.isnan(found)]
+        return float(found.mean()) if len(found) else float("nan")
+
+
+_PERMUTATIONS = 20
+
+
+@dataclass(frozen=True)
+class Translation(Task[TranslationResult]):
+    """`translate_all` of the spaces."""
+
+    kind: ClassVar[str] = "translate"
+    result: ClassVar[str] = "relcore.invert.translation:TranslationResult"
+    title: ClassVar[str] = "Translate every pair"
+
+    anchors: tuple[str, ...]
+    spec: TranslationSpec = TranslationSpec()
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """Within a factor of three."""
+        n, rows, width = len(spaces), max(map(len, spaces)), max(space.dimension for space in spaces)
+        queries = self.spec.n_queries or rows
+        each = 4e-11 * rows * width * (width + queries) + 3e-9 * len(self.anchors) * width**2 + 0.02
+        heads = 2e-6 * rows * width**0.5 * n if any(space.labels is not None for space in spaces) else 0
+        return n * n * len(self.spec.methods) * each + heads
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> TranslationResult:
+        return translate_all(spaces, self.anchors, self.spec, report)
+
+
+def translate_all(
+    spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec | None = None, report: Report = silent
+) -> TranslationResult:
+    """Translate every space into every other through the same anchors, and score the rows that are not anchors.
+
+    Rows are compared after centring at the target's mean: their cosine, and their neighbours among the target's rows
+    (convention "paper"); "raw cosine" is not centred, as in the paper's Table 1. A space's mean is that of all shared rows.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two spaces, no shared rows, anchors that a space lacks, too few other rows for k, labels that differ, or
+        anchors that a method cannot use.
+    """
+    spec = spec or TranslationSpec()
+    study = _Study(spaces, anchors, spec)
+    n, n_test = len(spaces), len(study.test) if study.heads else 0
+    metrics = [metric for metric in METRICS if metric != "accuracy" or n_test]
+    scores = {method: {metric: np.full((n, n, 2), np.nan) for metric in metrics} for method in spec.methods}
+    for done, (i, j) in enumerate(product(range(n), repeat=2)):
+        report(done, n * n, f"{study.names[i]} to {study.names[j]}")
+        for method in spec.methods:
+            for metric, found in study.score(i, j, method).items():
+                scores[method][metric][i, j] = found
+    report(n * n, n * n, "")
+    own = tuple(study.accuracy(j, space.vectors[study.test]) for j, space in enumerate(study.spaces)) if n_test else ()
+    return TranslationResult(spec, tuple(study.names), len(study.rest), len(study.anchors), n_test, scores, own)
+
+
+class _Study:
+    """What all pairs share: rows, anchors, heads, and the neighbours of each space's own rows."""
+
+    def __init__(self, spaces: Sequence[LatentSpace], anchors: Sequence[str], spec: TranslationSpec) -> None:
+        self.spec, self.names = spec, distinct_names(spaces)
+        self.spaces = _shared(spaces)
+        anchors = shared_anchors(anchors, *self.spaces)
+        self.anchors = self.spaces[0].rows(anchors)
+        split = Split.held_out(self.spaces[0].ids, self.anchors, spec.random_state)
+        self.rest = split.test
+        if len(self.rest) <= spec.k:
+            raise SpaceError(
+                f"expected more than k = {spec.k} shared rows that are not anchors, got {len(self.rest)} of "
+                f"{len(self.spaces[0])}; choose fewer anchors"
+            )
+        self.sides = [_side(space.vectors, self.anchors) for space in self.spaces]
+        self.asked = np.searchsorted(self.rest, split.queries(spec.n_queries))
+        self.true = [
+            unit_rows(space.vectors[self.rest], side.mean) for space, side in zip(self.spaces, self.sides, strict=True)
+        ]
+        self.near = [nearest(rows[self.asked], rows, spec.k) for rows in self.true]
+        self.test = self.rest[:0]
+        self.heads = self._fit_heads()
+
+    def score(self, i: int, j: int, method: str) -> dict[str, tuple[float, float]]:
+        carry = carrier(method, self.sides[i], self.sides[j], self.spec.settings, self.spec.random_state)
+        if carry is None:
+            return {}
+        found = carry(self.spaces[i].vectors[self.rest])
+        units = unit_rows(found, self.sides[j].mean)
+        pair = (units, self.true[j], self.asked, self.near[j], nearest(units[self.asked], self.true[j], self.spec.k))
+        neighbours = Neighbours(*pair, "paper", "cpu")
+        scores = {
+            "cosine": mean_cosine(units, self.true[j], of_unit_length=True),
+            "raw cosine": mean_cosine(found, self.spaces[j].vectors[self.rest]),
+            "jaccard": neighbours.jaccard(_PERMUTATIONS, self.spec.random_state),
+            "mrr": neighbours.mrr(_PERMUTATIONS, self.spec.random_state),
+        }
+        found_scores = {metric: (float(score), score.null.mean) for metric, score in scores.items()}
+        if self.heads:
+            found_scores["accuracy"] = self.accuracy(j, carry(self.spaces[i].vectors[self.test])), self.majority
+        return found_scores
+
+    def accuracy(self, j: int, rows: np.ndarray) -> float:
+        """Of the head of space j on test rows."""
+        return float(np.mean(self.heads[j].probabilities(rows).argmax(axis=1) == self.targets[self.test]))
+
+    def _fit_heads(self) -> list:
+        labels = _labels(self.spaces)
+        classes, self.targets = np.unique(labels, return_inverse=True) if labels is not None else ((), np.empty(0))
+        if len(classes) < 2:
+            return []
+        ids = self.spaces[0].ids
+        split = Split.draw(
+            ids,
+            anchors=self.anchors,
+            test_fraction=self.spec.test_fraction,
+            test_ids=sorted(set(self.spec.test_ids) & set(ids[self.rest])),
+            labels=self.targets,
+            random_state=self.spec.random_state,
+        )
+        self.test, train = split.test, split.known
+        if len(np.setdiff1d(self.targets[self.test], self.targets[train])):
+            return []  # a class without training rows
+        self.majority = float(np.mean(self.targets[self.test] == np.bincount(self.targets).argmax()))
+        fitted = (space.vectors[train] for space in self.spaces)
+        return [fit_head(X, self.targets[train], len(classes), self.spec.head, self.spec.random_state) for X in fitted]
+
+
+def _shared(spaces: Sequence[LatentSpace]) -> list[LatentSpace]:
+    """The rows that are in all spaces and zero in none, in the first one's order."""
+    if len(spaces) < 2:
+        raise SpaceError(f"expected two spaces or more to translate between, got {len(spaces)}")
+    ids = shared_ids(spaces)
+    if not len(ids):
+        raise SpaceError(
+            f"expected rows that all spaces share, {quote([space.name for space in spaces])} have none; encode the same items, "
+            "or their translations, with each"
+        )
+    alive = np.all([space.norms[space.rows(ids)] > 0 for space in spaces], axis=0)
+    return [space.take(space.rows(ids[alive])) for space in spaces]
+
+
+def _side(vectors: np.ndarray, anchors: np.ndarray) -> Side:
+    return Side(vectors, vectors[anchors], mean_row(vectors))
+
+
+def _labels(spaces: Sequence[LatentSpace]) -> np.ndarray | None:
+    """The labels that all labelled spaces agree on, one for every row; None without labels."""
+    labelled = [space for space in spaces if space.labels is not None]
+    if not labelled or any(label == "" for label in labelled[0].labels):
+        return None
+    for space in labelled[1:]:
+        differ = np.count_nonzero(space.labels != labelled[0].labels)
+        if differ:
+            raise SpaceError(
+                f"{labelled[0].name!r} and {space.name!r} have different labels for {differ} shared rows; choose the same "
+                "label column for both"
+            )
+    return labelled[0].labels.astype(str)
+
+
+# Tables of translation from their recipes: every pair of spaces, and encoders × domains with their margins.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationTable(Recipe):
+    """A heat map per method, every space with every other (Table 1 of Maiorca et al. 2024); as LaTeX a row per pair."""
+
+    figure: ClassVar[str] = "translation-table"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    anchors: tuple[str, ...]
+    metric: str = "cosine"
+    spec: TranslationSpec = TranslationSpec()
+
+    def draw(self, result: TranslationResult | None = None) -> Exportable:
+        need_one_of("metric", self.metric, METRICS)
+        result = result or translate_all(load_all(self.spaces, self.digests, self.figure), self.anchors, self.spec)
+        need_one_of("metric", self.metric, result.metrics)
+
+        def table() -> pd.DataFrame:
+            found = result.table()
+            return found[found["metric"] == result.title(self.metric)].reset_index(drop=True)
+
+        name, latex = f"relscope-translation-{self.metric}", lambda: result.wide(self.metric)
+        return matrices_exportable(_translations(result, self.metric), self.to_json(), name, latex, table)
+
+
+class CrossDomain(Recipe):
+    """Encoders × heads of all domains with the mean of each row and column (Fig. 7 of the same); as LaTeX its summary.
+
+    Either of networks that are trained (`TrainedCrossDomain`), or of spaces (`SessionCrossDomain`).
+    """
+
+    figure: ClassVar[str] = "cross-domain"
+    spec: CrossDomainSpec
+    method: str
+
+    def __post_init__(self) -> None:
+        if not self.method:
+            object.__setattr__(self, "method", self.spec.methods[0])
+        need_one_of("method", self.method, self.spec.methods)
+
+    @classmethod
+    def from_record(cls, settings: Mapping[str, Any]) -> CrossDomain:
+        kind = TrainedCrossDomain if "datasets" in settings else SessionCrossDomain
+        return records.from_json(kind, settings, f"recipe of {cls.figure}")
+
+    def draw(self, result: CrossDomainResult | None = None) -> Exportable:
+        result = result or self._computed()
+
+        def table() -> pd.DataFrame:
+            found = result.table()
+            return found[found["method"] == ALL_METHODS[self.method].title].reset_index(drop=True)
+
+        data = _cross_domain(result, self.method)
+        return margins_exportable(data, self.to_json(), "relscope-cross-domain", result.summary, table)
+
+    @abstractmethod
+    def _computed(self) -> CrossDomainResult: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedCrossDomain(CrossDomain):
+    """Of networks, each trained on each dataset; see `DomainsSpec`."""
+
+    datasets: tuple[DatasetSpec, ...]
+    encoders: tuple[Encoder, ...]
+    anchor_dataset: int | None = None
+    spec: CrossDomainSpec = CrossDomainSpec()
+    method: str = ""
+    dataset_digests: tuple[str, ...] = ()
+
+    newer: ClassVar[tuple[str, ...]] = ("dataset_digests",)
+
+    def _computed(self) -> CrossDomainResult:
+        need_same_datasets(self.datasets, self.dataset_digests, self.figure)
+        return TrainedDomains(DomainsSpec(self.datasets, self.encoders, self.anchor_dataset), self.spec).run()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionCrossDomain(CrossDomain):
+    """Of spaces with a domain and an encoder each; see `SessionDomains`."""
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    domain_names: tuple[str, ...]
+    encoder_names: tuple[str, ...]
+    anchors: tuple[str, ...]
+    test_ids: tuple[str, ...] = ()
+    spec: CrossDomainSpec = CrossDomainSpec()
+    method: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        counts = [len(self.spaces), len(self.domain_names), len(self.encoder_names)]
+        if len(set(counts)) > 1:
+            raise SpaceError(
+                f"recipe of {self.figure}: expected a domain and an encoder for each of {counts[0]} spaces, got {counts[1]} "
+                f"and {counts[2]}"
+            )
+
+    def to_record(self) -> dict[str, Any]:
+        """Without test ids where there are none."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) or one.name != "test_ids"}
+
+    def _computed(self) -> CrossDomainResult:
+        task = SessionDomains(self.domain_names, self.encoder_names, self.anchors, self.spec, self.test_ids)
+        return task.run(load_all(self.spaces, self.digests, self.figure))
+
+
+def _translations(result: TranslationResult, metric: str) -> Matrices:
+    panels, n = [], len(result.names)
+    marked = tuple((i, i) for i in range(n))
+    for method in result.spec.methods:
+        values = result.matrix(method, metric)
+        hover = tuple(tuple(_told(result, i, j, method, metric) for j in range(n)) for i in range(n))
+        others = values[~np.eye(n, dtype=bool) & ~np.isnan(values)]
+        note = f"mean {in_cell(others.mean())}, chance {in_cell(result.chance(method, metric))}" if len(others) else ""
+        panels.append(MatrixPanel(METHODS[method], result.names, result.names, values, hover=hover, note=note, marked=marked))
+    count = counted(result.n_test, "test row") if metric == "accuracy" else f"{counted(result.n, 'row')} that are not anchors"
+    told = "; ".join(f"{panel.title}: {panel.note}" for panel in panels)
+    scored = f"{count}, {counted(result.n_anchors, 'anchor')}"
+    alt = f"Heat maps of {result.title(metric)}, {n} by {counted(n, 'space')}, one per method, {scored}. {told}."
+    return Matrices(tuple(panels), (0.0, 1.0), result.title(metric), alt, "from", "to")
+
+
+def _told(result: TranslationResult, i: int, j: int, method: str, metric: str) -> str:
+    score, chance = result.scores[method][metric][i, j]
+    if np.isnan(score):
+        return "the widths differ"
+    lines = [f"{result.title(metric)} {short(score)}", f"chance {short(chance)}"]
+    if metric == "accuracy":
+        lines.append(f"not stitched {short(result.own[j])}")
+    return "\n".join(lines)
+
+
+def _cross_domain(result: CrossDomainResult, method: str) -> Margins:
+    values, deviation = result.matrix(method), result.deviation(method)
+    n = len(values)
+    rows, columns = result.margins(method)
+    own = np.diag(values)
+    many = len(result.spec.random_states) > 1
+
+    def told_of(i: int, j: int) -> str:
+        if np.isnan(values[i, j]):
+            return "the widths differ"
+        spread = f" ± {short(deviation[i, j])}" if many else ""
+        beside = f"not stitched {short(own[i])} (encoder), {short(own[j])} (head)"
+        tested = f"chance {short(result.chance[i])}, {counted(result.n_test[i], 'test row')}"
+        return f"accuracy {short(values[i, j])}{spread}\n{beside}\n{tested}"
+
+    hover = tuple(tuple(told_of(i, j) for j in range(n)) for i in range(n))
+    panel = MatrixPanel("", result.names, result.names, values, hover=hover, marked=tuple((i, i) for i in range(n)))
+    summary = result.summary().set_index("method").loc[ALL_METHODS[method].title]
+    told = f"not stitched {short(summary['not stitched'], 2)}, same domain {short(summary['same domain'], 2)}, "
+    told += f"other domain {short(summary['other domain'], 2)}, chance {short(summary['chance'], 2)}"
+    alt = f"Heat map of accuracy by {ALL_METHODS[method].title}, {n} by {counted(n, 'encoder')} of domains. Means: {told}."
+    matrices = Matrices((panel,), (0.0, 1.0), "accuracy", alt, "encoded by", "head trained on")
+    titles = {"row_title": "encoding from, mean", "column_title": "decoding into, mean", "mark_title": "not stitched"}
+    return Margins(matrices, rows, columns, own, own, **titles)

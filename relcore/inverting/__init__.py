@@ -1,1 +1,0 @@
-"""Inverse relative projection at work: rows of one space in another, tables over pairs and domains."""

@@ -1,0 +1,179 @@
+"""Which rows a picture shows and how they are coloured: a few pivots with their neighbourhoods, or all rows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of, need_strings
+from relcore.charts.coloring import ColorScale
+from relcore.represent.similarity import mean_of, project_directions, unit_rows
+from relcore.spaces.space import LatentSpace
+
+NUMBERS = ("counts", "source norm", "target norm", "agreement")  # columns of numbers that colour rows
+COLUMN = "column:"  # before the name of a column of the table that came with a space
+MOST_PIVOTS = 20  # the number of distinguishable colours
+_CLUSTERED = 20_000  # rows that default pivots are chosen among
+DEFAULT_PIVOTS = ("wine", "anger", "silver", "senate", "face")
+
+
+@dataclass(frozen=True)
+class ViewSpec:
+    """Which rows are drawn, and their colours.
+
+    Attributes
+    ----------
+    pivots : tuple of str
+        Ids, each drawn with its neighbourhood in one colour; at most `MOST_PIVOTS`.
+    n_nearest : int
+        Rows of each neighbourhood, the pivot itself among them.
+    everything : bool
+        Also draw all other rows, in grey.
+    color_by : "pivots", "labels", one of `NUMBERS`, or "column:" and a name
+        The colour of a row: by the pivot in whose neighbourhood it lies, by its label, by a number, or by a column of the table
+        that came with a space; the last two need both spaces, see `compare.columns.colored`.
+    show_anchors : bool
+        Draw the anchors as stars, adding those that the view lacks.
+    """
+
+    pivots: tuple[str, ...] = DEFAULT_PIVOTS
+    n_nearest: int = 200
+    everything: bool = False
+    color_by: str = "pivots"
+    show_anchors: bool = False
+
+    def __post_init__(self) -> None:
+        need_strings("pivots", self.pivots)
+        if len(self.pivots) > MOST_PIVOTS:
+            raise SpaceError(
+                f"pivots: expected at most {MOST_PIVOTS}, one for each colour, got {len(self.pivots)}; take some out"
+            )
+        if not isinstance(self.n_nearest, int) or self.n_nearest < 1:
+            raise SpaceError(f"n_nearest: expected 1 or more rows around each pivot, got {self.n_nearest!r}")
+        need_color("color_by", self.color_by)
+
+
+def need_color(setting: str, color_by: str) -> None:
+    """Raise a SpaceError unless this is something that rows can be coloured by."""
+    if not (isinstance(color_by, str) and color_by.startswith(COLUMN) and len(color_by) > len(COLUMN)):
+        need_one_of(setting, color_by, ("pivots", "labels", *NUMBERS, f"{COLUMN}…"))
+
+
+@dataclass(frozen=True)
+class View:
+    """Rows to draw (m,), ascending, with a category per row, -1 for none; of a number the `values` (m,) and their scale."""
+
+    rows: np.ndarray
+    categories: np.ndarray
+    category_names: tuple[str, ...]
+    scale: ColorScale | None = None  # where the categories are steps of it
+    values: np.ndarray | None = None
+    about: str = ""  # what else the colours are, for the caption
+
+    @cached_property
+    def digest(self) -> str:
+        """Hexadecimal digest of which rows are drawn."""
+        return rows_digest(self.rows)
+
+
+def rows_digest(rows: np.ndarray) -> str:
+    """Hexadecimal digest of row numbers (m,)."""
+    return hashlib.blake2b(np.ascontiguousarray(rows, dtype=np.int64), digest_size=16).hexdigest()
+
+
+def make_view(space: LatentSpace, spec: ViewSpec, anchor_ids: Sequence[str] = ()) -> View:
+    """The rows and colours that `spec` asks for in this space.
+
+    Raises
+    ------
+    SpaceError
+        Pivots that the space lacks, nothing to draw, colours by labels that the space does not have.
+    """
+    if spec.color_by == "labels":
+        _need_labels(space)
+    drawn, nearest_pivot = _neighbourhoods(space, spec)
+    if spec.everything:
+        drawn[:] = True
+    if spec.show_anchors and len(anchor_ids):
+        drawn[space.rows(anchor_ids)] = True
+    rows = np.flatnonzero(drawn)
+    if not len(rows):
+        raise SpaceError("nothing to draw: name at least one pivot, or draw everything")
+    if spec.color_by == "labels":
+        return _by_labels(space, rows)
+    return View(rows, nearest_pivot[rows], spec.pivots)
+
+
+def same_rows(space: LatentSpace, spec: ViewSpec, rows: np.ndarray) -> View:
+    """These rows in the colours of labels or of pivots, as `spec` tells. Errors as in `make_view`."""
+    if spec.color_by == "labels":
+        return _by_labels(space, rows)
+    return View(rows, _neighbourhoods(space, spec)[1][rows], spec.pivots)
+
+
+def _by_labels(space: LatentSpace, rows: np.ndarray) -> View:
+    _need_labels(space)
+    names = tuple(sorted(set(space.labels) - {""}))
+    numbers = {name: number for number, name in enumerate(names)} | {"": -1}
+    return View(rows, np.array([numbers[label] for label in space.labels[rows]]), names)
+
+
+def _need_labels(space: LatentSpace) -> None:
+    if space.labels is None:
+        raise SpaceError(f"color_by 'labels': {space.name!r} has no labels; colour by pivots")
+
+
+def sample_view(view: View, n_most: int, random_state: int = 0) -> View:
+    """At most `n` of the view's rows, a random sample."""
+    if len(view.rows) <= n_most:
+        return view
+    kept = np.sort(np.random.default_rng(random_state).choice(len(view.rows), n_most, replace=False))
+    values = None if view.values is None else view.values[kept]
+    return replace(view, rows=view.rows[kept], categories=view.categories[kept], values=values)
+
+
+def _neighbourhoods(space: LatentSpace, spec: ViewSpec) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows lie in a neighbourhood (n,) and in whose (n,), the nearer pivot's where they lie in two; -1 in none."""
+    drawn, belongs = np.zeros(len(space), dtype=bool), np.full(len(space), -1)
+    if not spec.pivots:
+        return drawn, belongs
+    mean = mean_of(space)
+    pivots = unit_rows(space.vectors[space.rows(spec.pivots)], mean)
+    cosines = project_directions(space.vectors, pivots.T, mean)
+    n_nearest = min(spec.n_nearest, len(space))
+    best = np.full(len(space), -np.inf, dtype=np.float32)
+    for number, column in enumerate(cosines.T):
+        near = np.argpartition(-column, n_nearest - 1)[:n_nearest]
+        near = near[column[near] > best[near]]
+        belongs[near], best[near], drawn[near] = number, column[near], True
+    return drawn, belongs
+
+
+def default_pivots(space: LatentSpace, n_pivots: int = 5) -> tuple[str, ...]:
+    """Ids to begin with: the usual words where the space has them, else rows far apart from each other,
+    of a large space among a sample."""
+    known = tuple(pivot for pivot in DEFAULT_PIVOTS if pivot in space.index)
+    if len(known) >= n_pivots:
+        return known[:n_pivots]
+    from relcore.represent.anchors import select_anchors
+
+    strategy = "k-means" if len(space) > 100 else "random"
+    if len(space) > _CLUSTERED:  # the first picture waits for them, and for the library that k-means needs
+        space = space.take(np.sort(np.random.default_rng(0).choice(len(space), _CLUSTERED, replace=False)))
+        strategy = "farthest-point"
+    n_pivots = min(n_pivots, np.count_nonzero(space.norms))
+    return tuple(select_anchors(space, n_pivots, strategy)) if n_pivots else ()
+
+
+def default_view(space: LatentSpace) -> ViewSpec:
+    """The default view: all rows in the colours of their labels for classes; a few pivots with their neighbours for words.
+
+    Classes are 2 to `MOST_PIVOTS` labels of rows without word counts.
+    """
+    classes = set() if space.labels is None or space.counts is not None else set(space.labels) - {""}
+    labelled = 2 <= len(classes) <= MOST_PIVOTS
+    return ViewSpec(default_pivots(space), everything=labelled, color_by="labels" if labelled else "pivots")

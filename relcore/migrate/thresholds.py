@@ -1,0 +1,474 @@
+"""Similarity thresholds after a change of model: a monotone map of scores to the old scale, and the errors it leaves."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.names import ADAPTERS
+from relcore.base.numbers import short
+from relcore.migrate.adapters import Adapter
+from relcore.migrate.evaluate import Trial, held_out_trial, judged_trial
+from relcore.migrate.migration import Migration
+from relcore.migrate.pairs import parts_of
+from relcore.represent.similarity import unit_rows
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.scores.score import Difference, mean_difference
+from relcore.spaces.space import LatentSpace, match
+from relcore.spaces.split import row_keys
+from relcore.tasks.task import Task
+
+FEWEST_QUERIES = 10  # on each side of the split
+MOST_ROWS = 4000
+_PERMUTATIONS = 100
+_KNOTS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class ScorePairs:
+    """Scores that two systems give to the same queries and rows.
+
+    All rows, not the nearest ones: of rows that were chosen because one system likes them, the other's scores are low, and
+    the two would seem to disagree more than they do.
+
+    Attributes
+    ----------
+    old, new : arrays (q, n)
+        Cosine of each query and row, by the old system and by the new one; NaN for the row that is the query itself.
+    """
+
+    old: np.ndarray
+    new: np.ndarray
+
+    def of(self, queries: np.ndarray) -> ScorePairs:
+        """Those of some queries."""
+        return ScorePairs(self.old[queries], self.new[queries])
+
+    @property
+    def known(self) -> np.ndarray:
+        return ~np.isnan(self.old)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreMap:
+    """A monotone map of new scores to the scale of old ones, linear between its knots.
+
+    Attributes
+    ----------
+    new, old : arrays (k,) float64
+        Knots, both ascending. A score beyond the first or the last knot takes its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore.migrate.thresholds import ScoreMap
+    >>> found = ScoreMap.fit(new=np.array([0.1, 0.2, 0.3, 0.4]), old=np.array([0.2, 0.4, 0.6, 0.8]))
+    >>> [round(float(value), 2) for value in found(np.array([0.1, 0.25, 0.9]))]
+    [0.2, 0.5, 0.8]
+    """
+
+    new: np.ndarray
+    old: np.ndarray
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        return np.interp(scores, self.new, self.old)
+
+    @classmethod
+    def fit(cls, new: np.ndarray, old: np.ndarray) -> ScoreMap:
+        """Isotonic regression (Barlow et al. 1972; `sklearn.isotonic`) of sorted old scores on sorted new ones.
+
+        Sorting first keeps the distribution, so that as many rows as before pass a threshold. Regressing each old score on the
+        new score of the same row would pull all scores towards their mean, and strict thresholds would accept almost nothing.
+
+        Raises
+        ------
+        SpaceError
+            Fewer than two scores, counts that differ, or all new scores equal.
+        """
+        from sklearn.isotonic import IsotonicRegression
+
+        new, old = (np.sort(np.asarray(scores, dtype=np.float64)) for scores in (new, old))
+        if len(new) != len(old) or len(new) < 2 or new[0] == new[-1]:
+            raise SpaceError(
+                f"score map: expected two scores or more that differ, as many new as old, got {len(new):,} and {len(old):,}"
+            )
+        fitted = IsotonicRegression(out_of_bounds="clip").fit(new, old)
+        knots = _dense_above(len(fitted.X_thresholds_))
+        return cls(fitted.X_thresholds_[knots].astype(np.float64), fitted.y_thresholds_[knots].astype(np.float64))
+
+    def threshold(self, old: float) -> float:
+        """The new score from which the mapped score reaches an old threshold; infinite where none does."""
+        reached = np.flatnonzero(self.old >= old)
+        if not len(reached):
+            return float("inf")
+        if not reached[0]:
+            return float(self.new[0])
+        below, above = reached[0] - 1, reached[0]
+        share = (old - self.old[below]) / (self.old[above] - self.old[below])
+        return float(self.new[below] + share * (self.new[above] - self.new[below]))
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdOutcome:
+    """What a change of model does to one threshold, and what the map restores, on held-out queries.
+
+    An error is the share of wrong decisions among the pairs of query and row that the old or the new decision accepts (1 less
+    the Jaccard index): of all pairs, nearly every one is rejected rightly.
+
+    Attributes
+    ----------
+    threshold, new_threshold : float
+        The old one, and the new score that means the same.
+    map : ScoreMap
+    old, new, mapped : arrays (101,)
+        Percentiles of the scores.
+    ks_before, ks_after : float
+        Kolmogorov–Smirnov distance to the old scores' distribution, 0 … 1.
+    error_before, error_after : float
+        If the old threshold is applied to new scores, and to mapped ones.
+    change : Difference
+        The error after less the error before, paired by query.
+    chance, chance_low : float
+        The error after the map if each query's new scores belong to another query, its mean and its 2.5 % quantile: a map that
+        keeps nothing but the distribution does no better.
+    accepted_old, accepted_before, accepted_after : float
+        Rows per query that pass.
+    n_fitted, n_queries : int
+        Queries that the map was fitted on, and others that it was judged on.
+    """
+
+    threshold: float
+    new_threshold: float
+    map: ScoreMap
+    old: np.ndarray
+    new: np.ndarray
+    mapped: np.ndarray
+    ks_before: float
+    ks_after: float
+    error_before: float
+    error_after: float
+    change: Difference
+    chance: float
+    chance_low: float
+    accepted_old: float
+    accepted_before: float
+    accepted_after: float
+    n_fitted: int
+    n_queries: int
+
+    @property
+    def beats_chance(self) -> bool:
+        return self.error_after < self.chance_low
+
+    def describe(self) -> str:
+        """One sentence."""
+        if not self.beats_chance:
+            return "New scores decide no better than those of other queries, so no map restores this threshold."
+        return (
+            f"Replace the threshold {short(self.threshold)} by {short(self.new_threshold)}: {self.accepted_old:.1f} rows per "
+            f"query passed before, {self.accepted_before:.1f} would pass now, and {self.accepted_after:.1f} pass with the new "
+            "threshold."
+        )
+
+
+def score_pairs(
+    old: tuple[np.ndarray, np.ndarray], new: tuple[np.ndarray, np.ndarray], own: np.ndarray | None = None, random_state: int = 0
+) -> ScorePairs:
+    """Scores of every query with every row, or with 4,000 rows at random.
+
+    Parameters
+    ----------
+    old, new : (queries (q, d), rows (n, d)) of each system
+        As each one searches them; lengths do not matter.
+    own : array (q,), optional
+        The row that is the query itself.
+    """
+    n = len(old[1])
+    rows = np.arange(n)
+    if n > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(random_state).choice(n, MOST_ROWS, replace=False))
+    cosines = [unit_rows(queries) @ unit_rows(base[rows]).T for queries, base in (old, new)]
+    if own is not None:
+        itself = rows[None] == own[:, None]
+        for scores in cosines:
+            scores[itself] = np.nan
+    return ScorePairs(*cosines)
+
+
+def usual_threshold(pairs: ScorePairs, per_query: float = 10) -> float:
+    """The old score that `per_query` rows per query reach on average."""
+    scores = pairs.old[pairs.known]
+    return float(np.quantile(scores, max(1 - per_query * len(pairs.old) / len(scores), 0)))
+
+
+def restore_threshold(pairs: ScorePairs, threshold: float, random_state: int = 0) -> ThresholdOutcome:
+    """Fit the map on half of the queries, by a hash of their numbers, and judge it on the other half.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than 10 queries on each side; a threshold beyond −1 … 1.
+    """
+    if not -1 <= threshold <= 1:
+        raise SpaceError(f"threshold: expected a cosine, −1 … 1, got {threshold!r:.40}")
+    q = len(pairs.old)
+    if q < 2 * FEWEST_QUERIES:
+        raise SpaceError(f"thresholds: expected {2 * FEWEST_QUERIES} queries or more, got {q}; add pairs or queries")
+    order = np.argsort(row_keys([str(query) for query in range(q)], "thresholds", random_state))
+    fitting, judging = pairs.of(order[: q // 2]), pairs.of(order[q // 2 :])
+    found = ScoreMap.fit(fitting.new[fitting.known], fitting.old[fitting.known])
+    mapped = found(judging.new)
+    truth, before, after = (scores >= threshold for scores in (judging.old, judging.new, mapped))  # a NaN passes nowhere
+    errors = [_wrong(truth, decided) for decided in (before, after)]
+    rng = np.random.default_rng(random_state)
+    permuted = [_wrong(truth, after[_moved(len(after), rng)]).mean() for _ in range(_PERMUTATIONS)]
+    known = judging.known
+    old, new, restored = judging.old[known], judging.new[known], mapped[known]
+    percentiles = np.linspace(0, 1, 101)
+    return ThresholdOutcome(
+        threshold=float(threshold),
+        new_threshold=found.threshold(threshold),
+        map=found,
+        old=np.quantile(old, percentiles),
+        new=np.quantile(new, percentiles),
+        mapped=np.quantile(restored, percentiles),
+        ks_before=ks_distance(old, new),
+        ks_after=ks_distance(old, restored),
+        error_before=float(errors[0].mean()),
+        error_after=float(errors[1].mean()),
+        change=mean_difference(*errors),
+        chance=float(np.mean(permuted)),
+        chance_low=float(np.quantile(permuted, 0.025)),
+        accepted_old=float(truth.sum(axis=1).mean()),
+        accepted_before=float(before.sum(axis=1).mean()),
+        accepted_after=float(after.sum(axis=1).mean()),
+        n_fitted=q // 2,
+        n_queries=q - q // 2,
+    )
+
+
+def ks_distance(first: np.ndarray, second: np.ndarray) -> float:
+    """Largest distance of two distributions' cumulative shares, 0 … 1 (Kolmogorov–Smirnov)."""
+    first, second = np.sort(first), np.sort(second)
+    places = np.concatenate([first, second])
+    shares = [np.searchsorted(scores, places, side="right") / len(scores) for scores in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def _wrong(truth: np.ndarray, decided: np.ndarray) -> np.ndarray:
+    """One value per query, (q,): their mean is Σ wrong / Σ accepted by either, their spread that of the ratio, linearised."""
+    wrong, either = np.count_nonzero(truth != decided, axis=1), np.count_nonzero(truth | decided, axis=1)
+    if not either.any():
+        return np.zeros(len(wrong))
+    ratio = wrong.sum() / either.sum()
+    return ratio + (wrong - ratio * either) / either.mean()
+
+
+def _moved(n: int, rng: np.random.Generator) -> np.ndarray:
+    """A permutation of n queries that leaves none in its place."""
+    order = rng.permutation(n)
+    moved = np.empty(n, dtype=np.int64)
+    moved[order] = np.roll(order, 1)
+    return moved
+
+
+def _dense_above(n: int) -> np.ndarray:
+    """At most 512 of n places, half of them evenly spaced, half ever denser towards the end, where thresholds are."""
+    even = np.linspace(0, n - 1, _KNOTS)
+    dense = n - np.geomspace(1, n, _KNOTS)
+    return np.unique(np.concatenate([even, dense]).round().astype(int).clip(0, n - 1))
+
+
+# FollowUp: what the tabs of a migration share: its settings, the adapter that it chose, and its queries.
+
+MOST_QUERIES = 500  # with 20,000 rows, each matrix of scores is 40 MB
+MOST_FOLLOW_UP_ROWS = 20_000
+TRUTHS = ("judgements", "labels", "new", "both", "old")
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The adapter of a migration, its pairs, and the queries that it was not fitted on.
+
+    Attributes
+    ----------
+    adapter : Adapter
+    new, old : arrays (m, d_new), (m, d_old)
+        Unit rows of the pairs.
+    ids : array (m,)
+    trial : Trial
+        At most 20,000 rows and 500 queries.
+    rows : LatentSpace (n, d_old)
+        The rows that are searched, with their ids and counts.
+    """
+
+    adapter: Adapter
+    new: np.ndarray
+    old: np.ndarray
+    ids: np.ndarray
+    trial: Trial
+    rows: LatentSpace
+
+    def system(self, option: str) -> tuple[np.ndarray, np.ndarray]:
+        """Unit queries (q, d) and rows (n, d) of keeping, bridging or re-embedding.
+
+        Raises
+        ------
+        SpaceError
+            Re-embedding, where rows lack a new vector.
+        """
+        trial = self.trial
+        if option == "keep":
+            return trial.old_queries, trial.old_corpus
+        if option == "bridge":
+            return self.adapter.transform(trial.new_queries), self.adapter.corpus(trial.old_corpus)
+        if trial.new_corpus is None:
+            raise SpaceError(
+                "re-embedding: expected a new vector for every row that is searched, got some rows without; leave the "
+                "judgements out, so that the pairs are both queries and rows"
+            )
+        return trial.new_queries, trial.new_corpus
+
+    def scores(self, option: str) -> np.ndarray:
+        """Cosine of each query and row, (q, n); −1 for the row that is the query itself."""
+        queries, rows = self.system(option)
+        found = queries @ rows.T
+        if self.trial.own is not None:
+            found[np.arange(len(found)), self.trial.own] = -1
+        return found
+
+
+def fitted(
+    migration: Migration, adapter: str, truth: str, spaces: Sequence[LatentSpace], most_queries: int = MOST_QUERIES
+) -> Fitted:
+    """The pairs, the queries and the adapter of a migration, as `Migration.run` has them.
+
+    Parameters
+    ----------
+    adapter, truth : str
+        As its result names them.
+
+    Raises
+    ------
+    SpaceError
+        As `Migration.run`.
+    """
+    need_one_of("adapter", adapter, ADAPTERS)
+    need_one_of("truth", truth, TRUTHS)
+    state = migration.random_state
+    paired = match(*spaces[:2])
+    parts = parts_of(paired, migration.n_pairs, migration.strategy, bool(migration.judgements), state)
+    new, old = (unit_rows(side.vectors)[parts.fitted] for side in (paired.target, paired.source))
+    if migration.judgements:
+        if len(spaces) != 4:
+            raise SpaceError("judgements: expected the queries by the old and by the new model, too; add both")
+        trial, _, _ = judged_trial(spaces, migration.judgements, state)
+    else:
+        trial = held_out_trial(paired, parts, migration.relevance, truth, migration.k, state)
+    trial = _with_fewer_queries(trial, most_queries).with_fewer_rows(MOST_FOLLOW_UP_ROWS, state)
+    rows = (spaces[0] if migration.judgements else paired.source).take(trial.rows)
+    return Fitted(ADAPTERS[adapter].load()().fit(new, old), new, old, paired.ids[parts.fitted], trial, rows)
+
+
+def _with_fewer_queries(trial: Trial, most: int) -> Trial:
+    if len(trial.old_queries) <= most:
+        return trial
+    kept = np.linspace(0, len(trial.old_queries) - 1, most).round().astype(int)
+    return replace(
+        trial,
+        old_queries=trial.old_queries[kept],
+        new_queries=trial.new_queries[kept],
+        relevance=trial.relevance.take(kept),
+        own=None if trial.own is None else trial.own[kept],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FollowUp(Task[Outcome]):
+    """A measurement on a `Fitted`. Spaces as of the migration.
+
+    Attributes
+    ----------
+    migration : Migration
+    adapter, truth : str
+        What its result names.
+    """
+
+    migration: Migration
+    adapter: str
+    truth: str
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> Outcome:
+        """
+        Raises
+        ------
+        SpaceError
+            As `fitted`, and what the measurement needs.
+        """
+        report(0, 2, "fitting the adapter")
+        found = fitted(self.migration, self.adapter, self.truth, spaces)
+        report(1, 2, "searching")
+        return self.measure(found)
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """On two idle cores: six fits, and at most 20,000 rows and 500 queries."""
+        n, m = min(len(spaces[1]), MOST_FOLLOW_UP_ROWS), self.migration.n_pairs or len(spaces[1])
+        low, high = sorted(space.dimension for space in spaces[:2])
+        return 0.3 + 1e-7 * MOST_QUERIES * n + 1e-9 * min(m, MOST_FOLLOW_UP_ROWS) * low * high
+
+    @abstractmethod
+    def measure(self, found: Fitted) -> Outcome: ...
+
+
+# ThresholdChange: what a migration does to a similarity threshold, as a task.
+
+SYSTEMS = {"bridge": "bridged queries", "re-embed": "the new model"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdChange(FollowUp[ThresholdOutcome]):
+    """A threshold of the old model, and the map that restores it after bridging or re-embedding.
+
+    Attributes
+    ----------
+    threshold : float, optional
+        A cosine of the old model; by default what ten rows per query reach.
+    system : one of `SYSTEMS`
+    """
+
+    kind: ClassVar[str] = "migration-threshold"
+    result: ClassVar[str] = "relcore.migrate.thresholds:ThresholdOutcome"
+    title: ClassVar[str] = "Similarity threshold"
+
+    threshold: float | None = None
+    system: str = "bridge"
+
+    def __post_init__(self) -> None:
+        need_one_of("system", self.system, SYSTEMS)
+
+    def measure(self, found: Fitted) -> ThresholdOutcome:
+        state = self.migration.random_state
+        pairs = score_pairs(found.system("keep"), found.system(self.system), found.trial.own, state)
+        threshold = usual_threshold(pairs) if self.threshold is None else self.threshold
+        return restore_threshold(pairs, threshold, state)
+
+
+def printed(outcome: ThresholdOutcome) -> pd.DataFrame:
+    """Before and after the map: KS distance, wrong decisions, rows accepted."""
+    return pd.DataFrame(
+        {
+            "scores": ["old model", "without the map", "with the map", "of another query, with the map"],
+            "KS distance": [0.0, outcome.ks_before, outcome.ks_after, np.nan],
+            "wrong decisions": [0.0, outcome.error_before, outcome.error_after, outcome.chance],
+            "rows per query": [outcome.accepted_old, outcome.accepted_before, outcome.accepted_after, np.nan],
+        }
+    )

@@ -1,1 +1,0 @@
-"""Autoencoders, stitched: the encoder of one training run with the decoder of another."""

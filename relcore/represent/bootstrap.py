@@ -1,0 +1,509 @@
+"""bootstrap_anchors: hundreds of parallel anchors from a few known pairs, or none, with a verdict on their reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of, quote
+from relcore.base.numbers import band, short
+from relcore.represent.literal import LEARNING_RATE, STEPS, optimise_anchors
+from relcore.represent.matching import (
+    MOST_ROWS,
+    Alignment,
+    Matching,
+    Rows,
+    begin,
+    learned_rotation,
+    match_csls,
+    rotation_between,
+    self_learn,
+)
+from relcore.represent.similarity import mean_row, unit_rows
+from relcore.spaces.space import LatentSpace
+from relcore.spaces.split import Split, row_keys
+
+# Decide whether two spaces fit each other, on held-out rows compared with a chance level on the same rows.
+
+VERDICTS = ("fits", "nothing in common", "cannot tell")
+ABOVE_CHANCE = 0.02  # noisy rotations: below it less than a third of the matches is right (our measurement)
+STANDARD_ERRORS = 4.0
+AGREED = 1 / 3  # share of the anchors that a second fit must give, too
+_HELD_OUT = 0.25
+_FEWEST = 8  # rows that are no seeds: two for each of the four parts that are held out in turn
+_FOLDED_ROWS = 400  # up to this number each row is held out once; of more, a quarter is enough
+_DRAWS = 2  # of each of the two kinds of rows without a partner
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The fit of held-out rows.
+
+    Attributes
+    ----------
+    mean : float
+        Mean CSLS of the held-out source rows with their partners, −4 … 4.
+    error : float
+        Its standard error over the rows.
+    null : tuple of float
+        The same for rows without a partner, under the same rotations.
+    n : int
+        Held-out rows.
+    rotation : array (d_source, d_target)
+        Of the first fit.
+    """
+
+    mean: float
+    error: float
+    null: tuple[float, ...]
+    n: int
+    rotation: np.ndarray
+
+    @property
+    def fits(self) -> bool:
+        """Above every draw of the chance level by .02 and by four standard errors: 1 in 10,000 where all is noise."""
+        return self.mean > max(self.null) + max(ABOVE_CHANCE, STANDARD_ERRORS * self.error)
+
+    def describe(self) -> str:
+        return (
+            f"{self.n:,} held-out rows have a mean CSLS of {short(self.mean)}, chance level "
+            f"{band(min(self.null), max(self.null))}"
+        )
+
+
+def fit_held_out(
+    X: np.ndarray, Y: np.ndarray, seeds: Rows, ids: Sequence[str], *, k: int = 10, random_state: int = 0
+) -> HeldOut:
+    """Self-learn on three quarters of the source rows (n, d_source) and all target rows (m, d_target), score the other quarter.
+
+    A rotation always fits the rows that it was fitted to, even in unrelated spaces, so only held-out rows are informative.
+    In unrelated spaces they score like any rows with the same spread. The chance level uses such rows: half of the draws
+    are the held-out rows with each principal axis permuted independently (only the spread remains), half are mirrored
+    along axes with half of the spread or more (clusters stay clusters, in other places). All unit rows; seeds are row numbers
+    and never held out.
+    """
+    rng = np.random.default_rng((random_state, 1))
+    similarities, draws, rotation = [], [], None
+    for train, test in _folds(np.asarray(ids, dtype=object), seeds[0], random_state):
+        place = np.full(len(X), -1)
+        place[train] = np.arange(len(train))
+        turned = learned_rotation(X[train], Y, (place[seeds[0]], seeds[1]), k, random_state)
+        rotation = turned if rotation is None else rotation
+        similarities.append(match_csls(unit_rows(X[test] @ turned), Y, k).similarity)
+        others = _without_partners(X[train], X[test], rng)
+        draws.append([match_csls(unit_rows(rows @ turned), Y, k).mean for rows in others])
+    every = np.concatenate(similarities)
+    error = float(every.std(ddof=1)) / np.sqrt(len(every))
+    null = tuple(np.average(draws, axis=0, weights=[len(one) for one in similarities]).tolist())
+    return HeldOut(float(every.mean(dtype=np.float64)), error, null, len(every), rotation)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """One of `VERDICTS`, the reason, and the evidence."""
+
+    verdict: str
+    reason: str
+    held_out: HeldOut
+
+
+def judge(
+    X: np.ndarray,
+    Y: np.ndarray,
+    seeds: Rows,
+    pairs: Rows,
+    ids: Sequence[str],
+    names: tuple[str, str],
+    *,
+    k: int = 10,
+    random_state: int = 0,
+) -> Judgement:
+    """Whether unit rows (n, d_source) and (m, d_target) fit each other, and whether the `pairs` found are reliable.
+
+    They fit where held-out rows do (`fit_held_out`) and the second fit, of which these are held out, gives a third of the
+    pairs or more. Where they do not fit, a positive control follows: a space and its noisy copy, with as many rows, dimensions
+    and seeds. If even these are not recognised as fitting, the verdict is "cannot tell".
+    """
+    settings = {"k": k, "random_state": random_state}
+    n_free = len(X) - len(seeds[0])
+    if n_free < _FEWEST:
+        reason = f"It is undecided whether the two spaces fit each other: {n_free} rows beside the seeds, {_FEWEST} are needed."
+        return Judgement("cannot tell", reason, HeldOut(float("nan"), float("nan"), (), 0, np.zeros((X.shape[1], Y.shape[1]))))
+    held_out = fit_held_out(X, Y, seeds, ids, **settings)
+    told = held_out.describe()
+    if held_out.fits:
+        partner = match_csls(unit_rows(X @ held_out.rotation), Y, k).partner
+        agreement = float(np.mean(partner[pairs[0]] == pairs[1])) if len(pairs[0]) else 0.0
+        if agreement >= AGREED:
+            return Judgement("fits", f"The two spaces fit each other: {told}.", held_out)
+        reason = (
+            f"The two spaces fit each other ({told}), but these anchors are unreliable: a second fit, on three quarters of the "
+            f"rows, gives {100 * agreement:.1f} % of them."
+        )
+        return Judgement("cannot tell", reason, held_out)
+    narrow, name = min(((X, names[0]), (Y, names[1])), key=lambda one: one[0].shape[1])
+    rng = np.random.default_rng((random_state, 2))
+    n, n_seeds = min(len(X), len(Y)), len(seeds[0])
+    one = narrow[rng.choice(len(narrow), n, replace=False)]
+    known = np.arange(n_seeds)
+    if fit_held_out(one, noisy_copy(one, rng), (known, known), np.arange(n).astype(str), **settings).fits:
+        return Judgement(
+            "nothing in common",
+            f"No common structure was found: {told}, no more than rows without a partner.",
+            held_out,
+        )
+    reason = (
+        f"It is undecided whether the two spaces fit each other: {told}. With {n:,} rows, {narrow.shape[1]:,} dimensions and "
+        f"{n_seeds or 'no'} seeds, not even a noisy copy of {name!r} would be found to fit it. Give more rows or more seeds."
+    )
+    return Judgement("cannot tell", reason, held_out)
+
+
+def noisy_copy(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Unit rows (n, d) with half as much noise as signal, cosine about .9 with theirs; the noise has the same spread."""
+    return unit_rows(X + 0.5 * structureless(X, rng))
+
+
+def structureless(X: np.ndarray, rng: np.random.Generator, basis: np.ndarray | None = None) -> np.ndarray:
+    """Unit rows (n, d) with the spread of X along its principal axes and nothing else: each axis permuted by itself.
+
+    `basis` (d, d) are the axes where they are known.
+    """
+    basis = _axes(X) if basis is None else basis
+    return unit_rows(rng.permuted(X @ basis, axis=0) @ basis.T)
+
+
+def _folds(ids: np.ndarray, seeds: np.ndarray, random_state: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows to fit on and rows to score: of few rows all but the seeds in turn, of many a quarter once."""
+    free = np.setdiff1d(np.arange(len(ids)), seeds)
+    if len(free) > _FOLDED_ROWS:
+        split = Split.draw(ids, anchors=seeds, test_fraction=_HELD_OUT, random_state=random_state)
+        yield split.known, split.test
+        return
+    for part in np.array_split(free[np.argsort(row_keys(ids[free], "folds", random_state))], 4):
+        yield np.setdiff1d(np.arange(len(ids)), part), np.sort(part)
+
+
+def _without_partners(train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    basis = _axes(train)
+    spread = np.square(test @ basis).sum(axis=0)
+    for _ in range(_DRAWS):
+        yield structureless(test, rng, basis)
+        signs = -np.ones(len(spread), dtype=np.float32)
+        for _ in range(20):  # all axes are mirrored where no draw mirrors enough
+            drawn = rng.choice(np.array([-1, 1], dtype=np.float32), len(spread))
+            if spread[drawn < 0].sum() >= spread.sum() / 2:
+                signs = drawn
+                break
+        yield (test @ basis * signs) @ basis.T
+
+
+def _axes(X: np.ndarray) -> np.ndarray:
+    """An orthonormal basis (d, d), as columns: the principal axes of X, and what is across them where rows are few."""
+    return np.linalg.eigh((X.T @ X).astype(np.float64))[1].astype(np.float32)
+
+
+METHODS = ("self-learning", "paper")
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Round:
+    """The state after one round.
+
+    Attributes
+    ----------
+    rows : int
+        Source rows that took part.
+    pairs : int
+        Pairs found: mutual nearest neighbours; for the paper's method the anchors.
+    objective : float
+        Mean CSLS of the rows with their partners; for the paper's method the mean squared error.
+    found : float
+        Share of the requested anchors beyond the seeds with their true partner, 0 … 1; NaN if the truth is unknown.
+    """
+
+    rows: int
+    pairs: int
+    objective: float
+    found: float
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is needed to resume after a round; arrays and JSON values only."""
+
+    arrays: Mapping[str, np.ndarray]
+    numbers: Mapping[str, Any]
+    history: tuple[Round, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class BootstrapResult:
+    """Parallel anchors, how they were found, and the verdict.
+
+    Attributes
+    ----------
+    anchors : tuple of (source id, target id)
+        The seeds first.
+    pairs : tuple of (source id, target id)
+        All matched rows, including seeds and anchors: one to one; they pair the two spaces.
+    held_out : float
+        Mean CSLS of rows that were held out of a second fit, see `fit_held_out`.
+    null : tuple of float
+        The same score of rows without a partner under that fit.
+    verdict : one of `VERDICTS`
+    reason : str
+        The reason for the verdict, with its numbers.
+    vectors : array (n_anchors, d_target), optional
+        Of the paper's method: the optimised anchors themselves, unit rows, before the nearest rows of the target are taken.
+    """
+
+    anchors: Pairs
+    n_seeds: int
+    pairs: Pairs
+    history: tuple[Round, ...]
+    held_out: float
+    null: tuple[float, ...]
+    verdict: str
+    reason: str
+    vectors: np.ndarray | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the verdict is that the spaces fit each other; False if undecided."""
+        return self.verdict == "fits"
+
+
+def bootstrap_anchors(
+    source: LatentSpace,
+    target: LatentSpace,
+    *,
+    seeds: Sequence[tuple[str, str]] = (),
+    n_anchors: int = 300,
+    anchors: Sequence[str] | None = None,
+    method: str = "self-learning",
+    k: int = 10,
+    random_state: int = 0,
+    truth: Mapping[str, str] | None = None,
+    state: State | None = None,
+    after: Callable[[State], None] | None = None,
+    before_verdict: Callable[[], object] = tuple,
+    **settings: Any,
+) -> BootstrapResult:
+    """Find the partners of source anchors in the target; only the ids of the seeds are read.
+
+    Parameters
+    ----------
+    seeds : pairs of (source id, target id)
+        Known pairs. None: self-learning begins from the similarities within each space (`unseeded`).
+    n_anchors : int
+        Number of anchors, seeds included; chosen at random among the matched rows.
+    anchors : source ids, optional
+        Find the partners of these instead, mutual or not; the seeds still come first.
+    method : "self-learning" or "paper"
+        "paper" is Algorithm 1 of Cannistraci et al. 2023 without centring, see `literal`; `settings` go to it: steps,
+        learning_rate, device.
+    k : int
+        Neighbours of the CSLS.
+    truth : source id → target id, optional
+        For `Round.found` only; no choice depends on it.
+    state, after
+        To resume; `after` is called with the state after each round, `before_verdict` after all.
+
+    Self-learning takes the 4,000 most frequent rows first, where both spaces have counts, then all.
+
+    Raises
+    ------
+    SpaceError
+        Seeds that contradict each other or are no ids of the spaces or zero vectors, too few of them, more anchors than rows,
+        an unknown method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, bootstrap_anchors
+    >>> X = np.random.default_rng(0).normal(size=(400, 10))
+    >>> rotation, _ = np.linalg.qr(np.random.default_rng(1).normal(size=(10, 10)))
+    >>> first = LatentSpace(X, [f"en{row}" for row in range(400)])
+    >>> second = LatentSpace(X @ rotation, [f"fr{row}" for row in range(400)])
+    >>> seeds = [(f"en{row}", f"fr{row}") for row in range(15)]
+    >>> result = bootstrap_anchors(first, second, seeds=seeds, n_anchors=100)
+    >>> result.verdict, np.mean([one[2:] == other[2:] for one, other in result.anchors]).item()
+    ('fits', 1.0)
+    """
+    need_one_of("method", method, METHODS)
+    task = _Task(source, target, _checked_seeds(seeds, source, target), truth)
+    asked = _asked_rows(task, anchors, n_anchors, method, random_state)
+    run = _self_learning if method == "self-learning" else _paper
+    found, history, vectors = run(task, asked, k, random_state, state, after, **settings)
+    before_verdict()
+    final = _matched(task, found, k)
+    n_seeds = len(task.seeds[0])
+    if method == "self-learning":
+        found = _anchor_rows(task, final, asked, n_anchors, random_state)
+    pairs = _one_to_one(found, final.pairs)
+    told = _judge(task, found if method == "paper" else pairs, k, random_state)
+    ids = {"anchors": task.ids(found), "n_seeds": n_seeds, "pairs": task.ids(pairs)}
+    judged = {"held_out": told.held_out.mean, "null": told.held_out.null, "verdict": told.verdict, "reason": told.reason}
+    return BootstrapResult(**ids, history=history, **judged, vectors=vectors)
+
+
+class _Task:
+    """Two spaces as row numbers: centred unit rows, the seeds, the truth."""
+
+    def __init__(self, source: LatentSpace, target: LatentSpace, seeds: Rows, truth: Mapping[str, str] | None) -> None:
+        self.source, self.target, self.seeds = source, target, seeds
+        self.X, self.Y = (unit_rows(space.vectors, mean_row(space.vectors)) for space in (source, target))
+        self.truth = np.full(len(source), -1)
+        if truth:
+            self.truth = target.index.get_indexer([truth.get(identifier) for identifier in source.ids])
+        self.knows = bool(truth)
+
+    def ids(self, rows: Rows) -> Pairs:
+        return tuple(zip(self.source.ids[rows[0]].tolist(), self.target.ids[rows[1]].tolist(), strict=True))
+
+    def found(self, asked: np.ndarray, partner: np.ndarray) -> float:
+        """Share of the requested rows with their true partner; seeds are excluded."""
+        hidden = ~np.isin(asked, self.seeds[0])
+        return float((self.truth[asked] == partner)[hidden].mean()) if self.knows and hidden.any() else float("nan")
+
+
+def _self_learning(task: _Task, asked: np.ndarray, k: int, random_state: int, state, after):
+    stages = _stages(task, asked)
+    if state is None:
+        rotation, place = begin(task.X, task.Y, task.seeds, stages[0], k)
+        state = State({"rotation": rotation}, asdict(place), ())
+    history, pairs = state.history, tuple(state.arrays.get("pairs", ()))
+    settings = {"k": k, "random_state": random_state, "place": Alignment(**state.numbers)}
+    for step in self_learn(task.X, task.Y, state.arrays["rotation"], task.seeds, stages, **settings):
+        partner = np.full(len(task.source), -2)
+        partner[step.rows[0]] = step.rows[1][step.matching.partner]
+        found = task.found(asked, partner[asked])
+        pairs = step.pairs
+        history = (*history, Round(len(step.rows[0]), len(pairs[0]), step.matching.mean, found))
+        if after:
+            after(State({"rotation": step.rotation, "pairs": np.stack(pairs)}, asdict(step.place), history))
+    return pairs, history, None
+
+
+def _paper(
+    task: _Task, asked: np.ndarray, k: int, random_state: int, state, after, steps: int = STEPS,
+    learning_rate: float = LEARNING_RATE, device: str = "auto",
+):  # fmt: skip
+    history = state.history if state else ()
+    X, Y = unit_rows(task.source.vectors), unit_rows(task.target.vectors)
+    settings = {"steps": steps, "learning_rate": learning_rate, "random_state": random_state, "device": device}
+    nearest, vectors = (state.arrays[name] if state else None for name in ("nearest", "vectors"))
+    for step in optimise_anchors(X, Y, asked, task.seeds[1], state=state.arrays if state else None, **settings):
+        nearest, vectors = step.nearest, step.vectors
+        history = (*history, Round(len(X), len(asked), step.loss, task.found(asked, nearest)))
+        if after:
+            after(State({**step.state, "nearest": nearest, "vectors": vectors}, {}, history))
+    return (asked, nearest), history, vectors
+
+
+def _matched(task: _Task, found: Rows, k: int) -> Matching:
+    """All rows matched under the rotation that the pairs found and the seeds give."""
+    rows = [np.concatenate(both) for both in zip(found, task.seeds, strict=True)]
+    return match_csls(unit_rows(task.X @ rotation_between(task.X[rows[0]], task.Y[rows[1]])), task.Y, k)
+
+
+def _judge(task: _Task, found: Rows, k: int, random_state: int) -> Judgement:
+    """On the rows of the first stage, of the source at most 4,000: the second fit costs less than the first."""
+    rows = list(_stages(task, found[0])[0])
+    if len(rows[0]) > MOST_ROWS:
+        keys = row_keys(task.source.ids[rows[0]], "judged", random_state)
+        keys[np.isin(rows[0], task.seeds[0])] = -1  # the seeds take part in any case
+        rows[0] = np.sort(rows[0][np.argsort(keys)[:MOST_ROWS]])
+    here = np.isin(found[0], rows[0]) & np.isin(found[1], rows[1]) & ~np.isin(found[0], task.seeds[0])
+    seeds, pairs = (
+        tuple(np.searchsorted(all_, one) for all_, one in zip(rows, two, strict=True))
+        for two in (task.seeds, (found[0][here], found[1][here]))
+    )
+    names = task.source.name, task.target.name
+    ids = task.source.ids[rows[0]]
+    return judge(task.X[rows[0]], task.Y[rows[1]], seeds, pairs, ids, names, k=k, random_state=random_state)
+
+
+def _stages(task: _Task, asked: np.ndarray) -> list[Rows]:
+    """Rows with a direction; the most frequent first, if counts are known, with the seeds and the requested anchors."""
+    alive = tuple(np.flatnonzero(np.einsum("ij,ij->i", rows, rows) > 0) for rows in (task.X, task.Y))
+    spaces = task.source, task.target
+    if any(space.counts is None for space in spaces) or max(map(len, alive)) <= MOST_ROWS:
+        return [alive]
+    wanted = np.r_[task.seeds[0], asked][: MOST_ROWS // 4], task.seeds[1][: MOST_ROWS // 4]
+    first = []
+    for space, rows, extra in zip(spaces, alive, wanted, strict=True):
+        frequent = rows[np.argsort(-space.counts[rows], kind="stable")[: MOST_ROWS - len(extra)]]
+        first.append(np.union1d(frequent, extra))
+    return [(first[0], first[1]), alive]
+
+
+def _asked_rows(task: _Task, anchors, n_anchors: int, method: str, random_state: int) -> np.ndarray:
+    seeds = task.seeds[0]
+    if anchors is not None:
+        rows = task.source.rows(anchors)
+        return np.r_[seeds, rows[~np.isin(rows, seeds)]]
+    most = min(len(task.source), len(task.target))
+    if not max(len(seeds), 1) <= n_anchors <= most:
+        raise SpaceError(f"n_anchors: expected {max(len(seeds), 1)} … {most:,}, from the seeds to the rows, got {n_anchors:,}")
+    if method == "self-learning":
+        return seeds  # the others are chosen among the matched rows
+    rest = np.setdiff1d(np.arange(len(task.source)), seeds)
+    return np.r_[seeds, np.random.default_rng(random_state).choice(rest, n_anchors - len(seeds), replace=False)]
+
+
+def _anchor_rows(task: _Task, final: Matching, asked: np.ndarray, n_anchors: int, random_state: int) -> Rows:
+    seeds = task.seeds
+    if len(asked) > len(seeds[0]):
+        rest = asked[len(seeds[0]) :]
+        return asked, np.r_[seeds[1], final.partner[rest]]
+    mutual, partner = final.pairs
+    free = np.flatnonzero(~np.isin(mutual, seeds[0]) & ~np.isin(partner, seeds[1]))
+    missing = min(n_anchors - len(seeds[0]), len(free))
+    chosen = np.random.default_rng(random_state).choice(free, missing, replace=False)
+    return np.r_[seeds[0], mutual[chosen]], np.r_[seeds[1], partner[chosen]]
+
+
+def _one_to_one(first: Rows, then: Rows) -> Rows:
+    """Both lists of pairs as one; of pairs that share a row only the earliest stays."""
+    pairs = np.stack([np.concatenate(both) for both in zip(first, then, strict=True)])
+    for side in (0, 1):
+        _, places = np.unique(pairs[side], return_index=True)
+        pairs = pairs[:, np.sort(places)]
+    return pairs[0], pairs[1]
+
+
+def _checked_seeds(seeds: Sequence[tuple[str, str]], source: LatentSpace, target: LatentSpace) -> Rows:
+    seeds = list(dict.fromkeys(tuple(pair) for pair in seeds))
+    if 0 < len(seeds) < 3:
+        raise SpaceError(f"seeds: expected none, or three pairs or more, got {len(seeds)}; give more, or start without seeds")
+    rows = []
+    for side, space in enumerate((source, target)):
+        ids = [pair[side] for pair in seeds]
+        twice = [identifier for identifier in dict.fromkeys(ids) if ids.count(identifier) > 1]
+        if twice:
+            partners = [pair[1 - side] for pair in seeds if pair[side] == twice[0]]
+            raise SpaceError(
+                f"seeds: expected one partner an id, got {quote([twice[0]])} with {quote(partners)}; keep one of these pairs"
+            )
+        try:
+            rows.append(space.rows(ids))
+        except SpaceError as error:
+            raise SpaceError(f"seeds: {error}; the first of a pair is an id of the source, the second of the target") from error
+        zero = space.norms[rows[-1]] == 0
+        if zero.any():
+            raise SpaceError(
+                f"seeds: {quote(np.array(ids, dtype=object)[zero][:3])} are zero vectors in {space.name!r}: choose others"
+            )
+    return rows[0].astype(np.int64), rows[1].astype(np.int64)
+
+
+def share_found(result: BootstrapResult, truth: Mapping[str, str]) -> float:
+    """Share of the anchors beyond the seeds that have their true partner, 0 … 1."""
+    found = result.anchors[result.n_seeds :]
+    return float(np.mean([truth.get(one) == other for one, other in found])) if found else float("nan")

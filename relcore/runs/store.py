@@ -1,0 +1,471 @@
+"""The store's folder: entries under keys, the limit on their size, and what killed writers left."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+import shutil
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from safetensors import SafetensorError
+
+from relcore.base.access import expanded
+from relcore.base.errors import SpaceError
+from relcore.runs import entries
+from relcore.runs.digest import ENVIRONMENT, LIMIT_ENVIRONMENT, StoreError, cache_folder, default_limit
+from relcore.runs.entries import Damaged, Entry, Summary, write_matrix
+from relcore.runs.finished import Finished, FinishedEntry, finished
+
+# Files that are being written: whose they are, and whether that process was killed.
+
+STALE_SECONDS = 24 * 3600
+STALE_TEMPORARY_SECONDS = 600
+
+
+def own_name() -> str:
+    """A new name that says which process of which machine it belongs to."""
+    return f"{os.getpid()}~{uuid.uuid4().hex}~{socket.gethostname()}"
+
+
+def orphaned(path: Path, name: str = "") -> bool:
+    """Whether nobody writes to this any more: its process is dead, or, where that cannot be known, it is old.
+
+    `name` is what `own_name` gave, where the file is called otherwise.
+    """
+    seconds = time.time() - path.stat().st_mtime
+    if path.name.startswith(".tmp"):  # the library's, which earlier versions left beside ours: one write takes seconds
+        return seconds > STALE_TEMPORARY_SECONDS
+    pid, _, host = (*(name or path.name).split("~", 2), "", "")[:3]
+    return (host == socket.gethostname() and pid.isdecimal() and not _alive(int(pid))) or seconds > STALE_SECONDS
+
+
+def bytes_in(path: Path) -> int:
+    files = path.iterdir() if path.is_dir() else [path]
+    try:
+        return sum(file.stat().st_size for file in files)
+    except OSError:  # it was finished meanwhile
+        return 0
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    with suppress(OSError):  # a dead process that nobody has waited for, as in a container without init, still has its number
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return True
+
+
+# Pins: entries that a running command, job or page uses are not evicted, by whichever process shares the store.
+#
+# Each of them lists its keys in a file of its own, which it keeps locked. The lock ends with the process, even with one that is
+# killed, and an unlocked list counts for nothing. A lock of the whole folder, held for milliseconds, orders listing and evicting.
+
+FOLDER, _LOCK = "pins", "lock"
+
+
+@dataclass
+class _List:
+    """The keys that one use of one store's folder has listed, and the locked file that holds them."""
+
+    path: Path
+    file: IO[str]
+    keys: set[str] = field(default_factory=set)
+
+
+class Pins:
+    """The entries that one command, job or page uses, of any store's folder, until `close`."""
+
+    def __init__(self) -> None:
+        self._lists: dict[Path, _List] = {}
+        self._guard = threading.Lock()
+
+    def add(self, root: Path, keys: Iterable[str]) -> None:
+        """Keep these entries; those that do not exist yet, too. Nothing happens where the folder cannot be written to."""
+        with self._guard, suppress(OSError):
+            kept = self._lists.get(root)
+            missing = set(keys) - (kept.keys if kept else set())
+            if not missing:
+                return
+            with locked(root, fcntl.LOCK_SH):
+                if kept is None or not kept.path.exists():  # the folder was deleted, and made again
+                    missing |= kept.keys if kept else set()
+                    kept = self._lists[root] = _begin(root)
+                kept.file.writelines(f"{key}\n" for key in missing)
+                kept.file.flush()
+            kept.keys |= missing
+
+    def close(self) -> None:
+        """Let go of all entries."""
+        with self._guard:
+            for kept in self._lists.values():
+                with suppress(OSError):
+                    kept.path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    kept.file.close()
+            self._lists.clear()
+
+
+_current: ContextVar[Pins | None] = ContextVar("pins", default=None)
+
+
+@contextmanager
+def in_use() -> Iterator[None]:
+    """Entries that this thread looks for, reads or writes inside are not evicted before the end."""
+    if _current.get() is not None:
+        yield
+        return
+    pins = Pins()
+    token = _current.set(pins)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+        pins.close()
+
+
+def note(root: Path, key: str) -> None:
+    """This thread uses the entry: keep it until the `in_use` around it ends; without one nothing is kept."""
+    if (pins := _current.get()) is not None:
+        pins.add(root, [key])
+
+
+def pinned(root: Path) -> set[str]:
+    """The keys that living processes use; lists of dead ones are removed. Call it with the folder `locked` exclusively."""
+    keys: set[str] = set()
+    for path in (root / FOLDER).glob("*"):
+        with suppress(OSError), open(path, "r+", encoding="ascii", errors="replace") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                keys.update(file.read().split())
+            else:
+                path.unlink(missing_ok=True)
+    return keys
+
+
+@contextmanager
+def locked(root: Path, kind: int = fcntl.LOCK_EX) -> Iterator[None]:
+    """Hold the folder's lock. A folder that cannot be written to, or whose disk knows no locks, is used without."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            fcntl.flock(held.enter_context(open(root / _LOCK, "a")), kind)
+        yield
+
+
+def _begin(root: Path) -> _List:
+    (root / FOLDER).mkdir(exist_ok=True)  # not its parents: a store whose disk is gone is not made again to note a use
+    path = root / FOLDER / own_name()
+    file = open(path, "a", encoding="ascii")  # noqa: SIM115, its lock lasts as long as it is open
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return _List(path, file)
+
+
+HEADROOM = 32 * 1024**2  # a disk filled to its last byte breaks everything else on it
+_KEY = re.compile(r"[0-9a-f]{16,128}")
+_log = logging.getLogger("relscope")
+
+
+class Store:
+    """Arrays with metadata under hexadecimal keys, one safetensors file per key, nothing pickled.
+
+    Writes are atomic: a file is written under another name, flushed to disk, then renamed. The key must depend on everything
+    that determines the content (see `digest_of`), so two writers of one key write the same content.
+
+    Parameters
+    ----------
+    root : folder, optional
+        Default: the environment's ``RELSCOPE_STORE``, else ``relscope`` in the user's cache folder.
+    limit_bytes : int, optional
+        Default: the environment's ``RELSCOPE_STORE_GB`` in gigabytes, else 10. Above it the least recently used entries
+        are removed; the newest one always stays, even if it exceeds the limit.
+    finished : Finished or bool, optional
+        Results that come with Relscope and are found where the folder has none of the key; True for those of this installation.
+        Default: only in the default folder, so that a folder of one's own holds what was computed for it and nothing else.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike | None = None,
+        limit_bytes: int | None = None,
+        finished: Finished | bool | None = None,
+    ) -> None:
+        self.finished = _finished(root is None if finished is None else finished)
+        try:
+            self.root = expanded(root or os.environ.get(ENVIRONMENT) or cache_folder()).absolute()
+        except SpaceError as error:
+            raise StoreError(f"{ENVIRONMENT}: {error}") from None
+        self.limit_bytes = default_limit() if limit_bytes is None else limit_bytes
+        self._entries = self.root / "entries"
+        self._partial = self.root / "partial"
+        self._above_limit = False
+        try:
+            self._make_folders()
+        except OSError as error:
+            if not os.path.isdir(self._entries):  # one that can only be read serves what it has
+                raise StoreError(f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}") from error
+        self._sweep()
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r}, limit_bytes={self.limit_bytes})"
+
+    def has(self, key: str, own: bool = False) -> bool:
+        """Whether there is an entry; with `own`, whether it is in the folder and did not come with Relscope."""
+        path = self._path(key)
+        note(self.root, key)
+        return os.path.isfile(path) or (not own and self.finished is not None and self.finished.made(key) is not None)
+
+    def made(self, key: str) -> FinishedEntry | None:
+        """When the entry was computed that comes with Relscope; None where the folder has its own, or nothing has one."""
+        return None if self.finished is None or self.has(key, own=True) else self.finished.made(key)
+
+    def get(self, key: str) -> Entry | None:
+        """The entry of the key, or None; a damaged file counts as missing, is removed, and is named in the log.
+
+        Raises
+        ------
+        StoreError
+            The disk fails, or permission to read is missing.
+        """
+        path = self._path(key)
+        note(self.root, key)
+        try:
+            entry = entries.read(path)
+        except FileNotFoundError:
+            return self.finished.get(key) if self.finished else None
+        except Damaged as error:
+            _log.warning("%s: this entry of the store is damaged and counts as missing: %s", path, error)
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            return self.finished.get(key) if self.finished else None
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read, {_reason(error)}; check the disk, or {_ANOTHER}") from error
+        with suppress(OSError):  # the time of last use decides what is evicted; a read-only store has none
+            os.utime(path)
+        return entry
+
+    def summary(self, key: str) -> Summary | None:
+        """The contents of the file's header, or None if there is none; this does not count as a use of the entry."""
+        path = self._path(key)
+        try:
+            shapes, metadata = entries.read_header(path)
+            return Summary(key, shapes, metadata, path.stat().st_size)
+        except (Damaged, OSError):
+            return self.finished.summary(key) if self.finished else None
+
+    def summaries(self) -> list[Summary]:
+        """All entries that can be read, the most recently used first."""
+        return [found for key in self.entries() if (found := self.summary(key))]
+
+    def put(self, key: str, arrays: Mapping[str, np.ndarray], metadata: Mapping[str, Any] | None = None) -> None:
+        """Save the arrays and the metadata under the key, replacing an earlier entry.
+
+        Raises
+        ------
+        StoreError
+            Arrays of objects or strings, metadata that JSON cannot say, no room, no permission. What was there stays.
+        """
+        arrays = {name: _writable_form(name, array) for name, array in arrays.items()}
+        try:
+            text = json.dumps(dict(metadata or {}), ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise StoreError(f"metadata: expected JSON values, got {error}") from error
+        n_bytes = sum(array.nbytes for array in arrays.values()) + len(text)
+        self._save(key, n_bytes, lambda path: entries.write(path, arrays, text))
+
+    def put_matrix(
+        self, key: str, blocks: Iterable[np.ndarray], shape: tuple[int, int], metadata: Mapping[str, Any], **others: np.ndarray
+    ) -> None:
+        """`put` float32 blocks (m, d) as the array `vectors` (n, d), with the memory of one block, and `others` beside it.
+
+        A ValueError where the blocks have another shape; then nothing is saved.
+        """
+        others = {name: _writable_form(name, array) for name, array in others.items()}
+        n_bytes, text = 4 * shape[0] * shape[1], json.dumps(dict(metadata))
+        self._save(key, n_bytes, lambda path: write_matrix(path, blocks, shape, others, text))
+
+    def mapped(self, key: str) -> Entry | None:
+        """As `get`, with arrays that are maps: what is not used is not read, and not compared with its checksum."""
+        path = self._path(key)
+        note(self.root, key)
+        with suppress(OSError):
+            os.utime(path)
+        with suppress(Damaged, OSError, ValueError):
+            return entries.map_entry(path)
+        return None
+
+    def identity(self) -> str:
+        """A random name that the folder keeps, by which a worker knows whether it has this folder; "" where it has none."""
+        path = self.root / "id"
+        with suppress(OSError):
+            with suppress(FileExistsError), open(path, "x", encoding="ascii") as file:
+                file.write(uuid.uuid4().hex)
+            return path.read_text(encoding="ascii")
+        return ""
+
+    def require_writable(self) -> None:
+        """To be called before long work whose result belongs here.
+
+        Raises
+        ------
+        StoreError
+            The disk is full or gone, or permission is missing.
+        """
+        try:
+            self._require_room(0)
+            with self.scratch():
+                return
+        except OSError as error:
+            raise StoreError(f"{self.root}: expected a folder to write to, got {_reason(error)}; {_ELSEWHERE}") from error
+
+    @contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder of this writer's own, for a file that is renamed when it is whole; swept by a later start after a kill."""
+        folder = self._partial / own_name()
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def size(self) -> int:
+        """Bytes of all entries, and of files that are being written or were left by killed writers."""
+        return sum(size for _, size, _ in self._files()) + sum(map(bytes_in, self._unfinished()))
+
+    def entries(self) -> list[str]:
+        """All keys, the most recently used first."""
+        return [path.stem for _, _, path in sorted(self._files(), reverse=True)]
+
+    def remove(self, key: str) -> None:
+        """Remove the key if it exists.
+
+        Raises
+        ------
+        StoreError
+            Permission is missing, or the disk fails.
+        """
+        path = self._path(key)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            if not os.path.lexists(path):  # a read-only disk refuses this, too
+                return
+            raise StoreError(f"{path}: cannot be removed, {_reason(error)}; check the folder's permissions") from error
+
+    def clear(self) -> None:
+        for key in self.entries():
+            self.remove(key)
+
+    def _save(self, key: str, n_bytes: int, write: Callable[[Path], None]) -> None:
+        path = self._path(key)
+        try:
+            self._require_room(n_bytes)
+            note(self.root, key)
+            with self.scratch() as folder:
+                write(folder / path.name)
+                path.parent.mkdir(exist_ok=True)
+                os.replace(folder / path.name, path)
+        except (OSError, SafetensorError) as error:
+            raise StoreError(f"{self.root}: the entry could not be written, {_reason(error)}; {_ELSEWHERE}") from error
+        self._evict(keep=path)
+
+    def _path(self, key: str) -> Path:
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            raise ValueError(f"expected a key of 16 to 128 lower-case hexadecimal digits (see digest_of), got {key!r}")
+        return self._entries / key[:2] / f"{key}.safetensors"
+
+    def _files(self) -> list[tuple[float, int, Path]]:
+        """Time of last use, bytes and path of each entry; files that vanish meanwhile are ignored."""
+        files = []
+        for path in self._entries.glob("*/*.safetensors"):
+            with suppress(OSError):
+                status = path.stat()
+                files.append((status.st_mtime, status.st_size, path))
+        return files
+
+    def _evict(self, keep: Path) -> None:
+        """Remove the least recently used entries above the limit, except `keep` and what running work uses."""
+        if self.size() <= self.limit_bytes:
+            return
+        with locked(self.root):  # nobody pins an entry, or evicts as well, between the list and the removal
+            used = pinned(self.root) | {keep.stem}
+            excess = self.size() - self.limit_bytes
+            for _, size, path in sorted(self._files()):
+                if excess <= 0:
+                    return
+                if path.stem not in used:
+                    with suppress(OSError):
+                        path.unlink(missing_ok=True)
+                        excess -= size
+        if excess > 0 and len(used) > 1 and not self._above_limit:
+            self._above_limit = True
+            needed = (self.limit_bytes + excess) / 1e9
+            _log.warning(
+                "%s: running work uses %.3f GB, more than the limit of %.3f GB, which is exceeded meanwhile; set %s to %.3f",
+                *(self.root, needed, self.limit_bytes / 1e9, LIMIT_ENVIRONMENT, needed),
+            )
+
+    def _make_folders(self) -> None:
+        self._entries.mkdir(parents=True, exist_ok=True)
+        self._partial.mkdir(exist_ok=True)
+
+    def _require_room(self, n_bytes: int) -> None:
+        self._make_folders()  # again, if somebody deleted the store
+        if shutil.disk_usage(self.root).free >= n_bytes + HEADROOM:
+            return
+        self._sweep()
+        needed, free = n_bytes + HEADROOM, shutil.disk_usage(self.root).free
+        if free < needed:
+            raise StoreError(
+                f"{self.root}: expected {needed / 1e6:.0f} MB free for the entry, got {free / 1e6:.0f} MB; {_ELSEWHERE}"
+            )
+
+    def _sweep(self) -> None:
+        """Remove what killed writers left."""
+        for path in self._unfinished():
+            with suppress(OSError):
+                if orphaned(path):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        with locked(self.root):
+            pinned(self.root)  # which removes the lists of dead processes
+
+    def _unfinished(self) -> list[Path]:
+        try:
+            return list(self._partial.iterdir())
+        except OSError:
+            return []
+
+
+_ANOTHER = f"set {ENVIRONMENT} to a folder on another disk"
+_ELSEWHERE = f"free some space, or {_ANOTHER}"
+
+
+def _finished(given: Finished | bool) -> Finished | None:
+    return (finished() if given else None) if isinstance(given, bool) else given
+
+
+def _writable_form(name: str, array: np.ndarray) -> np.ndarray:
+    array = np.asarray(array, order="C")
+    if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
+        raise StoreError(f"array {name!r}: expected numbers of at most 64 bits, got {array.dtype}; put text into the metadata")
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)

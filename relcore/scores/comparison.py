@@ -1,0 +1,241 @@
+"""Compare two spaces: the same rows absolute, relative and whitened, with every score beside its chance level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.magnitude import centred
+from relcore.base.names import METRICS, SIMILARITIES
+from relcore.base.numbers import counted
+from relcore.represent.anchors import coinciding_anchors, shared_anchors
+from relcore.represent.projection import RelativeProjection
+from relcore.represent.similarity import mean_row
+from relcore.represent.translation import Procrustes
+from relcore.scores.metric import AlignedPair
+from relcore.scores.score import Difference, Score, long_row
+from relcore.spaces.space import Match
+from relcore.spaces.split import Split
+
+LIVE_QUERIES = 300  # held-out rows whose neighbours are looked up where scores are to come at once; their interval is ± .02
+
+
+@dataclass(frozen=True)
+class ProjectionSpec:
+    """How relative spaces are made: the parameters of `RelativeProjection` except `whiten`, which is another representation."""
+
+    similarity: str = "cosine"
+    center: bool = True
+    ridge: float = 0.3
+    threshold: float = 1.5
+
+    def __post_init__(self) -> None:
+        need_one_of("similarity", self.similarity, SIMILARITIES)
+        for name in ("ridge", "threshold"):
+            if not 0 < (value := getattr(self, name)) < np.inf:
+                raise SpaceError(
+                    f"{name}: expected a number above 0, got {value!r}; try the default, {getattr(type(self), name)}"
+                )
+
+    def projection(self, whiten: bool = False) -> RelativeProjection:
+        """An unfitted projection; whitening is always of the cosine."""
+        similarity = "cosine" if whiten else self.similarity
+        return RelativeProjection(similarity, self.center, whiten, self.ridge, self.threshold)
+
+
+RowMap = Callable[[np.ndarray], np.ndarray]
+REPRESENTATIONS = ("absolute", "relative", "whitened", "procrustes")
+
+
+def represent(
+    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both spaces as "absolute" (n, d), "relative" or "whitened" (n, k), or the source rotated into the target ("procrustes").
+
+    Procrustes is a reference: it uses both spaces and the same anchors. The matrices
+    are read-only, like those of a space, as caches share them.
+
+    Raises
+    ------
+    SpaceError
+        Anchors that a space lacks, none or twice the same; an unknown representation.
+    """
+    spaces = match.source.vectors, match.target.vectors
+    maps = representation_maps(match, representation, anchor_ids, spec)
+    if representation == "absolute":
+        return spaces
+    made = tuple(each(X) for each, X in zip(maps, spaces, strict=True))
+    for matrix in made:
+        matrix.flags.writeable = False
+    return made
+
+
+def representation_maps(
+    match: Match, representation: str, anchor_ids: Sequence[str], spec: ProjectionSpec
+) -> tuple[RowMap, RowMap]:
+    """What makes of rows of the source and of the target (m, d) their representation (m, w): `represent` in parts.
+
+    Raises
+    ------
+    SpaceError
+        As `represent` does.
+    """
+    need_one_of("representation", representation, REPRESENTATIONS)
+    source, target = match.source.vectors, match.target.vectors
+    if representation == "absolute":
+        return (np.asarray,) * 2
+    rows = match.source.rows(shared_anchors(anchor_ids, match.source, match.target))
+    if representation == "procrustes":
+        procrustes = Procrustes().fit(source[rows], target[rows])
+        mean = mean_row(target)  # as on Invert, where it is the same map
+        return (lambda X: centred(procrustes.transform(X), mean)), (lambda X: centred(X, mean))
+    whiten = representation == "whitened"
+    return tuple(spec.projection(whiten).fit(X, anchors=rows).transform for X in (source, target))
+
+
+def sample_pair(match: Match, anchor_ids: Sequence[str], n_most: int, random_state: int = 0) -> Match:
+    """The pair of these anchors and at most `n_most` other rows, drawn at random; the pair itself where it has no more."""
+    anchors = match.source.rows(anchor_ids)
+    free = np.ones(len(match), dtype=bool)
+    free[anchors] = False
+    others = np.flatnonzero(free)
+    if len(others) <= n_most:
+        return match
+    rows = np.union1d(anchors, np.random.default_rng(random_state).choice(others, n_most, replace=False))
+    return replace(match, source=match.source.take(rows), target=match.target.take(rows))
+
+
+def held_out(match: Match, anchor_ids: Sequence[str] = (), representation: str = "relative") -> Split:
+    """The rows that scores of this representation use: those that are not anchors, or all rows where no anchors are used.
+
+    The latter holds for "absolute", and for other representations without `anchor_ids`, as the first paper published them.
+
+    Raises
+    ------
+    SpaceError
+        Anchors that the source lacks, or no row beside them.
+    """
+    return Split.held_out(match.ids, match.source.rows(() if representation == "absolute" else anchor_ids))
+
+
+def metrics_of_a_pair() -> dict[str, str]:
+    """Name → title of the metrics that a pair is scored by."""
+    return {name: entry.title for name, entry in METRICS.items() if "pair" in entry.of}
+
+
+def class_labels(match: Match) -> np.ndarray | None:
+    """The classes of the rows, "" for a row without one; None unless most rows have one, as the categories of words do not.
+
+    They are the source's, or the target's where the source has none.
+    """
+    labels = match.target.labels if match.source.labels is None else match.source.labels
+    return labels if labels is not None and 2 * np.count_nonzero(labels != "") > len(labels) else None
+
+
+def score_pair(
+    source: np.ndarray,
+    target: np.ndarray,
+    split: Split,
+    *,
+    k: int = 10,
+    convention: str = "paper",
+    n_queries: int | None = None,
+    metrics: Sequence[str] = (),
+    labels: np.ndarray | None = None,
+) -> dict[str, Score]:
+    """Scores of two row-aligned spaces (n, d) on the split's test rows, by these metrics, default all of them.
+
+    Neighbours of `n_queries` of the test rows, default all, are looked up among the test rows. A metric that needs one width
+    is left out where there are two, and one that needs the `labels` of the n rows where there are none.
+
+    Raises
+    ------
+    SpaceError
+        Matrices of other rows than the split's.
+    """
+    pair = AlignedPair.of(source, target, split, k, convention, n_queries, labels=labels)
+    scores = {name: METRICS[name].load()().score(pair) for name in metrics or metrics_of_a_pair()}
+    return {name: score for name, score in scores.items() if score is not None}
+
+
+def score_differences(
+    before: tuple[np.ndarray, np.ndarray],
+    now: tuple[np.ndarray, np.ndarray],
+    split: Split,
+    *,
+    k: int = 10,
+    convention: str = "paper",
+    n_queries: int | None = None,
+    labels: np.ndarray | None = None,
+) -> dict[str, Difference]:
+    """The change of each score of `score_pair`, on the same held-out rows and queries, with 95 % intervals.
+
+    The split's anchors are those of both: a row that is an anchor before or now is in neither score.
+    """
+    pairs = [AlignedPair.of(*matrices, split, k, convention, n_queries, labels=labels) for matrices in (before, now)]
+    found = {name: METRICS[name].load()().difference(*pairs) for name in metrics_of_a_pair()}
+    return {name: difference for name, difference in found.items() if difference is not None}
+
+
+def score_table(scores: Mapping[str, Mapping[str, Score]]) -> pd.DataFrame:
+    """Scores by representation (`form`) and metric as a long table, each row with its settings and its chance level.
+
+    Columns: metric, form, score, null_low, null_high (95 % band), low, high (sampling interval, NaN where all rows are
+    queries), chance (the chance level's mean), convention, k, n, queries; where neighbours are approximate also search,
+    recall, recall_low, recall_high (95 % interval), recall_queries.
+    """
+    rows = []
+    for form, by_metric in scores.items():
+        for metric, score in by_metric.items():
+            title = METRICS[metric].title + (f", k = {score.k}" if score.k else "")
+            title += f", approximate ({score.recall.search})" if score.recall else ""
+            rows.append({"metric": title, "form": form, "convention": score.convention, **score.facts()})
+    columns = ["metric", "form", "score", "null_low", "null_high", "low", "high", "chance", "convention", "k", "n", "queries"]
+    columns += [
+        name for name in ("search", "recall", "recall_low", "recall_high", "recall_queries") if any(name in row for row in rows)
+    ]
+    return pd.DataFrame(rows)[columns]
+
+
+def score_notes(scores: Mapping[str, Mapping[str, Score]]) -> list[str]:
+    """The notes of scores by representation, each once and with the scores that have it; mostly none."""
+    places: dict[str, list[str]] = {}
+    for form, by_metric in scores.items():
+        for metric, score in by_metric.items():
+            notes = [score.note, score.recall.caution(score.k) if score.recall else ""]
+            for note in filter(None, notes):
+                places.setdefault(note, []).append(f"{METRICS[metric].title} ({form})")
+    return [f"{', '.join(where)}: {note}" for note, where in places.items()]
+
+
+def cautions(match: Match, anchor_ids: Sequence[str]) -> list[str]:
+    """Sentences about what decides relative scores beside the likeness of the spaces: long rows that move a mean, and anchors
+    that coincide; mostly none."""
+    if not len(anchor_ids):
+        return []
+    told = (long_row(space) or coinciding_anchors(space, anchor_ids) for space in (match.source, match.target))
+    return [sentence for sentence in told if sentence]
+
+
+def neighbour_facts(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    """``Jaccard and MRR: k = 10, paper convention``, of the scores that read neighbour lists; "" where none does."""
+    every = {metric: score for by_metric in scores.values() for metric, score in by_metric.items() if score.k}
+    if not every:
+        return ""
+    *titles, last = [METRICS[metric].title for metric in METRICS if metric in every]
+    first = next(iter(every.values()))
+    return f"{', '.join(titles)}{' and ' * bool(titles)}{last}: k = {first.k}, {first.convention} convention"
+
+
+def rows_scored(scores: Mapping[str, Mapping[str, Score]]) -> str:
+    """``n = 19,700 held-out rows, no anchor among them (absolute: all 20,000 rows)``."""
+    counts = {form: next(iter(by_metric.values())).n for form, by_metric in scores.items()}
+    absolute = counts.pop("absolute", None)
+    if not counts:
+        return f"n = {counted(absolute, 'row')}"
+    all_rows = f" (absolute: all {counted(absolute, 'row')})" if absolute else ""
+    return f"n = {counted(next(iter(counts.values())), 'held-out row')}, no anchor among them{all_rows}"

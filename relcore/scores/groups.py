@@ -1,0 +1,98 @@
+"""Which groups of rows have lower values than random groups of the same size? A permutation test of all groups at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from relcore.base.errors import SpaceError
+from relcore.scores.score import Z95
+
+PERMUTATIONS = 1999  # the smallest p is 1 / 2,000
+
+
+@dataclass(frozen=True)
+class GroupTest:
+    """Groups compared with random groups of their sizes; one number per group, (g,).
+
+    Attributes
+    ----------
+    mean : array
+        Mean value of each group.
+    z : array
+        (mean − mean of all rows) / standard error of a random group of that size.
+    p : array
+        Share of permutations in which *some* group has a z as low: corrected for the number of groups, above 0.
+    reach : array
+        Half the width of the 95 % band of the mean of a random group of that size.
+    n_permutations : int
+    """
+
+    mean: np.ndarray
+    z: np.ndarray
+    p: np.ndarray
+    reach: np.ndarray
+    n_permutations: int
+
+
+def lowest_groups(
+    values: np.ndarray,
+    groups: np.ndarray,
+    *,
+    between: float = 0.0,
+    n_permutations: int = PERMUTATIONS,
+    random_state: int = 0,
+) -> GroupTest:
+    r"""Test whether the mean value of a group is below that of random groups of rows of the same size.
+
+    A random group of m of n rows, drawn without replacement, has the mean μ of all rows and the variance
+    :math:`\sigma^2 / m \cdot (n - m) / (n - 1) + \tau^2`. Each group's z is compared with the *smallest* z of all groups
+    after a permutation of the values (Westfall and Young 1993), so that the chance of one wrong finding among all groups is p.
+
+    Parameters
+    ----------
+    values : array (n,)
+    groups : array (n,) of int
+        0 … g − 1, −1 for rows of no group, which are part of what random groups are drawn from.
+    between : float
+        τ², the variance of group means that remains in groups of any size, because the values of a group move together. It is
+        added to the permuted means as independent normal numbers. 0 if rows are independent.
+
+    Raises
+    ------
+    SpaceError
+        No group, a group without rows, or a number of values that differs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values, groups = np.random.default_rng(0).normal(size=300), np.repeat([0, 1, 2], 100)
+    >>> found = lowest_groups(values - (groups == 1), groups)
+    >>> int(found.p.argmin()), bool(found.p[1] < .001), bool(found.p[0] > .05)
+    (1, True, True)
+    """
+    values, groups = np.asarray(values, dtype=np.float64), np.asarray(groups)
+    if len(values) != len(groups):
+        raise SpaceError(f"groups: expected {len(values)} numbers, one per value, got {len(groups)}")
+    n_groups = int(groups.max(initial=-1)) + 1
+    sizes = np.bincount(groups[groups >= 0], minlength=n_groups)
+    if not n_groups or not sizes.all():
+        raise SpaceError("groups: expected one group or more, each with a row or more; leave empty groups out")
+    n = len(values)
+    error = np.sqrt(values.var() / sizes * (n - sizes) / max(n - 1, 1) + between)
+    order = np.flatnonzero(groups >= 0)
+    belongs, mu = groups[order], values.mean()
+
+    def means(values: np.ndarray) -> np.ndarray:
+        return np.bincount(belongs, values[order], n_groups) / sizes
+
+    def standardised(means: np.ndarray) -> np.ndarray:
+        return np.divide(means - mu, error, out=np.zeros(n_groups), where=error > 0)
+
+    mean = means(values)
+    z, rng = standardised(mean), np.random.default_rng(random_state)
+    together = np.sqrt(between) * rng.standard_normal((n_permutations, n_groups))
+    lowest = np.sort([standardised(means(rng.permutation(values)) + moved).min() for moved in together])
+    as_low = np.searchsorted(lowest, z, side="right")
+    return GroupTest(mean, z, (1 + as_low) / (1 + n_permutations), Z95 * error, n_permutations)

@@ -1,1 +1,0 @@
-"""Where spaces come from: files, words, and the catalogue of what can be loaded."""

@@ -1,0 +1,224 @@
+"""Selections that leave the app: rows by id, with the spaces they were selected in.
+
+A session file holds one under ``panes: selection``. `relscope app --print-selection` prints one line of JSON for each new one.
+A line of many rows names a file, which holds what would have been in the line. msgspec reads all three, since its strict reader
+takes a million ids in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relcore.base.access import allowed, regular_file
+from relcore.base.errors import SpaceError
+from relcore.spaces.space import LatentSpace
+
+LINES = "RELSCOPE_SELECTION_LINES"  # the descriptor that the app's server prints them to
+MOST_IN_A_LINE = 10_000  # rows; more are written to a file that the line names
+_MOST_BYTES = 1 << 30
+_EXPECTED = "expected a session file of the app, or a line of `relscope app --print-selection`"
+
+
+@dataclass(frozen=True)
+class SelectedRows:
+    """The selected rows in one space.
+
+    Attributes
+    ----------
+    name, digest : str
+        Of the space; the digest is "" where a session file does not know it.
+    rows : tuple of int or None
+        Row numbers, counted from 0, one per id; None where the space has no such id. Empty in a session file.
+    """
+
+    name: str
+    digest: str = ""
+    rows: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows that were selected in the app.
+
+    Attributes
+    ----------
+    ids : tuple of str
+        Empty where the user cleared the selection.
+    spaces : tuple of SelectedRows
+        Source and target.
+    session : str
+        A key of the browser tab, which a reload changes; "" in a session file.
+    time : str
+        When it was selected, UTC, as in 2026-11-22T13:05:09+00:00; "" in a session file.
+    """
+
+    ids: tuple[str, ...]
+    spaces: tuple[SelectedRows, ...] = ()
+    session: str = ""
+    time: str = ""
+
+    def rows_in(self, space: LatentSpace) -> np.ndarray:
+        """Row numbers (m,) of the ids in the space.
+
+        Raises
+        ------
+        SpaceError
+            The rows were selected in spaces of another content, or the space lacks some of the ids.
+        """
+        digests = [one.digest for one in self.spaces if one.digest]
+        if digests and space.digest not in digests:
+            of = " and ".join(f"{one.name!r} ({one.digest[:8]}…)" for one in self.spaces)
+            raise SpaceError(
+                f"selection: expected one of the spaces {of}, got {space.name!r} ({space.digest[:8]}…); load the file that was "
+                "open in the app"
+            )
+        return space.rows(self.ids)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What a line or the file beside it holds: `ids`, or the path of the `file` that holds them."""
+
+    n: int
+    spaces: tuple[SelectedRows, ...]
+    ids: tuple[str, ...] | None = None
+    file: str = ""
+    session: str = ""
+    time: str = ""
+
+
+@dataclass(frozen=True)
+class _Space:
+    name: str
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class _Session:
+    spaces: tuple[_Space, ...]
+    source: int
+    target: int
+
+
+@dataclass(frozen=True)
+class _Panes:
+    selection: tuple[str, ...] | None  # None: too large for the file
+
+
+@dataclass(frozen=True)
+class _SessionFile:
+    session: _Session
+    panes: _Panes = _Panes(())
+
+
+@dataclass(frozen=True)
+class _Either:
+    """Tells a session file from a line."""
+
+    session: Any = None
+
+
+def to_line(selection: Selection, file: Path | None = None) -> str:
+    """One line of JSON, in ASCII and without its line break; with `file`, its path instead of the ids and rows."""
+    spaces = [{"name": one.name, "digest": one.digest} | ({} if file else {"rows": one.rows}) for one in selection.spaces]
+    where = {"file": str(file)} if file else {"ids": selection.ids}
+    head = {"session": selection.session, "time": selection.time, "n": len(selection.ids)}
+    return json.dumps(head | where | {"spaces": spaces}, separators=(",", ":"))
+
+
+def from_session_file(content: bytes) -> tuple[str, ...] | None:
+    """The ids under ``panes: selection`` of a session file; () in those of versions that did not save it, None if left out.
+
+    Raises
+    ------
+    SpaceError
+        No session file.
+    """
+    return _decoded(_SessionFile, content, "session file").panes.selection
+
+
+def read_selection(path: str | Path) -> Selection:
+    """The selection in a session file, or in the file that a line of `relscope app --print-selection` names.
+
+    Raises
+    ------
+    SpaceError
+        No such file, another kind of file, or a session file without its selection.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "1.json")
+    ...     _ = path.write_text('{"n": 2, "ids": ["king", "queen"], "spaces": [{"name": "words", "digest": "5f3a"}]}')
+    ...     read_selection(path).ids
+    ('king', 'queen')
+    """
+    path, where = regular_file(allowed(path)), f"{str(path)!r:.200}"
+    if path.stat().st_size > _MOST_BYTES:
+        raise SpaceError(f"{where}: {_EXPECTED} of at most {_MOST_BYTES >> 20:,} MB, got {path.stat().st_size >> 20:,} MB")
+    content = path.read_bytes()
+    if not isinstance(_decoded(_Either, content, where).session, dict):
+        return _held(_decoded(_Line, content, where), where)
+    read = _decoded(_SessionFile, content, where)
+    if read.panes.selection is None:
+        raise SpaceError(
+            f"{where}: expected a session file with its selection, got one whose selection was too large for it; run `relscope "
+            "app --print-selection`, and select the rows again"
+        )
+    saved = read.session
+    if not all(0 <= end < len(saved.spaces) for end in (saved.source, saved.target)):
+        raise SpaceError(f"{where}: {_EXPECTED}, got one whose source or target is none of its spaces; save it again")
+    ends = (saved.spaces[saved.source], saved.spaces[saved.target])
+    return Selection(read.panes.selection, tuple(SelectedRows(one.name, one.digest) for one in ends))
+
+
+def read_selections(lines: Iterable[str]) -> Iterator[Selection]:
+    """The selections of the lines that `relscope app --print-selection` prints, each as soon as its line has come.
+
+    Parameters
+    ----------
+    lines : iterable of str
+        Usually ``sys.stdin``. Empty lines are left out.
+
+    Raises
+    ------
+    SpaceError
+        Something else in a line; a line names a file that is gone, because others were selected since.
+
+    Examples
+    --------
+    >>> line = '{"n": 1, "ids": ["king"], "spaces": [{"name": "words", "digest": "5f3a", "rows": [7]}]}'
+    >>> [(selection.ids, selection.spaces[0].rows) for selection in read_selections([line])]
+    [(('king',), (7,))]
+    """
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            where = f"line {number}"
+            read = _decoded(_Line, line.encode(errors="replace"), where)
+            yield read_selection(read.file) if read.file else _held(read, where)
+
+
+def _held(line: _Line, where: str) -> Selection:
+    if line.ids is None:
+        raise SpaceError(f"{where}: {_EXPECTED}, got one without ids")
+    uneven = [one for one in line.spaces if len(one.rows) not in (0, len(line.ids))]
+    if line.n != len(line.ids) or uneven:
+        raise SpaceError(f"{where}: {_EXPECTED}, got one with different numbers of ids and rows; was it cut off?")
+    return Selection(line.ids, line.spaces, line.session, line.time)
+
+
+def _decoded(kind: type, content: bytes, where: str) -> Any:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:  # a ValidationError is a DecodeError
+        raise SpaceError(f"{where}: {_EXPECTED}, got something else ({error!s:.200})") from None

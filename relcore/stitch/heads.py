@@ -1,0 +1,197 @@
+"""Heads: from rows of a space to probabilities of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relcore.base.errors import SpaceError, need_one_of
+from relcore.base.libraries import extra
+from relcore.base.magnitude import lengths, scaled, scaled_rows, sized
+from relcore.base.names import HEADS
+from relcore.base.torch_state import reproducible
+from relcore.represent.similarity import mean_row, project_directions, unit_rows
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+_WIDTH = 256
+_EPOCHS = 30
+_BATCH = 128
+_LEARNING_RATE = 1e-3
+_LEAST, _MOST = 2.0**-8, 2.0**30  # the typical number in rows that a network reads as they are
+
+
+@dataclass(frozen=True)
+class LogisticHead:
+    """Multinomial logistic regression of directions: softmax(u weights + bias), u = (x − mean) / ‖x − mean‖.
+
+    Attributes
+    ----------
+    mean : array (d,)
+    weights : array (d, C)
+    bias : array (C,)
+    """
+
+    mean: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """(m, d) → (m, C) float32, rows that sum to 1."""
+        return _softmax(project_directions(np.asarray(X, dtype=np.float32), self.weights, self.mean) + self.bias)
+
+
+class NetworkHead:
+    """A network with two hidden layers, as in the stitching experiments of Moschella et al. 2023 (their code).
+
+    LayerNorm → Linear → SiLU → norm → Linear → SiLU → norm → Linear. The norm of "mlp" is another LayerNorm; that of "paper"
+    is theirs, which normalises each feature over all rows of a call, so that an answer depends on the other rows.
+    """
+
+    def __init__(self, model: nn.Module, device: str, needs_company: bool, exponent: int) -> None:
+        self.model, self.device, self.needs_company, self.exponent = model, device, needs_company, exponent
+
+    def probabilities(self, X: np.ndarray) -> np.ndarray:
+        """(m, d) → (m, C) float32, rows that sum to 1.
+
+        Raises
+        ------
+        SpaceError
+            One single row for the "paper" head.
+        """
+        import torch
+
+        if self.needs_company and len(X) < 2:
+            raise SpaceError(
+                "the paper head normalises over all rows of a call: expected two or more, got "
+                f"{len(X)}; choose the head 'mlp' or 'logistic'"
+            )
+        rows = torch.from_numpy(np.array(network_rows(X, self.exponent))).to(self.device)
+        with torch.inference_mode():
+            return self.model(rows).softmax(dim=1).cpu().numpy()
+
+
+Head = LogisticHead | NetworkHead
+
+
+@extra()
+def fit_head(X: np.ndarray, classes: np.ndarray, n_classes: int, kind: str = "logistic", random_state: int = 0) -> Head:
+    """A head for rows X (n, d) of the classes (n,), numbers 0 … n_classes − 1, each of which must occur.
+
+    Parameters
+    ----------
+    kind : {"logistic", "mlp", "paper"}
+        Logistic regression has no randomness. The networks are trained for 30 epochs of AdamW, on a GPU where there is one.
+
+    Raises
+    ------
+    SpaceError
+        A class that never occurs, an unknown kind.
+    """
+    need_one_of("head", kind, HEADS)
+    if n_classes < 2 or len(np.unique(classes)) < n_classes:
+        raise SpaceError(f"head: expected rows of each of {max(n_classes, 2)} classes, got {len(np.unique(classes))}")
+    return HEADS[kind].load()(np.asarray(X, dtype=np.float32), classes, n_classes, random_state)
+
+
+def fit_logistic(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> LogisticHead:
+    """Rows are centred and brought to length 1, as the LayerNorm at the start of the other heads does.
+
+    What comes from another encoder is often shorter or longer than what the head was trained on: without this, measured on
+    sentences, relative heads keep .61 where they keep .65 with it.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    mean = mean_row(X)
+    fitted = LogisticRegression(max_iter=1000).fit(unit_rows(X, mean), classes)
+    weights, bias = fitted.coef_.T, fitted.intercept_
+    if n_classes == 2:  # scikit-learn gives the second class alone
+        weights, bias = np.column_stack([np.zeros(len(weights)), weights[:, 0]]), np.append(0, bias)
+    return LogisticHead(mean, weights.astype(np.float32), bias.astype(np.float32))
+
+
+def fit_mlp(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
+    from torch import nn
+
+    return _train(X, classes, n_classes, random_state, norm=nn.LayerNorm, needs_company=False)
+
+
+def fit_paper(X: np.ndarray, classes: np.ndarray, n_classes: int, random_state: int) -> NetworkHead:
+    from torch import nn
+
+    def over_rows(width: int) -> nn.Module:
+        return nn.BatchNorm1d(width, affine=False, track_running_stats=False)
+
+    return _train(X, classes, n_classes, random_state, norm=over_rows, needs_company=True)
+
+
+def _train(
+    X: np.ndarray,
+    classes: np.ndarray,
+    n_classes: int,
+    random_state: int,
+    norm: Callable[[int], nn.Module],
+    needs_company: bool,
+) -> NetworkHead:
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    exponent = network_exponent(X)
+    with reproducible(random_state):
+        model = _network(X.shape[1], n_classes, norm).to(device)
+        rows, targets = (
+            torch.from_numpy(network_rows(X, exponent)).to(device),
+            torch.from_numpy(classes.astype(np.int64)).to(device),
+        )
+        _descend(model, rows, targets)
+    return NetworkHead(model.eval(), device, needs_company, exponent)
+
+
+def network_exponent(X: np.ndarray) -> int:
+    """A power of two to take out of rows (n, d), as a LayerNorm, which adds 1e-5 to a variance, does not see the smallest."""
+    typical = np.median(lengths(X)) / np.sqrt(X.shape[1])
+    return 0 if _LEAST <= typical < _MOST or not typical > 0 else int(np.frexp(typical)[1])
+
+
+def network_rows(X: np.ndarray, exponent: int) -> np.ndarray:
+    """Rows without this power of two; each without its own where float32 cannot hold or square them then."""
+    X = np.asarray(X, dtype=np.float32)
+    rows = scaled(X, exponent)
+    if exponent:
+        largest = np.abs(rows).max(axis=1)
+        lost = ~(largest < np.inf) | ((largest == 0) & X.any(axis=1))
+        rows[lost] = scaled_rows(X[lost])[0]
+    return sized(rows)[0]
+
+
+def _network(width: int, n_classes: int, norm: Callable[[int], nn.Module]) -> nn.Module:
+    from torch import nn
+
+    layers = [nn.LayerNorm(width)]
+    for before in (width, _WIDTH):
+        layers += [nn.Linear(before, _WIDTH), nn.SiLU(), norm(_WIDTH)]
+    return nn.Sequential(*layers, nn.Linear(_WIDTH, n_classes))
+
+
+def _descend(model: nn.Module, rows: torch.Tensor, targets: torch.Tensor) -> None:
+    import torch
+
+    optimiser = torch.optim.AdamW(model.parameters(), _LEARNING_RATE)
+    for _ in range(_EPOCHS):
+        for batch in torch.randperm(len(rows)).to(rows.device).split(_BATCH):
+            if len(batch) > 1:  # one row has no spread to normalise by
+                loss = torch.nn.functional.cross_entropy(model(rows[batch]), targets[batch])
+                optimiser.zero_grad()
+                loss.backward()
+                optimiser.step()
+
+
+def _softmax(scores: np.ndarray) -> np.ndarray:
+    scores = scores - scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    return scores / scores.sum(axis=1, keepdims=True)

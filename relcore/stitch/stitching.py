@@ -1,0 +1,563 @@
+"""StitchSpec: every choice of a stitching experiment, as JSON that people can read and edit, and the task that runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, need_distinct, need_one_of, need_strings, quote
+from relcore.base.names import HEADS, METHODS, STITCH_METRICS, STITCHED, STRATEGIES
+from relcore.represent.anchors import select_anchors, shared_anchors
+from relcore.represent.similarity import mean_row, rows_among
+from relcore.runs.progress import Report, silent
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace, distinct_names, shared_ids
+from relcore.spaces.split import TEST_FRACTION, Split
+from relcore.stitch.heads import Head, fit_head
+from relcore.stitch.methods import MethodSettings, Rows, Side, carrier, representation
+from relcore.tasks.task import Task
+
+# Seconds a row, column and class of a logistic head; a row, epoch and weight of a network: measured on two cores of 2026.
+_LOGISTIC, _NETWORK, _BATCH = 2e-8, 3e-10, 1.2e-3
+_EPOCHS, _WIDTH = 30, 256
+
+
+@dataclass(frozen=True)
+class StitchSpec(Task["StitchResult"]):
+    """Methods, heads, anchors, split, and how often all is drawn again.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        See `names.METHODS`.
+    head : str
+        See `names.HEADS`.
+    random_states : tuple of int
+        Each draws the test rows, the anchors, the prunings and a network's first weights; what is given here stays as it is.
+    n_anchors, strategy : int, str
+        Anchors chosen among the training rows of the first encoder; see `select_anchors`.
+    anchors : tuple of str
+        Anchors by id instead; no anchor is tested.
+    test_fraction : float
+        Share of the rows; each is drawn by a hash of its id, so the share is met on average.
+    test_ids : tuple of str
+        Test rows by id instead, apart from anchors; all others are trained on.
+    order : tuple of str
+        Labels from low to high, where they have an order: errors are then counted in steps, too.
+    settings : MethodSettings
+    """
+
+    kind: ClassVar[str] = "stitching"
+    result: ClassVar[str] = "relcore.stitch.stitching:StitchResult"
+    version: ClassVar[int] = 3
+
+    methods: tuple[str, ...] = STITCHED
+    head: str = "logistic"
+    random_states: tuple[int, ...] = (0,)
+    n_anchors: int = 300
+    strategy: str = "random"
+    anchors: tuple[str, ...] = ()
+    test_fraction: float = TEST_FRACTION
+    test_ids: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    settings: MethodSettings = MethodSettings()
+
+    def __post_init__(self) -> None:
+        for name in ("anchors", "test_ids", "order"):
+            need_strings(name, getattr(self, name))
+        need_distinct("methods", self.methods, METHODS)
+        need_distinct("random_states", self.random_states)
+        for state in self.random_states:
+            if not isinstance(state, int) or state < 0:
+                raise SpaceError(f"random_states: expected whole numbers from 0, got {state!r}")
+        need_one_of("head", self.head, HEADS)
+        need_one_of("strategy", self.strategy, STRATEGIES)
+        if not 0 < self.test_fraction < 1:
+            raise SpaceError(f"test_fraction: expected a share between 0 and 1, got {self.test_fraction!r}")
+
+    @property
+    def title(self) -> str:
+        return "Stitching every pair"
+
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+
+        return self.seconds_for(share_rows(spaces, self.order))
+
+    def seconds_for(self, shared: SharedRows) -> float:
+        """`seconds` of rows that are shared already; heads are nearly all of it."""
+        n, n_classes = len(shared.targets) * (1 - self.test_fraction), len(shared.classes)
+        n_anchors = len(self.anchors) or self.n_anchors
+        total = 0.0
+        for kind in {METHODS[method].heads for method in self.methods}:
+            for space in shared.spaces:
+                width = space.dimension if kind == "absolute" else n_anchors * (4 if kind == "product" else 1)
+                total += self._head_seconds(n, width, n_classes)
+        carried = sum(METHODS[method].heads == "absolute" for method in self.methods)
+        widest = max(space.dimension for space in shared.spaces)
+        total += carried * len(shared.spaces) ** 2 * (0.002 + n_anchors * widest * 2e-7)
+        return total * len(self.random_states)
+
+    def _head_seconds(self, n: float, width: int, n_classes: int) -> float:
+        if self.head == "logistic":
+            return 0.01 + n * width * n_classes * _LOGISTIC
+        return 0.2 + _EPOCHS * n * (_BATCH / 128 + _NETWORK * (width + _WIDTH + n_classes) * _WIDTH)
+
+    def run(self, spaces: Sequence[LatentSpace], store: Store | None = None, report: Report = silent) -> StitchResult:
+
+        return stitch_matrix(spaces, self, report=report)
+
+
+# StitchResult: the answers of every encoder × head pair, and their scores.
+
+NO_ANSWER = -1
+
+
+@dataclass(frozen=True)
+class StitchRun:
+    """One random state.
+
+    Attributes
+    ----------
+    test_ids, truth : arrays (m,)
+        The test rows, and the number of the class of each.
+    majority : int
+        The most frequent class of all rows: always answering it is the chance level. Of the training rows alone it would be
+        the class that the draw left out of the test rows.
+    answers : method → array (E, E, m) int16
+        Class that the head of the second encoder gives the rows of the first; −1 where a pair has no answer.
+    """
+
+    random_state: int
+    test_ids: np.ndarray
+    truth: np.ndarray
+    majority: int
+    answers: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class StitchResult:
+    """Rows of every matrix are encoders, columns are heads, by the encoder on which they were trained; the diagonal is not
+    stitched."""
+
+    spec: StitchSpec
+    encoders: tuple[str, ...]
+    classes: tuple[str, ...]
+    runs: tuple[StitchRun, ...]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return ("accuracy", "f1", "mae") if self.spec.order else ("accuracy", "f1")
+
+    @property
+    def n_test(self) -> int:
+        """Test rows, the mean over the random states: each draws its own, so their number differs by a few."""
+        return round(float(np.mean([len(run.truth) for run in self.runs])))
+
+    @property
+    def tested(self) -> str:
+        """``"48 test rows"``; of several states ``"46 – 54 test rows a state"``."""
+        counts = sorted({len(run.truth) for run in self.runs})
+        return f"{counts[0]:,} test rows" if len(counts) == 1 else f"{counts[0]:,} – {counts[-1]:,} test rows a state"
+
+    def by_state(self, method: str, metric: str = "accuracy") -> np.ndarray:
+        """Scores (random states, E, E), NaN where a pair has no answer.
+
+        Accuracy and weighted F1 0 … 1, 1 is perfect; MAE in steps of the labels' order, 0 is perfect.
+        """
+        need_one_of("metric", metric, self.metrics)
+        return np.array(
+            [[[self._score(run, cell, metric) for cell in row] for row in run.answers[method]] for run in self.runs]
+        )
+
+    def matrix(self, method: str, metric: str = "accuracy") -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation over the random states, (E, E) both; the deviation of a single one is 0."""
+        return _mean_and_deviation(self.by_state(method, metric))
+
+    def chance(self, metric: str = "accuracy") -> float:
+        """The score of always answering the class that is most frequent, on the test rows; mean over the states."""
+        return float(np.mean([self._score(run, np.full(len(run.truth), run.majority), metric) for run in self.runs]))
+
+    def permuted(self, method: str, metric: str = "accuracy") -> float:
+        """The score of the same answers if the labels of the test rows were permuted: the mean over all permutations, exactly,
+        over the stitched pairs and over the states; NaN where no pair can be stitched.
+
+        What heads reach that learned nothing about the rows: the weighted F1 of answers of all classes is above that of one
+        class alone.
+        """
+        scores = [
+            self._permuted_score(run, run.answers[method][i, j], metric)
+            for run in self.runs
+            for i in range(len(self.encoders))
+            for j in range(len(self.encoders))
+            if i != j and run.answers[method][i, j, 0] != NO_ANSWER
+        ]
+        return float(np.mean(scores)) if scores else float("nan")
+
+    def chance_level(self, method: str, metric: str = "accuracy") -> float:
+        """The better of `chance` and `permuted`: what needs no knowledge of the rows."""
+        levels = [self.chance(metric), self.permuted(method, metric)]
+        return float(np.nanmin(levels) if metric == "mae" else np.nanmax(levels))
+
+    @property
+    def untested(self) -> str:
+        """Says which classes have no test row in any state, as a class of one row is trained on; "" where all have."""
+        tested = {number for run in self.runs for number in np.unique(run.truth).tolist()}
+        names = [name for number, name in enumerate(self.classes) if number not in tested]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        return f"Not tested, because all their rows are trained on: {quote(names[:3])}{more}." if names else ""
+
+    def summary(self) -> pd.DataFrame:
+        """One row per method and metric: mean over the stitched pairs, heads on their own encoders, and chance level.
+
+        Columns: method, metric, stitched, stitched_deviation, own, own_deviation, chance (always the most frequent class),
+        permuted (see `permuted`), pairs (how many can be stitched), of (how many there are). Deviations are over the random
+        states.
+        """
+        off = ~np.eye(len(self.encoders), dtype=bool)
+        rows = []
+        for method in self.spec.methods:
+            for metric in self.metrics:
+                scores = self.by_state(method, metric)
+                pairs = scores[:, off]
+                able = ~np.isnan(pairs[0])
+                stitched = _mean_and_deviation(pairs[:, able].mean(axis=1)) if able.any() else (np.nan, np.nan)
+                own = _mean_and_deviation(scores[:, ~off].mean(axis=1))
+                numbers = (*stitched, *own, self.chance(metric), self.permuted(method, metric), int(able.sum()), able.size)
+                rows.append((METHODS[method].title, STITCH_METRICS[metric].title, *numbers))
+        columns = ["method", "metric", "stitched", "stitched_deviation", "own", "own_deviation", "chance", "permuted"]
+        columns += ["pairs", "of"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def confusion(self, method: str, encoder: int, head: int) -> np.ndarray:
+        """How often truth (rows) was answered by a class (columns), all random states together, (C, C)."""
+        return sum(_confusion(run.truth, run.answers[method][encoder, head], len(self.classes)) for run in self.runs)
+
+    def class_scores(self, method: str, encoder: int, head: int) -> pd.DataFrame:
+        """Columns: class, precision, recall, f1, rows (how many test rows have it), one row per class."""
+        precision, recall, f1, support = class_scores(self.confusion(method, encoder, head))
+        columns = {"class": self.classes, "precision": precision, "recall": recall, "f1": f1, "rows": support}
+        return pd.DataFrame(columns)
+
+    def changed(self, method: str, encoder: int, head: int, run: int = 0) -> pd.DataFrame:
+        """Test rows with another answer than on the head's own encoder; those that were right there come first.
+
+        Columns: id, truth, own (the answer on its own encoder), stitched.
+        """
+        one = self.runs[run]
+        own, stitched = one.answers[method][head, head], one.answers[method][encoder, head]
+        rows = np.flatnonzero((own != stitched) & (stitched != NO_ANSWER))
+        rows = rows[np.argsort(own[rows] != one.truth[rows], kind="stable")]
+        names = np.array(self.classes, dtype=object)
+        columns = {"id": one.test_ids[rows], "truth": names[one.truth[rows]], "own": names[own[rows]]}
+        return pd.DataFrame(columns | {"stitched": names[stitched[rows]]})
+
+    def _permuted_score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
+        truth, given = (np.bincount(of, minlength=len(self.classes)) / len(answers) for of in (run.truth, answers))
+        if metric == "accuracy":
+            return float(truth @ given)
+        if metric == "mae":
+            numbers = np.arange(len(self.classes))
+            return float(truth @ np.abs(numbers[:, None] - numbers) @ given)
+        return float(truth @ (2 * truth * given / np.maximum(truth + given, 1e-12)))  # F1 is linear in the right answers
+
+    def _score(self, run: StitchRun, answers: np.ndarray, metric: str) -> float:
+        if answers[0] == NO_ANSWER:
+            return float("nan")
+        if metric == "accuracy":
+            return float(np.mean(answers == run.truth))
+        if metric == "mae":
+            return float(np.mean(np.abs(answers.astype(np.int64) - run.truth)))
+        *_, f1, support = class_scores(_confusion(run.truth, answers, len(self.classes)))
+        return float(np.average(f1, weights=support))
+
+
+def _confusion(truth: np.ndarray, answers: np.ndarray, n_classes: int) -> np.ndarray:
+    answered = answers != NO_ANSWER
+    pairs = truth[answered].astype(np.int64) * n_classes + answers[answered]
+    return np.bincount(pairs, minlength=n_classes**2).reshape(n_classes, n_classes)
+
+
+def class_scores(confusion: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Precision, recall, F1 and number of rows of each class; 0 where a class was never answered or never there."""
+    right, answered, support = np.diag(confusion), confusion.sum(axis=0), confusion.sum(axis=1)
+    precision, recall = right / np.maximum(answered, 1), right / np.maximum(support, 1)
+    return precision, recall, 2 * right / np.maximum(answered + support, 1), support
+
+
+def _mean_and_deviation(by_state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    mean = by_state.mean(axis=0)
+    return mean, by_state.std(axis=0, ddof=1) if len(by_state) > 1 else np.zeros_like(mean)
+
+
+# Classification stitching: every encoder with every head, by every method.
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """The rows that all encoders have, in the first one's order, and the class of each.
+
+    Attributes
+    ----------
+    spaces : tuple of LatentSpace
+        Over the same ids.
+    classes : tuple of str
+    targets : array (n,)
+        Numbers of the classes.
+    """
+
+    spaces: tuple[LatentSpace, ...]
+    classes: tuple[str, ...]
+    targets: np.ndarray
+
+    @property
+    def ids(self) -> np.ndarray:
+        return self.spaces[0].ids
+
+
+def share_rows(spaces: Sequence[LatentSpace], order: Sequence[str] = ()) -> SharedRows:
+    """Take the rows that every space has and that have a label.
+
+    Parameters
+    ----------
+    order : strings, optional
+        All classes from low to high; default by name.
+
+    Raises
+    ------
+    SpaceError
+        Fewer than two spaces, no shared rows, no labels or labels that differ, one class only, an order of other classes.
+    """
+    if len(spaces) < 2:
+        raise SpaceError(f"expected two encoders or more to stitch, got {len(spaces)}")
+    ids = shared_ids(spaces)
+    if not len(ids):
+        raise SpaceError(
+            f"expected rows that all encoders share, {quote([space.name for space in spaces])} have none; encode the same "
+            "dataset with each"
+        )
+    labels = _shared_labels([space.take(space.rows(ids)) for space in spaces if space.labels is not None])
+    labelled = np.flatnonzero(labels != "")
+    classes = tuple(np.unique(labels[labelled].astype(str)).tolist())
+    if len(classes) < 2:
+        raise SpaceError(f"expected labels of two classes or more, got {len(classes)} in the shared rows")
+    if order:
+        if set(order) != set(classes) or len(order) != len(classes):
+            raise SpaceError(f"order: expected each of the labels once, {quote(classes)}, got {quote(order)}")
+        classes = tuple(order)
+    number = {name: position for position, name in enumerate(classes)}
+    targets = np.array([number[label] for label in labels[labelled]], dtype=np.int64)
+    return SharedRows(tuple(space.take(space.rows(ids[labelled])) for space in spaces), classes, targets)
+
+
+def split_rows(
+    shared: SharedRows, spec: StitchSpec, random_state: int, anchor_vectors: Sequence[np.ndarray] | None = None
+) -> Split:
+    """Test rows by their ids, or those of the spec; no anchor is tested, and each class keeps a row to train on.
+
+    Anchors that the spec names, or that are given as vectors and are rows here, are taken out of the test rows. Where the spec
+    names none, as many as it says are chosen among the training rows.
+
+    Raises
+    ------
+    SpaceError
+        Test ids that are unknown or leave nothing to test on, anchors that a space lacks, classes without training rows.
+    """
+    anchors = _given_anchors(shared, spec, anchor_vectors)
+    if spec.test_ids:
+        shared.spaces[0].rows(spec.test_ids)  # refuses those that are unknown
+    split = Split.draw(
+        shared.ids,
+        anchors=anchors,
+        test_fraction=spec.test_fraction,
+        test_ids=spec.test_ids,
+        labels=shared.targets,
+        random_state=random_state,
+    )
+    missing = set(range(len(shared.classes))) - set(shared.targets[split.known].tolist())
+    if missing:
+        names = quote([shared.classes[number] for number in sorted(missing)][:3])
+        raise SpaceError(
+            f"expected training rows of every class, got none of {names}; test on fewer rows of "
+            "them: a class of one row can only be trained on"
+        )
+    if len(anchors) or anchor_vectors is not None:
+        return split
+    anchors = chosen_anchors(shared, spec, split.train, random_state)
+    return replace(split, anchors=anchors, train=np.setdiff1d(split.train, anchors))
+
+
+def _given_anchors(shared: SharedRows, spec: StitchSpec, vectors: Sequence[np.ndarray] | None) -> np.ndarray:
+    if vectors is not None:
+        return np.flatnonzero(
+            np.any([rows_among(space.vectors, given) for space, given in zip(shared.spaces, vectors, strict=True)], axis=0)
+        )
+    return shared.spaces[0].rows(shared_anchors(spec.anchors, *shared.spaces)) if spec.anchors else np.empty(0, np.int64)
+
+
+def chosen_anchors(shared: SharedRows, spec: StitchSpec, train: np.ndarray, random_state: int) -> np.ndarray:
+    """As many anchors as the spec says, by its strategy, among training rows that have a direction in every space."""
+    first = shared.spaces[0]
+    alive = train[np.all([space.norms[train] > 0 for space in shared.spaces], axis=0)]
+    labels = [shared.classes[number] for number in shared.targets[alive]]
+    candidates = first.take(alive)
+    candidates = LatentSpace(candidates.vectors, candidates.ids, name=first.name, labels=labels, counts=candidates.counts)
+    return first.rows(select_anchors(candidates, spec.n_anchors, spec.strategy, random_state=random_state))
+
+
+class Stitching:
+    """Everything fitted for one random state: heads, shared representations, and maps between the encoders.
+
+    Parameters
+    ----------
+    anchor_vectors : one array (k, d) an encoder, optional
+        Parallel anchors from elsewhere, row for row, such as translations; then none are chosen among the rows, and a row that
+        is one of them is not tested.
+    split : Split, optional
+        Instead of `split_rows`: of shared rows that were drawn elsewhere.
+
+    Attributes
+    ----------
+    split : Split
+        Of the rows in `shared`. Heads are trained on its anchors and training rows, and tested on its test rows.
+    """
+
+    def __init__(
+        self,
+        shared: SharedRows,
+        spec: StitchSpec,
+        random_state: int = 0,
+        anchor_vectors: Sequence[np.ndarray] | None = None,
+        report: Report | None = None,
+        split: Split | None = None,
+    ) -> None:
+        self.shared, self.spec, self.random_state = shared, spec, random_state
+        if anchor_vectors is not None:
+            self._check_anchors(anchor_vectors)
+        self.split = split or split_rows(shared, spec, random_state, anchor_vectors)
+        if anchor_vectors is None:
+            anchor_vectors = [space.vectors[self.split.anchors] for space in shared.spaces]
+        pairs, known = zip(shared.spaces, anchor_vectors, strict=True), self.split.known
+        self._sides = [self._side(space.vectors[known], anchors) for space, anchors in pairs]
+        self._represent: dict[str, list[Rows]] = {}
+        self._heads: dict[str, list[Head]] = {}
+        kinds = list(dict.fromkeys(METHODS[method].heads for method in spec.methods))
+        for number, kind in enumerate(kinds):
+            if report:
+                report(number, len(kinds), f"{spec.head} heads on {kind} rows")
+            self._represent[kind] = [representation(kind, side, spec.settings) for side in self._sides]
+            self._heads[kind] = [
+                fit_head(function(side.train), shared.targets[known], len(shared.classes), spec.head, random_state)
+                for function, side in zip(self._represent[kind], self._sides, strict=True)
+            ]
+        self._carriers = {
+            (method, i, j): carrier(method, source, target, spec.settings, random_state)
+            for method in spec.methods
+            if METHODS[method].heads == "absolute"
+            for i, source in enumerate(self._sides)
+            for j, target in enumerate(self._sides)
+            if i != j
+        }
+
+    def probabilities(self, method: str, rows: Sequence[np.ndarray]) -> np.ndarray:
+        """What every head says of the same items as each encoder gives them: E arrays (m, d) → (E, E, m, C) float32.
+
+        The encoder is the first axis, the head the second; NaN where the two cannot be put together. On the diagonal the
+        encoder's own head reads its own rows as they are.
+        """
+        n, kind = len(self.shared.spaces), METHODS[method].heads
+        if len(rows) != n or any(X.shape[1] != side.train.shape[1] for X, side in zip(rows, self._sides, strict=True)):
+            expected = [f"(m, {side.train.shape[1]})" for side in self._sides]
+            raise SpaceError(f"expected rows of each encoder, {', '.join(expected)}, got {[X.shape for X in rows]}")
+        found = np.full((n, n, len(rows[0]), len(self.shared.classes)), np.nan, dtype=np.float32)
+        for i, X in enumerate(rows):
+            own = self._represent[kind][i](np.asarray(X, dtype=np.float32))
+            for j, head in enumerate(self._heads[kind]):
+                if i == j or kind != "absolute":
+                    found[i, j] = head.probabilities(own)
+                elif carry := self._carriers[method, i, j]:
+                    found[i, j] = head.probabilities(carry(own))
+        return found
+
+    def run(self) -> StitchRun:
+        """The answers to the test rows."""
+        answers, test = {}, self.split.test
+        for method in self.spec.methods:
+            probabilities = self.probabilities(method, [space.vectors[test] for space in self.shared.spaces])
+            none = np.isnan(probabilities[..., 0])
+            answers[method] = np.where(none, NO_ANSWER, probabilities.argmax(axis=-1)).astype(np.int16)
+        majority = int(np.bincount(self.shared.targets).argmax())
+        return StitchRun(self.random_state, self.shared.ids[test], self.shared.targets[test], majority, answers)
+
+    def _check_anchors(self, anchors: Sequence[np.ndarray]) -> None:
+        widths = [(space.dimension,) for space in self.shared.spaces]
+        given = [np.shape(matrix) for matrix in anchors]
+        if [shape[1:] for shape in given] != widths or len({shape[0] for shape in given}) != 1:
+            expected = ", ".join(f"(k, {width})" for (width,) in widths)
+            raise SpaceError(f"anchors: expected as many for each encoder, {expected}, got {given}")
+
+    def _side(self, train: np.ndarray, anchors: np.ndarray) -> Side:
+        return Side(train, np.asarray(anchors, dtype=np.float32), mean_row(train))
+
+
+def stitch_matrix(
+    spaces: Sequence[LatentSpace],
+    spec: StitchSpec | None = None,
+    anchor_vectors: Sequence[np.ndarray] | None = None,
+    report: Report | None = None,
+) -> StitchResult:
+    """Every encoder with every head, by each method and for each random state of the spec.
+
+    `anchor_vectors` as in `Stitching`; `report` is called as ``report(done, total, message)`` before each step.
+
+    Raises
+    ------
+    SpaceError
+        Whatever is wrong with the rows, labels, split, anchors or settings, with the fix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relcore import LatentSpace, stitch_matrix
+    >>> from relcore.stitch.stitching import StitchSpec
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.integers(0, 3, 300)
+    >>> X = rng.normal(size=(300, 8)) + 4 * rng.normal(size=(3, 8))[labels]
+    >>> rotation, _ = np.linalg.qr(rng.normal(size=(8, 8)))
+    >>> ids = [str(row) for row in range(300)]
+    >>> names = [("red", "green", "blue")[label] for label in labels]
+    >>> spaces = [LatentSpace(rows, ids, labels=names) for rows in (X, X @ rotation)]
+    >>> result = stitch_matrix(spaces, StitchSpec(("relative",), n_anchors=30))
+    >>> accuracy, _ = result.matrix("relative")
+    >>> accuracy.shape, bool(accuracy.min() > 0.9)  # every encoder with every head
+    ((2, 2), True)
+    """
+    spec = spec or StitchSpec()
+    shared, runs = share_rows(spaces, spec.order), []
+    n_states = len(spec.random_states)
+    for number, state in enumerate(spec.random_states):
+
+        def told(done: int, total: int, message: str, number: int = number, state: int = state) -> None:
+            if report:
+                report(number * total + done, total * n_states, message + (f", state {state}" if n_states > 1 else ""))
+
+        runs.append(Stitching(shared, spec, state, anchor_vectors, told).run())
+    return StitchResult(spec, tuple(distinct_names(spaces)), shared.classes, tuple(runs))
+
+
+def _shared_labels(spaces: Sequence[LatentSpace]) -> np.ndarray:
+    if not spaces:
+        raise SpaceError("expected labels to train heads on, none of the encoders has any; choose a dataset with labels")
+    first, *others = spaces
+    for space in others:
+        differ = np.flatnonzero(space.labels != first.labels)
+        if len(differ):
+            raise SpaceError(
+                f"{first.name!r} and {space.name!r} have different labels for {len(differ)} shared rows, first "
+                f"{quote(first.ids[differ[:1]])}: a head knows only the labels that it was trained on; choose the same label "
+                "column for both"
+            )
+    return first.labels

@@ -1,0 +1,398 @@
+"""One item, every encoder × head: the answer of each pair to a sentence or picture that none was trained on."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import METHODS
+from relcore.base.numbers import short
+from relcore.catalog.catalog import SpaceSpec, key_of
+from relcore.encoders.dataset import Dataset, Kind
+from relcore.encoders.datasets import load_dataset
+from relcore.encoders.encoder import EncodeBatch, Encoder, Trained, TrainedEncoder
+from relcore.encoders.images import decode_image
+from relcore.figures.export import Exportable
+from relcore.figures.matrices import Matrices, MatrixPanel, matrices_exportable
+from relcore.runs.progress import Context, silent
+from relcore.runs.store import Store
+from relcore.spaces.space import distinct_names
+from relcore.stitch.figures import short_names
+from relcore.stitch.stitching import Stitching, StitchSpec
+from relcore.tasks.recipe import Recipe, load_all
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+TOP = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The answers of all pairs to one item.
+
+    Attributes
+    ----------
+    method : str
+    encoders, heads : names
+        An encoder that cannot take the item is absent among the encoders; its head is there.
+    own : numbers (E,)
+        Which of the heads is each encoder's own.
+    classes : C names
+    probabilities : array (E, H, C) float32
+        NaN where two cannot be put together.
+    silent : names
+        Encoders that know no part of the item, such as a sentence of unknown words: their row is zero.
+    """
+
+    method: str
+    encoders: tuple[str, ...]
+    heads: tuple[str, ...]
+    own: tuple[int, ...]
+    classes: tuple[str, ...]
+    probabilities: np.ndarray
+    silent: tuple[str, ...] = ()
+
+    def top(self, i: int, j: int, n: int = TOP) -> list[tuple[str, float]]:
+        """The n likeliest classes with their probabilities, likeliest first; none where the two cannot be put together."""
+        found = self.probabilities[i, j]
+        if np.isnan(found[0]):
+            return []
+        return [(self.classes[number], float(found[number])) for number in np.argsort(-found, kind="stable")[:n]]
+
+    def agrees(self, i: int, j: int) -> bool | None:
+        """Whether a pair answers as the head on its own encoder does: what stitching is to leave as it was. None: no answer."""
+        stitched = self.top(i, j, 1)
+        own = next((self.top(e, j, 1) for e, head in enumerate(self.own) if head == j), [])
+        return stitched[0][0] == own[0][0] if stitched and own else None
+
+    def _stitched(self) -> list[str]:
+        pairs = [(i, j) for i, own in enumerate(self.own) for j in range(len(self.heads)) if j != own]
+        return [found[0][0] for i, j in pairs if (found := self.top(i, j, 1))]
+
+    def leaders(self) -> tuple[str, ...]:
+        """The answers that the most stitched pairs give: several in a tie, none where no pair answers."""
+        answers = self._stitched()
+        return tuple(one for one in dict.fromkeys(answers) if answers.count(one) == max(map(answers.count, answers)))
+
+    def verdict(self) -> tuple[str, int, int]:
+        """The first of the `leaders`, how many stitched pairs give it, and of how many; ("", 0, 0) where there are none."""
+        answers = self._stitched()
+        if not answers:
+            return "", 0, 0
+        most = self.leaders()[0]
+        return most, answers.count(most), len(answers)
+
+    def table(self) -> pd.DataFrame:
+        """One row per pair and class: encoder, head, stitched, class, probability; likeliest first within a pair."""
+        rows = [
+            (encoder, head, self.own[i] != j, name, probability)
+            for i, encoder in enumerate(self.encoders)
+            for j, head in enumerate(self.heads)
+            for name, probability in self.top(i, j, len(self.classes))
+        ]
+        return pd.DataFrame(rows, columns=["encoder", "head", "stitched", "class", "probability"])
+
+    def wide(self) -> pd.DataFrame:
+        """As one prints it: a row an encoder, one column per head, in each cell the answer with its probability."""
+        cells = [[_cell(self.top(i, j, 1)) for j in range(len(self.heads))] for i in range(len(self.encoders))]
+        return pd.DataFrame(cells, columns=list(self.heads)).assign(encoder=self.encoders)[["encoder", *self.heads]]
+
+
+def answers_of(stitching: Stitching, method: str, rows: Sequence[np.ndarray | None]) -> Answers:
+    """What all pairs say of one item, given its row (1, d) in each encoder, None where an encoder cannot take it.
+
+    Raises
+    ------
+    SpaceError
+        No encoder that takes it, a method that was not fitted, a head that needs company.
+    """
+    spaces, names = stitching.shared.spaces, distinct_names(stitching.shared.spaces)
+    if method not in stitching.spec.methods:
+        titles = [METHODS[one].title for one in stitching.spec.methods]
+        raise SpaceError(f"method: expected one that was fitted, {quote(titles)}, got {method!r}; choose it for the stitching")
+    usable = [number for number, row in enumerate(rows) if row is not None]
+    if not usable:
+        raise SpaceError(f"expected an encoder that takes new items, got none among {quote(names)}; encode a dataset")
+    given = [np.zeros((1, space.dimension)) if row is None else row for space, row in zip(spaces, rows, strict=True)]
+    found = stitching.probabilities(method, given)[usable, :, 0]
+    silent = tuple(names[number] for number in usable if not np.any(rows[number]))
+    return Answers(
+        method,
+        tuple(names[number] for number in usable),
+        tuple(names),
+        tuple(usable),
+        stitching.shared.classes,
+        found,
+        silent,
+    )
+
+
+def _cell(top: list[tuple[str, float]]) -> str:
+    return f"{top[0][0]} ({short(top[0][1], 2)})" if top else ""
+
+
+# Encode new items with the encoder of a space, exactly as its dataset was encoded: a typed or drawn item becomes a row.
+#
+# The weights of a trained encoder come from the store. If the store has removed them, `train_again_job` trains the encoder again,
+# to the same weights.
+
+_BLOCK = 256
+
+
+class Untrained(SpaceError):
+    """The store has lost the weights of the encoder; `train_again_job` trains it again."""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemEncoder:
+    """An encoder that is loaded and ready.
+
+    Attributes
+    ----------
+    spec : SpaceSpec
+        Of the space whose rows it gives.
+    dataset : Dataset
+        What the space was made of.
+    """
+
+    spec: SpaceSpec
+    dataset: Dataset
+    encode_batch: EncodeBatch
+
+    @property
+    def kind(self) -> Kind:
+        return self.dataset.kind
+
+    def rows(self, items: Sequence[Any]) -> np.ndarray:
+        """Texts or pictures (m) → (m, d) float32, of an item of the dataset the space's own row, to rounding.
+
+        A text of which a TF-IDF knows no word becomes a zero row.
+
+        Raises
+        ------
+        SpaceError
+            No items, an empty text, pictures of sizes that the encoder does not take, what is no finite row.
+        """
+        (rows,) = rows_of([self], items)
+        return rows
+
+
+def rows_of(encoders: Sequence[ItemEncoder | None], items: Sequence[Any]) -> list[np.ndarray | None]:
+    """`ItemEncoder.rows` of each, None for None; those that share a pass (see `joined_encoder`) go through it together."""
+    outputs: dict[int, dict[str, np.ndarray]] = {}
+    found: list[np.ndarray | None] = []
+    for encoder in encoders:
+        if encoder is None:
+            found.append(None)
+            continue
+        one_pass = id(encoder.encode_batch)
+        if one_pass not in outputs:
+            _need_items(encoder, items)
+            outputs[one_pass] = _encoded(encoder.encode_batch, items)
+        rows = outputs[one_pass][encoder.spec.option("output")].astype(np.float32)
+        if not np.isfinite(rows).all():
+            name = encoder.spec.name
+            raise SpaceError(f"{name}: expected finite numbers for each item, got NaN or infinite; try another one")
+        found.append(rows)
+    return found
+
+
+def _need_items(encoder: ItemEncoder, items: Sequence[Any]) -> None:
+    if not len(items):
+        raise SpaceError(f"{encoder.spec.name}: expected one item or more to encode, got none")
+    if encoder.kind == "texts" and not all(isinstance(text, str) and text.strip() for text in items):
+        raise SpaceError(f"{encoder.spec.name}: expected texts, got an empty one; type a sentence")
+
+
+def _encoded(encode_batch: EncodeBatch, items: Sequence[Any]) -> dict[str, np.ndarray]:
+    blocks = [encode_batch(list(items[start : start + _BLOCK])) for start in range(0, len(items), _BLOCK)]
+    return {output: np.concatenate([block[output] for block in blocks]) for output in blocks[0]}
+
+
+def joined_encoder(spec: SpaceSpec, others: Sequence[SpaceSpec]) -> Encoder:
+    """The encoder of a space; joined with those of the others of its dataset where one pass gives the rows of both."""
+    joined = spec.encoder
+    for other in others:
+        if other.dataset == spec.dataset:
+            joined = joined.with_outputs_of(other.encoder) or joined
+    return joined
+
+
+def why_not(spec: SpaceSpec) -> str:
+    """Why a space can give no rows of new items, in a few words; "" where it can."""
+    if spec.source != "encoding":
+        return "came as vectors, without an encoder"
+    if spec.dataset.source == "planetoid":
+        return "reads nodes of a graph, not single items"
+    return ""
+
+
+def item_encoder(spec: SpaceSpec, store: Store, joined: Encoder | None = None) -> ItemEncoder:
+    """Load the encoder behind an encoding, which takes seconds for a large model; `joined` gives the outputs of others too.
+
+    Raises
+    ------
+    SpaceError
+        Not an encoding of texts or pictures, its dataset is gone; `Untrained` where its weights are.
+    """
+    if reason := why_not(spec):
+        raise SpaceError(f"{spec.name!r}: expected an encoding of texts or pictures, got a space that {reason}")
+    dataset, encoder = load_dataset(spec.dataset, store), joined or spec.encoder
+    made = store.summary(spec.option("key"))
+    if made and made.metadata["dataset_digest"] != dataset.digest:
+        raise SpaceError(
+            f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now on the Spaces page, and "
+            "choose that"
+        )
+    if isinstance(encoder, TrainedEncoder):
+        entry = store.get(trained_key(spec, store, dataset))
+        if entry is None:
+            raise Untrained(
+                f"{spec.name!r}: expected the trained weights of its encoder in the store, got none (removed to make room); "
+                "train it again"
+            )
+        return ItemEncoder(spec, dataset, encoder.restore(Trained(entry.arrays, entry.metadata), dataset))
+    return ItemEncoder(spec, dataset, encoder.prepare(dataset, silent))
+
+
+def encode_items(spec: SpaceSpec, items: Sequence[Any], store: Store | None = None) -> np.ndarray:
+    """Rows (m, d) float32 of any texts or pictures, as the encoder of the space gives them; see `ItemEncoder.rows`."""
+    return item_encoder(spec, store or Store()).rows(items)
+
+
+def trained_key(spec: SpaceSpec, store: Store, dataset: Dataset | None = None) -> str:
+    """The store's key of what the encoder learnt on the dataset, as `relcore.catalog.encoding` keeps it."""
+    made = store.summary(spec.option("key"))
+    digest = made.metadata["dataset_digest"] if made else (dataset or load_dataset(spec.dataset, store)).digest
+    return key_of("trained", digest, spec.encoder)
+
+
+def train_again_job(context: Context, *, spec: SpaceSpec) -> None:
+    """Train an encoder again whose weights the store has lost; submit it under `trained_key`."""
+    encoder: Encoder = spec.encoder
+    dataset = load_dataset(spec.dataset, context.store)
+    if key_of("trained", dataset.digest, encoder) != context.key:
+        raise SpaceError(f"{spec.name!r}: its dataset has changed since it was encoded; encode what is there now")
+    trained = encoder.train(dataset, context.report)
+    context.put(trained.arrays, trained.metadata)
+
+
+# The figure of Try it: every encoder × head and what they say of one sentence or picture, on the page and from its recipe.
+
+_LONGEST = 18  # letters of a class in a cell
+_LARGEST = 256 * 1024  # bytes of a picture that a recipe may carry
+
+
+@dataclass(frozen=True, kw_only=True)
+class TryIt(Recipe):
+    """What every pair says of one item, a text or a PNG as base64, by the stitching's first method and random state."""
+
+    figure: ClassVar[str] = "try-it"
+
+    spaces: tuple[SpaceSpec, ...]
+    digests: tuple[str, ...] = ()
+    stitching: StitchSpec
+    text: str | None = None
+    picture: str | None = None
+
+    @classmethod
+    def of(cls, item: str | Image, **settings: Any) -> TryIt:
+        """The recipe of a sentence or a picture."""
+        if isinstance(item, str):
+            return cls(text=item, **settings)
+        content = BytesIO()
+        item.save(content, "PNG", optimize=True)
+        return cls(picture=base64.b64encode(content.getvalue()).decode(), **settings)
+
+    def to_json(self) -> dict[str, Any]:
+        """With the item as it came."""
+        return {name: value for name, value in super().to_json().items() if value is not None}
+
+    @property
+    def item(self) -> str | Image:
+        """
+        Raises
+        ------
+        SpaceError
+            No text, and no picture that can be read.
+        """
+        if self.text is not None and self.picture is None:
+            return self.text
+        try:
+            content = base64.b64decode(self.picture, validate=True)
+        except (TypeError, ValueError, binascii.Error) as error:
+            raise SpaceError("recipe of try it: expected a 'text', or a 'picture' as base64 of a PNG, got neither") from error
+        if len(content) > _LARGEST:
+            raise SpaceError(f"recipe of try it: expected a picture of at most {_LARGEST:,} bytes, got {len(content):,}")
+        return decode_image(content, "the recipe's picture")
+
+    def draw(self, result: Answers | None = None) -> Exportable:
+        answers = result or self._ask()
+        return matrices_exportable(matrices_of(answers), self.to_json(), "relscope-try-it", answers.wide, answers.table)
+
+    def _ask(self) -> Answers:
+        from relcore.stitch.stitching import Stitching, share_rows
+
+        item, store = self.item, Store()
+        spaces = load_all(self.spaces, self.digests, self.figure)
+        rows = [None if why_not(spec) else item_encoder(spec, store).rows([item]) for spec in self.spaces]
+        fitted = Stitching(share_rows(spaces, self.stitching.order), self.stitching, self.stitching.random_states[0])
+        return answers_of(fitted, self.stitching.methods[0], rows)
+
+
+def matrices_of(answers: Answers) -> Matrices:
+    """One heat map: in each cell the answer, the deeper the surer; the pairs that are not stitched have a dotted frame."""
+    heads, _ = short_names(answers.heads)
+    every = [[(i, j) for j in range(len(answers.heads))] for i in range(len(answers.encoders))]
+    panel = MatrixPanel(
+        "",
+        tuple(heads[own] for own in answers.own),
+        heads,
+        np.array([[_probability(answers, i, j) for i, j in line] for line in every]),
+        tuple(tuple(_text(answers, i, j) for i, j in line) for line in every),
+        tuple(tuple(_told(answers, i, j) for i, j in line) for line in every),
+        marked=tuple((i, j) for i, j in enumerate(answers.own)),
+    )
+    most, count, n = answers.verdict()
+    alt = f"Heat map of {len(answers.encoders)} encoders by {len(answers.heads)} heads, {METHODS[answers.method].title}: "
+    each, most = (" each", " and ".join(leaders[:3])) if len(leaders := answers.leaders()) > 1 else ("", most)
+    alt += f"{count} of {n} stitched pairs{each} answer {most}." if n else "no two can be put together."
+    return Matrices((panel,), (0, 1), "probability of the answer", alt, "rows of", "head of")
+
+
+def _probability(answers: Answers, i: int, j: int) -> float:
+    top = answers.top(i, j, 1)
+    return top[0][1] if top else np.nan
+
+
+def _text(answers: Answers, i: int, j: int) -> str:
+    top = answers.top(i, j, 1)
+    if not top:
+        return ""
+    (name, probability) = top[0]
+    name = name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"
+    other = "" if answers.agrees(i, j) in (True, None) else " · differs"
+    return f"{name}\n{short(probability, 2)}{other}"
+
+
+def _told(answers: Answers, i: int, j: int) -> str:
+    top = answers.top(i, j)
+    if not top:
+        return "cannot be put together by this method: the widths differ"
+    lines = [f"{name}: {short(probability)}" for name, probability in top]
+    kind = "the head's own encoder, not stitched" if answers.own[i] == j else "stitched"
+    if answers.own[i] != j and answers.agrees(i, j) is not None:
+        kind += (
+            ", answers as the head's own encoder does" if answers.agrees(i, j) else ", another answer than its own encoder's"
+        )
+    return "\n".join([*lines, kind])

@@ -1,0 +1,119 @@
+"""Recipe: everything that it takes to draw a figure again, as JSON that people can read and edit.
+
+A recipe's fields are the JSON's names, in their order; `relcore.base.names.FIGURES` tells which class a figure's name means. The app
+and the command line draw by the same `Recipe.draw`, so they cannot draw different pictures of one recipe.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from relcore import __version__
+from relcore.base import records
+from relcore.base.errors import SpaceError, quote
+from relcore.base.names import FIGURES
+from relcore.base.records import need_plain
+from relcore.catalog.catalog import SpaceSpec, base_of, load
+from relcore.encoders.dataset import DatasetSpec
+from relcore.encoders.datasets import load_dataset
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+
+if TYPE_CHECKING:
+    from relcore.figures.export import Exportable
+
+_NAMED = 5  # figures that an error lists
+
+
+class Recipe(ABC):
+    """A figure with all its settings; subclasses are frozen dataclasses."""
+
+    figure: ClassVar[str]
+    newer: ClassVar[tuple[str, ...]] = ()  # settings that version 0.1.0 had not: left out while they are empty
+
+    def to_json(self) -> dict[str, Any]:
+        """``{"relscope": version, "figure": name, …}``, the settings in the order of the fields."""
+        settings = {name: value for name, value in records.to_json(self).items() if value or name not in self.newer}
+        return {"relscope": __version__, "figure": self.figure, **settings}
+
+    @abstractmethod
+    def draw(self, result: Any = None) -> Exportable:
+        """The figure; what `result` does not give is loaded and computed.
+
+        Raises
+        ------
+        SpaceError
+            Data that is gone or has changed, settings that do not fit it.
+        """
+
+
+def recipe_of(described: Any) -> Recipe:
+    """The recipe that a JSON object describes.
+
+    Raises
+    ------
+    SpaceError
+        An unknown figure, settings that are missing, unknown or wrong.
+    """
+    need_plain(described, "recipe")
+    kind = described.get("figure") if isinstance(described, Mapping) else None
+    if not isinstance(kind, str) or kind not in FIGURES:
+        near = get_close_matches(kind, FIGURES, n=_NAMED, cutoff=0) if isinstance(kind, str) else list(FIGURES)[:_NAMED]
+        raise SpaceError(
+            f'recipe: expected a JSON object whose "figure" is one of {len(FIGURES)} names, such as {quote(near)}, got '
+            f"{kind!r:.80}"
+        )
+    settings = {name: value for name, value in described.items() if name not in ("relscope", "figure")}
+    return records.from_json(FIGURES[kind].load(), settings, f"recipe of {kind}")
+
+
+def load_all(specs: Sequence[SpaceSpec], digests: Sequence[str], figure: str) -> list[LatentSpace]:
+    """Every space, made again where it is an encoding that the store has not got; of the content that the digests tell."""
+    if digests and len(digests) != len(specs):
+        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one per space, got {len(digests)}")
+    spaces = [load_again(spec) for spec in specs]
+    for space, digest in zip(spaces, digests or [""] * len(spaces), strict=True):
+        need_same_content(space, digest)
+    return spaces
+
+
+def load_again(spec: SpaceSpec) -> LatentSpace:
+    """The space of a recipe; an encoding that the store has not got is made again, also under other ids.
+
+    Raises
+    ------
+    SpaceError
+        It cannot be loaded, or what it was made of is gone or has changed.
+    """
+    if spec.source == "encoding":
+        from relcore.catalog.encoding import encode_again  # most recipes do without, and a start should
+
+        encode_again(spec, Store())
+    elif spec.source == "renamed":
+        load_again(base_of(spec))
+    return load(spec)
+
+
+def need_same_datasets(specs: Sequence[DatasetSpec], digests: Sequence[str], figure: str) -> None:
+    """Raise a SpaceError unless the datasets have the digests that a recipe tells; none is any."""
+    if digests and len(digests) != len(specs):
+        raise SpaceError(f"recipe of {figure}: expected {len(specs)} digests, one per dataset, got {len(digests)}")
+    for spec, digest in zip(specs, digests, strict=False):
+        found = load_dataset(spec)
+        if digest and found.digest != digest:
+            raise SpaceError(
+                f"{found.name!r} has changed: expected content {digest[:8]}…, got {found.digest[:8]}…; load the original, or "
+                "delete the digests from the recipe to draw it with what is here"
+            )
+
+
+def need_same_content(space: LatentSpace, digest: str) -> None:
+    """Raise a SpaceError unless the space has the digest that a recipe tells; "" is any."""
+    if digest and space.digest != digest:
+        raise SpaceError(
+            f"{space.name!r} has changed: expected content {digest[:8]}…, got {space.digest[:8]}…; load the original, or "
+            "delete the digests from the recipe to draw it with what is here"
+        )

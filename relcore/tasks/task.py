@@ -1,0 +1,102 @@
+"""Task: a computation that a page, a job, a recipe and a command have in common. Its settings are its fields.
+
+Subclasses are frozen dataclasses, as `relcore.studies.study.Study` is for grids of runs. A task knows its key in the store and what
+it costs; it runs in place, or as a job of the engine, and its result comes back from the store as it was.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from relcore.base import records
+from relcore.base.names import Named
+from relcore.catalog.catalog import SpaceSpec, load_encoding, put_space
+from relcore.runs.digest import StoreError, digest_of
+from relcore.runs.entries import Entry
+from relcore.runs.progress import Context, Report, silent
+from relcore.runs.store import Store
+from relcore.spaces.space import LatentSpace
+
+Result = TypeVar("Result")
+
+
+class Task(ABC, Generic[Result]):
+    """Settings in, a result out; equal settings on equal spaces give an equal result.
+
+    Attributes
+    ----------
+    kind : str
+        Names it in the store, and its pace.
+    version : int
+        Raise it when a result would come out differently: what an older version stored is then left alone.
+    result : str
+        ``"module:Class"`` of the dataclass that `run` returns; it goes to the store and back by `relcore.base.records`.
+    """
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    result: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What people call the job."""
+
+    @abstractmethod
+    def seconds(self, spaces: Sequence[LatentSpace]) -> float:
+        """Roughly how long it takes on two cores."""
+
+    @abstractmethod
+    def run(self, spaces: Sequence[LatentSpace], store: Store, report: Report = silent) -> Result:
+        """Compute it; `report` is called as ``report(done, total, message)``.
+
+        Raises
+        ------
+        SpaceError
+            The spaces or the settings do not fit.
+        """
+
+    def content(self, spaces: Sequence[LatentSpace]) -> Any:
+        """What decides the result beside the settings: the rows and the names of the spaces."""
+        return [(space.digest, space.name) for space in spaces]
+
+    def key(self, spaces: Sequence[LatentSpace] = ()) -> str:
+        """The store's key of the result."""
+        return digest_of("task", self.kind, self.version, self.content(spaces), self)
+
+    def finish(self, context: Context, spaces: Sequence[LatentSpace] = ()) -> None:
+        """Run, and put the result under the context's key."""
+        arrays, facts = records.pack(self.run(spaces, context.store, context.report))
+        context.put(arrays, {self.kind: facts})
+
+    def compute(
+        self, store: Store, spaces: Sequence[LatentSpace], unsaved: Callable[[str], None], report: Report = silent
+    ) -> Result:
+        """Run in place, and save the result. Where the store cannot save it, `unsaved` is called with the reason."""
+        arrays, facts = records.pack(self.run(spaces, store, report))
+        entry = Entry(arrays, {self.kind: facts})
+        try:
+            store.put(self.key(spaces), arrays, entry.metadata)
+        except StoreError as error:
+            unsaved(f"{self.title}: the result is shown but not saved. {error}")
+        return self.read(entry)
+
+    def read(self, entry: Entry) -> Result:
+        """The result back from the store."""
+        return records.unpack(Named("", self.result).load(), entry.arrays, entry.metadata[self.kind])
+
+
+def task_job(context: Context, *, task: Task, inputs: Sequence[str] = ()) -> None:
+    """A task as a job of the Engine; `inputs` are store keys of its spaces (`encodings.put_space`)."""
+    task.finish(context, [load_encoding(context.store, key) for key in inputs])
+
+
+def inputs_of(store: Store, specs: Sequence[SpaceSpec], spaces: Sequence[LatentSpace]) -> list[str]:
+    """Keys under which workers find these spaces: those of their encodings, or of copies that are put there now."""
+    keys = []
+    for spec, space in zip(specs, spaces, strict=True):
+        stored = spec.option("key") if spec.source in ("encoding", "sample") else ""  # a pairing has a key, too, but of its own
+        keys.append(stored if stored and store.has(stored, own=True) else put_space(store, space))
+    return keys
